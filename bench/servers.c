@@ -121,7 +121,7 @@ static weft_member_options member_of(weft_actor_id id)
 {
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
                                  .key = id,
-                                 .wish = 0,
+                                 .requested_slot = 0,
                                  .fingerprint = {.version = "bench"},
                                  .heartbeat_interval = 1};
 }

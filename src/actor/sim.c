@@ -162,7 +162,7 @@ static weft_status have_computed(const weft_sim *sim, machine *m, const event *e
                                  : WEFT_OK;
 }
 
-static weft_status tell(weft_sim *sim, machine *m, event *e)
+static weft_status deliver(weft_sim *sim, machine *m, event *e)
 {
     weft_actor *a = m->actor;
     WEFT_TRY(have_computed(sim, m, e));
@@ -227,7 +227,7 @@ static weft_status happen_to(weft_sim *sim, machine *m, event *e)
     digest(sim, e);
     m->last = sim->now;
     sim->report.events++;
-    weft_status status = tell(sim, m, e);
+    weft_status status = deliver(sim, m, e);
     if (status == WEFT_OK && m->stalled) status = weft_sim_work_on(sim, m);
     weft_sim_forget(sim, &e->parcel, false);
     return handle_failure(sim, m, status);

@@ -34,7 +34,7 @@ static void limit(int most, const char *by)
     limited_by = by;
 }
 
-static void ask(void)
+static void read_cores(void)
 {
     double quota = weft_cpu_quota("");
     cores = (int)fmax(1, (double)sysconf(_SC_NPROCESSORS_ONLN));
@@ -47,7 +47,7 @@ static void ask(void)
 
 int weft_cores(void)
 {
-    (void)pthread_once(&asked, ask);
+    (void)pthread_once(&asked, read_cores);
     return cores;
 }
 
@@ -75,6 +75,6 @@ int weft_default_threads(int ranks, const char **why)
 
 void weft_cores_roam(void)
 {
-    (void)pthread_once(&asked, ask);
+    (void)pthread_once(&asked, read_cores);
     if (CPU_COUNT(&all_cores) > 0) (void)sched_setaffinity(0, sizeof(all_cores), &all_cores);
 }

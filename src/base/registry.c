@@ -58,8 +58,8 @@ static bool is_called(const char *own, const char *name, size_t size)
 }
 
 /* The entry with the present or former name, or NULL. The caller holds the registry lock. */
-static const weft_entry *look(const weft_context *context, weft_kind kind, const char *name,
-                              size_t size)
+static const weft_entry *find_entry(const weft_context *context, weft_kind kind, const char *name,
+                                    size_t size)
 {
     for (const weft_registry_block *s = context->of->blocks; s; s = s->next)
         for (int i = 0; i < s->count; i++)
@@ -73,7 +73,7 @@ const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind
                                      size_t size)
 {
     pthread_mutex_lock(lock_of(context));
-    const weft_entry *entry = look(context, kind, name, size);
+    const weft_entry *entry = find_entry(context, kind, name, size);
     pthread_mutex_unlock(lock_of(context));
     return entry;
 }
@@ -153,7 +153,7 @@ static weft_status check(const weft_context *context, const weft_entry *entries,
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "'%s' is no name of a %s; names are letters, digits, '-', '_' and '.'",
                          e->name ? e->name : "", words[e->kind].one);
-    bool there = look(context, e->kind, e->name, strlen(e->name));
+    bool there = find_entry(context, e->kind, e->name, strlen(e->name));
     for (int j = 0; j < i && !there; j++)
         there = entries[j].kind == e->kind && strcmp(entries[j].name, e->name) == 0;
     if (!there) return WEFT_OK;

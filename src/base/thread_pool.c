@@ -27,7 +27,7 @@ struct weft_thread_pool {
     pthread_cond_t changed;
 };
 
-static void *work(void *user)
+static void *run_tasks(void *user)
 {
     worker *w = user;
     weft_thread_pool *pool = w->pool;
@@ -97,7 +97,7 @@ static weft_status start(weft_thread_pool *pool, int workers)
     for (; pool->worker_count < workers; pool->worker_count++) {
         worker *w = &pool->workers[pool->worker_count];
         *w = (worker){.pool = pool, .number = pool->worker_count};
-        WEFT_TRY(weft_thread_start(&w->thread, work, w));
+        WEFT_TRY(weft_thread_start(&w->thread, run_tasks, w));
     }
     return WEFT_OK;
 }

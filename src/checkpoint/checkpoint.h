@@ -110,8 +110,8 @@ typedef struct weft_dropped {
 weft_status weft_dropped_add(weft_dropped *dropped, const char *what,
                              const char *name) WEFT_NODISCARD;
 /* Logs all dropped parts in one sentence, if there are any, and then what the checkpoint lacks. */
-weft_status weft_dropped_tell(const weft_dropped *dropped, weft_context *context,
-                              const weft_checkpoint *checkpoint) WEFT_NODISCARD;
+weft_status weft_dropped_report(const weft_dropped *dropped, weft_context *context,
+                                const weft_checkpoint *checkpoint) WEFT_NODISCARD;
 void weft_dropped_free(weft_dropped *dropped);
 
 /* The number of learners in the checkpoint if their parameters differ; otherwise 1. */

@@ -18,8 +18,8 @@ weft_status weft_dropped_add(weft_dropped *d, const char *what, const char *name
     return weft_strdup(name, &part->first);
 }
 
-weft_status weft_dropped_tell(const weft_dropped *d, weft_context *context,
-                              const weft_checkpoint *c)
+weft_status weft_dropped_report(const weft_dropped *d, weft_context *context,
+                                const weft_checkpoint *c)
 {
     weft_text text = {0};
     char *sentence;

@@ -17,7 +17,7 @@ struct weft_write_thread {
     pthread_cond_t changed;
 };
 
-static void *work(void *user)
+static void *write_checkpoints(void *user)
 {
     weft_write_thread *t = user;
     weft_error_catch(&t->error, t->write(t, t->user));
@@ -67,7 +67,7 @@ static void answer(weft_write_thread *t)
 
 /* Serves the thread until it has ended. After a failed poll there are no more polls; the thread
  * goes on, since it cannot be stopped. */
-static void attend(weft_write_thread *t, weft_exchange *exchange)
+static void poll_exchange(weft_write_thread *t, weft_exchange *exchange)
 {
     pthread_mutex_lock(&t->lock);
     while (!t->ended) {
@@ -97,9 +97,9 @@ weft_status weft_write_thread_run(weft_exchange *exchange,
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&t->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    weft_status status = weft_thread_start(&thread, work, t);
+    weft_status status = weft_thread_start(&thread, write_checkpoints, t);
     if (status == WEFT_OK) {
-        attend(t, exchange);
+        poll_exchange(t, exchange);
         pthread_join(thread, NULL);
         status = weft_error_raise(t->error.status == WEFT_OK ? &t->poll_error : &t->error);
     }

@@ -237,7 +237,7 @@ static bool wait_before(int attempt)
     return !wanted_stop.wanted;
 }
 
-static void say_rejoining(const weft_cluster_options *o, double quiet_seconds, int slot)
+static void print_rejoining(const weft_cluster_options *o, double quiet_seconds, int slot)
 {
     char after[48] = "";
     if (quiet_seconds > 0)
@@ -273,7 +273,7 @@ static weft_status take_part(weft_context *context, const char *address,
         began = seconds_now();
         status = weft_trainer_rejoin(context, address, o, &wanted_stop, &trainer);
         if (status != WEFT_OK) break;
-        say_rejoining(o, quiet_seconds, weft_trainer_slot(trainer));
+        print_rejoining(o, quiet_seconds, weft_trainer_slot(trainer));
         status = run_trainer(trainer, weft_trainer_options(trainer));
     }
     weft_trainer_destroy(&trainer);

@@ -15,7 +15,7 @@
 static char said[12288];
 static size_t said_size;
 
-static void say(const char *text)
+static void write_text(const char *text)
 {
     while (*text && said_size < sizeof(said)) said[said_size++] = *text++;
 }
@@ -52,15 +52,15 @@ static char *path_in(char *line, uintptr_t address)
 }
 
 /* Appends a path; bytes that control a terminal become question marks. */
-static void say_path(char *path)
+static void write_path(char *path)
 {
     for (char *c = path; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7F || (unsigned char)*c >= 0x80) *c = '?';
-    say(path);
+    write_text(path);
 }
 
 /* Appends the path of the file that is mapped at an address. */
-static void say_file(uintptr_t address)
+static void write_file_name(uintptr_t address)
 {
     static char buffer[8192]; /* the stack may be small */
     size_t size = 0;
@@ -73,7 +73,7 @@ static void say_file(uintptr_t address)
             *end = '\0';
             char *path = path_in(line, address);
             if (path) {
-                say_path(path);
+                write_path(path);
                 close(maps);
                 return;
             }
@@ -82,7 +82,7 @@ static void say_file(uintptr_t address)
         memmove(buffer, line, size);
     }
     if (maps >= 0) close(maps);
-    say("a mapped file");
+    write_text("a mapped file");
 }
 
 /* The beginning of the message, in the form of weft_job_status_line, from which a supervisor learns
@@ -96,9 +96,10 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     (void)context;
     /* If another thread is here already, this one waits: the other prints and ends the process. */
     while (atomic_flag_test_and_set(&told)) (void)pause();
-    say(words_before);
-    say_file((uintptr_t)info->si_addr);
-    say(": was cut off while it was read, or its disk has failed; files must not change during a "
+    write_text(words_before);
+    write_file_name((uintptr_t)info->si_addr);
+    write_text(
+        ": was cut off while it was read, or its disk has failed; files must not change during a "
         "run\n");
     send_said();
     _exit(1);

@@ -61,7 +61,7 @@ static const char *latency_text(double seconds, char *out, size_t size)
     return out;
 }
 
-static void fit(plot *p)
+static void fit_axes(plot *p)
 {
     const weft_load_result *f;
     int64_t most = 1;
@@ -171,7 +171,7 @@ static void put_percentiles(plot *p, double left, bool closed)
 weft_status plot_load(const weft_load *load, weft_output *to)
 {
     plot p = {.chart = {.to = to}, .load = load};
-    fit(&p);
+    fit_axes(&p);
     bool both = p.shown > 1, closed = weft_load_at(load, 0, NULL)->closed != 0;
     double left = CHART_LEFT + (both ? PANEL + RIGHT + CHART_LEFT : 0);
     chart_begin(&p.chart, left + PANEL + RIGHT, TOP + HEIGHT + CHART_BOTTOM,

@@ -98,7 +98,7 @@ static void pieces_text(const progress *p, const weft_event *e, double share, ch
 /* Empties texts, the least important first, until a bar of at least LEAST characters fits beside
  * the others. Returns the width of the bar; negative: there is no room for one. The last column of
  * the terminal stays free, since some terminals wrap when it is filled. */
-static int fit(char piece[][48], int columns)
+static int fit_width(char piece[][48], int columns)
 {
     enum { FRAME = 2, LEAST = 8 };
     static const int first_to_go[] = {RATE, EPOCH, LOSS, LEFT};
@@ -119,7 +119,7 @@ static void draw_bar(progress *p, const weft_event *e)
     char piece[PIECES][48];
     double share = e->total_steps ? (double)e->step / (double)e->total_steps : 0;
     pieces_text(p, e, share, piece);
-    int width = fit(piece, progress_columns()), part = (int)(share * width * 8);
+    int width = fit_width(piece, progress_columns()), part = (int)(share * width * 8);
     printf(CLEAR_LINE "%s", piece[EPOCH]);
     if (width > 0) printf("▕");
     for (int i = 0; i < width; i++)

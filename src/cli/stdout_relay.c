@@ -40,7 +40,7 @@ static void pass(relay *r, const char *next, ssize_t size)
 
 /* The thread: copies output until all writers have closed the pipe. If the job has left a process
  * behind that keeps the pipe open, the thread ends after GRACE waits without output. */
-static void *work(void *user)
+static void *copy_output(void *user)
 {
     relay *r = user;
     for (int late = 0; late < GRACE;) {
@@ -62,7 +62,7 @@ static bool start(relay *r)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&r->thread, NULL, work, r) == 0;
+    bool started = pthread_create(&r->thread, NULL, copy_output, r) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }

@@ -87,7 +87,7 @@ weft_status mpi_check_alike(const weft_operation *o)
 /* Sends a notice to all other ranks. A notice leaves at once to a rank with which this one has
  * communicated before. To other ranks MPI must first connect, so the notices have `seconds` to
  * leave; on a busy machine a shorter time would lose them. */
-static void tell(int tag, const void *data, int bytes, double seconds)
+static void send_notice(int tag, const void *data, int bytes, double seconds)
 {
     MPI_Request *all = mpi_process.notice_requests;
     int done = 0;
@@ -125,7 +125,7 @@ void mpi_abort(weft_comm *comm)
     if (mpi_process.aborting) return;
     mpi_process.aborting = true;
     (void)snprintf(mpi_process.why, sizeof(mpi_process.why), "%s", weft_last_message());
-    tell(TAG_GIVEN_UP, mpi_process.why, sizeof(mpi_process.why), 1);
+    send_notice(TAG_GIVEN_UP, mpi_process.why, sizeof(mpi_process.why), 1);
 }
 
 /* Appends the waiting and the missing ranks. Each rank whose wait has exceeded the time limit sends
@@ -139,7 +139,7 @@ void mpi_describe(weft_operation *o, weft_text *text)
     mine = notice_of(o);
     if (WEFT_NEW(&state, (size_t)n * sizeof(notice)) != WEFT_OK) return;
     notice *all = (notice *)(void *)state;
-    tell(TAG_WAITING, &mine, sizeof(mine), 0.2);
+    send_notice(TAG_WAITING, &mine, sizeof(mine), 0.2);
     all[mpi_process.rank] = mine;
     for (double end = weft_seconds() + 1; weft_seconds() < end;) {
         int there = 0;

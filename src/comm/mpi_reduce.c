@@ -127,7 +127,7 @@ static weft_status add_up(sum *s, int which, int level, int64_t message, const m
 
 /* Plans one slot of this rank in one round: the slot sends the part that the partner keeps, and
  * sums the part that it keeps itself. */
-static weft_status meet(sum *s, int which, int level)
+static weft_status plan_round(sum *s, int which, int level)
 {
     mpi_pending *p = s->o->state;
     const mpi_slots *c = &s->slots;
@@ -166,7 +166,7 @@ static weft_status meet(sum *s, int which, int level)
 
 /* Records the sum that a slot has after a round with a partner: it is over a block twice as
  * large. */
-static void keep(sum *s, int which, int level)
+static void record_sum(sum *s, int which, int level)
 {
     const mpi_pending *p = s->o->state;
     int slot = s->slots.mine[which], begin, end;
@@ -208,8 +208,8 @@ static weft_status by_levels(sum *s)
     mpi_pending *p = s->o->state;
     for (int level = 0; level < s->slots.levels; level++) {
         WEFT_TRY(mpi_add_round(p));
-        for (int which = 0; which < s->slots.count; which++) WEFT_TRY(meet(s, which, level));
-        for (int which = 0; which < s->slots.count; which++) keep(s, which, level);
+        for (int which = 0; which < s->slots.count; which++) WEFT_TRY(plan_round(s, which, level));
+        for (int which = 0; which < s->slots.count; which++) record_sum(s, which, level);
     }
     if (s->o->t.kind != WEFT_ALL_REDUCE || !s->halving) return WEFT_OK;
     for (int level = s->slots.levels; level-- > 0;) {

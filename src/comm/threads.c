@@ -208,18 +208,18 @@ static weft_status threads_make(weft_context *context, weft_progress *member, hu
     return WEFT_OK;
 }
 
-/* The rank that `me` gets among the ranks of its color. `wish` holds the color and key of each
+/* The rank that `me` gets among the ranks of its color. `splits` holds the color and key of each
  * rank. *size: the number of ranks of the color; *first: the one that becomes rank 0. */
-static int place_in_group(const int32_t *wish, int n, int me, int *size, int *first)
+static int place_in_group(const int32_t *splits, int n, int me, int *size, int *first)
 {
     int rank = 0, best = -1;
     *size = 0;
     for (int r = 0; r < n; r++) {
-        const int32_t *other = &wish[(size_t)2 * r], *mine = &wish[(size_t)2 * me];
+        const int32_t *other = &splits[(size_t)2 * r], *mine = &splits[(size_t)2 * me];
         if (other[0] != mine[0]) continue;
         (*size)++;
         if (other[1] < mine[1] || (other[1] == mine[1] && r < me)) rank++;
-        if (best < 0 || other[1] < wish[(size_t)2 * best + 1]) best = r;
+        if (best < 0 || other[1] < splits[(size_t)2 * best + 1]) best = r;
     }
     *first = best;
     return rank;
@@ -237,14 +237,14 @@ static weft_status gather(weft_comm *comm, weft_dtype dtype, int64_t each, const
 }
 
 /* Creates the hub of this rank's color; only the first rank of the color calls it. */
-static weft_status make_hub(const weft_comm *comm, const int32_t *wish, int size, hub **out)
+static weft_status make_hub(const weft_comm *comm, const int32_t *splits, int size, hub **out)
 {
     const hub *parent = ((const threads *)comm)->hub;
     WEFT_TRY(hub_new(size, parent->root, out));
     for (int r = 0; r < comm->size; r++) {
         int other_size, other_first;
-        if (wish[(size_t)2 * r] != wish[(size_t)2 * comm->rank]) continue;
-        (*out)->world[place_in_group(wish, comm->size, r, &other_size, &other_first)] =
+        if (splits[(size_t)2 * r] != splits[(size_t)2 * comm->rank]) continue;
+        (*out)->world[place_in_group(splits, comm->size, r, &other_size, &other_first)] =
             parent->world[r];
     }
     return WEFT_OK;
@@ -267,14 +267,14 @@ static weft_status take_hub(weft_comm *comm, hub *made)
 static weft_status threads_split(weft_comm *comm, int color, int key, weft_comm **out)
 {
     hub *parent = ((threads *)comm)->hub, *made = NULL, **hubs = NULL, *mine = NULL;
-    int32_t wished[2] = {color, key}, *wish;
+    int32_t own_split[2] = {color, key}, *splits;
     int size = 0, first = 0, n = comm->size, rank = 0;
-    WEFT_TRY(WEFT_NEW(&wish, (size_t)2 * n));
+    WEFT_TRY(WEFT_NEW(&splits, (size_t)2 * n));
     weft_status status = WEFT_NEW(&hubs, n);
-    if (status == WEFT_OK) status = gather(comm, WEFT_I32, 2, wished, wish);
-    if (status == WEFT_OK) rank = place_in_group(wish, n, comm->rank, &size, &first);
+    if (status == WEFT_OK) status = gather(comm, WEFT_I32, 2, own_split, splits);
+    if (status == WEFT_OK) rank = place_in_group(splits, n, comm->rank, &size, &first);
     if (status == WEFT_OK && color >= 0 && first == comm->rank)
-        status = make_hub(comm, wish, size, &made);
+        status = make_hub(comm, splits, size, &made);
     if (status == WEFT_OK)
         status = gather(comm, WEFT_U8, (int64_t)sizeof(made), (const void *)&made, (void *)hubs);
     if (status == WEFT_OK) status = take_hub(comm, color >= 0 ? hubs[first] : NULL);
@@ -289,7 +289,7 @@ static weft_status threads_split(weft_comm *comm, int color, int key, weft_comm 
     }
     hub_release(made);
     free((void *)hubs);
-    free(wish);
+    free(splits);
     return status;
 }
 

@@ -98,7 +98,7 @@ static void gather(const weft_operation *o)
 
 /* Does this rank's part of a collective after all ranks have posted: sums or copies from their
  * memory. */
-static void work(weft_operation *o)
+static void compute_part(weft_operation *o)
 {
     int n = o->comm->size, me = o->comm->rank;
     int64_t begin = weft_part_start(o->t.count, me, n),
@@ -165,7 +165,7 @@ weft_status threads_advance_collective(weft_operation *o)
         if (!all_reached(o, o->sequence, POSTED)) return WEFT_OK;
         if (!threads_enter(h, o->comm->rank)) return WEFT_OK;
         weft_status status = check_alike(o);
-        if (status == WEFT_OK) work(o);
+        if (status == WEFT_OK) compute_part(o);
         threads_leave(h, o->comm->rank);
         WEFT_TRY(status);
         reach(o, o->t.kind == WEFT_ALL_REDUCE && !small(o) ? WORKED : LEFT);
@@ -214,7 +214,7 @@ void threads_withdraw(weft_operation *o)
     while (!found && !atomic_load_explicit(&p->message.taken, memory_order_acquire)) sched_yield();
 }
 
-static message *take(weft_operation *o)
+static message *take_message(weft_operation *o)
 {
     mailbox *box = &hub_of(o)->boxes[o->comm->rank];
     message *found = NULL;
@@ -231,7 +231,7 @@ static message *take(weft_operation *o)
 
 weft_status threads_advance_receive(weft_operation *o)
 {
-    message *m = take(o);
+    message *m = take_message(o);
     if (!m) return WEFT_OK;
     const weft_transfer *sent = &m->operation->t;
     weft_status status = WEFT_OK;

@@ -17,7 +17,7 @@ struct weft_loader {
     pthread_cond_t changed;
 };
 
-static void *work(void *user)
+static void *load_batches(void *user)
 {
     weft_loader *l = user;
     int64_t epoch = l->options.epoch, begin = l->options.done;
@@ -66,7 +66,7 @@ weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_opt
     if (status == WEFT_OK) {
         pthread_mutex_init(&l->lock, NULL);
         pthread_cond_init(&l->changed, NULL);
-        status = weft_thread_start(&l->thread, work, l);
+        status = weft_thread_start(&l->thread, load_batches, l);
         if (status == WEFT_OK) {
             *out = l;
             return WEFT_OK;

@@ -5,7 +5,7 @@
 
 enum { SAMPLES = 64 }; /* of a split that are looked at */
 
-static void take(double value, weft_range *range)
+static void extend_range(double value, weft_range *range)
 {
     range->low = value < range->low ? value : range->low;
     range->high = value > range->high ? value : range->high;
@@ -14,7 +14,7 @@ static void take(double value, weft_range *range)
 
 void weft_range_take(const float *x, const double *wide, int64_t count, weft_range *range)
 {
-    for (int64_t j = 0; j < count; j++) take(wide ? wide[j] : (double)x[j], range);
+    for (int64_t j = 0; j < count; j++) extend_range(wide ? wide[j] : (double)x[j], range);
 }
 
 weft_status weft_range_measure(const weft_source *s, weft_split split, weft_range *out)
@@ -30,7 +30,7 @@ weft_status weft_range_measure(const weft_source *s, weft_split split, weft_rang
             if (!s->tabular) s->ops->features(s, split, i, k, x);
             if (!s->tabular) weft_range_take(x, NULL, size, &range);
             for (int64_t j = 0; s->tabular && j < size; j++)
-                take(s->ops->number(s, split, i, j), &range);
+                extend_range(s->ops->number(s, split, i, j), &range);
         }
     free(x);
     *out = range;

@@ -72,7 +72,7 @@ static double weight_factor(const weft_source *s)
 
 /* Updates *mean, and in *deviation the sum of squares about the mean, with one value (Welford's
  * algorithm; West 1979 for weights). n: sum of the weights so far, with that of this value. */
-static void take(double value, double weight, double n, double *mean, double *deviation)
+static void add_value(double value, double weight, double n, double *mean, double *deviation)
 {
     double delta = value - *mean;
     *mean += delta / (n / weight);
@@ -123,7 +123,7 @@ static weft_status measure_input(const weft_source *s, int64_t i, int input, dou
         if (!s->tabular) *n += weight;
         double value = s->tabular ? s->ops->number(s, WEFT_TRAIN, i, j) : (double)x[j];
         if (!isfinite(value)) return weft_source_not_finite(s, WEFT_TRAIN, i, input, j);
-        take(value, weight, *n, &stats->mean[f], &stats->deviation[f]);
+        add_value(value, weight, *n, &stats->mean[f], &stats->deviation[f]);
     }
     return WEFT_OK;
 }
@@ -164,7 +164,7 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
         for (int j = 0; j < s->targets && weight > 0; j++) {
             double value = s->ops->target(s, WEFT_TRAIN, i, j);
             if (!isfinite(value)) return weft_source_not_finite(s, WEFT_TRAIN, i, s->inputs, j);
-            take(value, weight, n, &stats->target_mean[j], &stats->target_deviation[j]);
+            add_value(value, weight, n, &stats->target_mean[j], &stats->target_deviation[j]);
         }
     }
     return finish(s, "target", s->label_name && s->targets == 1 ? &s->label_name : NULL,

@@ -218,7 +218,7 @@ static weft_status meet_parameters(average *a)
 }
 
 /* Averages the learners, with the outer optimizer's step if `outer`. */
-static weft_status meet(average *a, bool outer)
+static weft_status average_learners(average *a, bool outer)
 {
     weft_store *store = a->head.site.store;
     WEFT_TRY(meet_parameters(a));
@@ -236,7 +236,7 @@ static weft_status average_after(weft_exchange *exchange, weft_exchange_turn *tu
     turn->met = turn->last || (a->every > 0 && turn->step % a->every == 0);
     if (!turn->met || a->last_average == turn->step) return WEFT_OK;
     a->last_average = turn->step;
-    return meet(a, a->outer);
+    return average_learners(a, a->outer);
 }
 
 /* Checks that every averaged tensor can be read in the plain layout. A tensor that ZeRO shards into
@@ -332,7 +332,7 @@ static weft_status average_begin(weft_exchange *exchange)
     if (a->plain) WEFT_TRY(check_plain(a));
     if (!a->outer || exchange->restored) return WEFT_OK;
     WEFT_TRY(compare_parameters(a, &differ));
-    if (differ) WEFT_TRY(meet(a, false));
+    if (differ) WEFT_TRY(average_learners(a, false));
     return remember(a);
 }
 
@@ -343,7 +343,7 @@ static weft_status average_end(weft_exchange *exchange)
     average *a = (average *)exchange;
     if (!exchange->finished || a->last_average > 0) return WEFT_OK;
     WEFT_TRY(compare_parameters(a, &exchange->changed));
-    return exchange->changed ? meet(a, a->outer) : WEFT_OK;
+    return exchange->changed ? average_learners(a, a->outer) : WEFT_OK;
 }
 
 static bool average_state(weft_exchange *exchange, int i, weft_exchange_state *out)

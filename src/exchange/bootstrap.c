@@ -34,8 +34,8 @@ typedef struct card {
     uint64_t host;  /* id of its loopback; equal: the same machine */
 } card;
 
-static weft_status tell_all(const weft_exchange *e, const char *what, const void *mine, void *all,
-                            size_t bytes)
+static weft_status gather_texts(const weft_exchange *e, const char *what, const void *mine,
+                                void *all, size_t bytes)
 {
     return weft_learner_group_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                                      .dtype = WEFT_U8,
@@ -47,7 +47,7 @@ static weft_status tell_all(const weft_exchange *e, const char *what, const void
 
 /* Messages between processes are encrypted with keys made for this run, which learners exchange
  * over the job's own communicator. */
-static weft_status tell_keys(const weft_exchange *e, weft_net_context *world)
+static weft_status gather_keys(const weft_exchange *e, weft_net_context *world)
 {
     int n = e->site.endpoint->learners;
     weft_key mine, *all;
@@ -56,7 +56,7 @@ static weft_status tell_keys(const weft_exchange *e, weft_net_context *world)
      * waits. */
     if (armed != WEFT_OK || !weft_net_context_has_keys(world, &mine)) mine = (weft_key){{0}};
     WEFT_TRY(WEFT_NEW(&all, n));
-    weft_status status = tell_all(e, "keys of learners", &mine, all, sizeof(mine));
+    weft_status status = gather_texts(e, "keys of learners", &mine, all, sizeof(mine));
     for (int i = 0; i < n && status == WEFT_OK && armed == WEFT_OK; i++) {
         static const weft_key none;
         status = memcmp(&all[i], &none, sizeof(none)) != 0
@@ -93,7 +93,7 @@ weft_status weft_learners_meet(const weft_exchange *e, weft_net_context *world, 
     bool alike = true, others = false, apart = false;
     *reach = WEFT_REACH_PROCESS;
     WEFT_TRY(WEFT_NEW(&all, n));
-    weft_status status = tell_all(e, "parameter layouts", &mine, all, sizeof(mine));
+    weft_status status = gather_texts(e, "parameter layouts", &mine, all, sizeof(mine));
     for (int i = 0; i < n && status == WEFT_OK; i++) {
         alike = alike && all[i].form == mine.form;
         others = others || all[i].token != mine.token;
@@ -108,5 +108,5 @@ weft_status weft_learners_meet(const weft_exchange *e, weft_net_context *world, 
                          e->ops->name);
     weft_learners_expect(e, world);
     if (others) *reach = apart ? WEFT_REACH_NETWORK : WEFT_REACH_MACHINE;
-    return others ? tell_keys(e, world) : WEFT_OK;
+    return others ? gather_keys(e, world) : WEFT_OK;
 }

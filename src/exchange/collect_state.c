@@ -134,7 +134,7 @@ void weft_collect_close(weft_collect **others)
 
 /* --- transfers --- */
 
-static weft_status look(channel *l, bool *done)
+static weft_status test_channel(channel *l, bool *done)
 {
     *done = true;
     return l->started ? weft_group_request_test(l->request, done) : WEFT_OK;
@@ -167,7 +167,7 @@ static weft_status send(const weft_collect *o, int64_t step)
 weft_status weft_collect_send(weft_collect *o, int64_t step)
 {
     bool free_again;
-    WEFT_TRY(look(&o->channels[0], &free_again));
+    WEFT_TRY(test_channel(&o->channels[0], &free_again));
     WEFT_TRY(agree(o, &free_again));
     if (!free_again) return WEFT_OK; /* in transit: the first learner is far behind */
     if (o->exchange->ops->life.store_state)
@@ -177,7 +177,7 @@ weft_status weft_collect_send(weft_collect *o, int64_t step)
 
 /* Keeps the received buffer as the latest, and begins to receive the next one; after the final
  * buffer ends the channel. */
-static weft_status take(const weft_collect *o, channel *l, int64_t *step)
+static weft_status accept_buffer(const weft_collect *o, channel *l, int64_t *step)
 {
     memcpy(step, l->parcel, sizeof(*step));
     l->started = false;
@@ -197,9 +197,9 @@ static weft_status await(const weft_collect *o, channel *l, int64_t step)
     double limit = between(o)->timeout;
     for (int64_t at = 0; !l->ended && at < step;) {
         bool done;
-        WEFT_TRY(look(l, &done));
+        WEFT_TRY(test_channel(l, &done));
         if (done) {
-            WEFT_TRY(take(o, l, &at));
+            WEFT_TRY(accept_buffer(o, l, &at));
             continue;
         }
         WEFT_TRY(weft_learner_group_check(o->exchange->site.endpoint));
@@ -218,9 +218,9 @@ static weft_status take_what_is_there(const weft_collect *o, channel *l)
     bool done = true;
     while (done && !l->ended) {
         int64_t step;
-        WEFT_TRY(look(l, &done));
+        WEFT_TRY(test_channel(l, &done));
         WEFT_TRY(agree(o, &done));
-        if (done) WEFT_TRY(take(o, l, &step));
+        if (done) WEFT_TRY(accept_buffer(o, l, &step));
     }
     return WEFT_OK;
 }
@@ -239,16 +239,16 @@ weft_status weft_collect_receive(weft_collect *o, int64_t step)
 /* Sends the final buffer to the first learner, which may be waiting for a state that will not come.
  * With `before` the wait for the last buffer is limited to A_WHILE seconds, since the first learner
  * may still train; without `before` the learner waits until the final buffer has arrived. */
-static weft_status say_last(const weft_collect *o, bool before)
+static weft_status send_final(const weft_collect *o, bool before)
 {
     channel *l = &o->channels[0];
     bool done;
     double until = weft_seconds() + A_WHILE;
     if (!l->ended) {
-        WEFT_TRY(look(l, &done));
+        WEFT_TRY(test_channel(l, &done));
         while (!done && before && weft_seconds() < until) {
             nanosleep(&NAP, NULL);
-            WEFT_TRY(look(l, &done));
+            WEFT_TRY(test_channel(l, &done));
         }
         if (!done && before) return WEFT_OK;
         if (!done) WEFT_TRY(weft_group_request_wait(l->request));
@@ -260,7 +260,7 @@ static weft_status say_last(const weft_collect *o, bool before)
 
 weft_status weft_collect_end(weft_collect *o, bool before)
 {
-    if (!o->first) return say_last(o, before);
+    if (!o->first) return send_final(o, before);
     for (int k = 0; k < o->count && !before; k++) WEFT_TRY(await(o, &o->channels[k], INT64_MAX));
     return WEFT_OK;
 }

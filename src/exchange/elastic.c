@@ -11,7 +11,7 @@ weft_member_options weft_elastic_member(const weft_exchange_site *site, double h
     const weft_learner_link *link = site->cluster;
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
                                  .key = weft_draw(),
-                                 .wish = link->slot,
+                                 .requested_slot = link->slot,
                                  .run = link->run,
                                  .fingerprint = {.version = WEFT_VERSION,
                                                  .model = link->model,

@@ -231,7 +231,7 @@ void weft_exchange_listen(weft_exchange *e)
     weft_instance_listen(e->site.instance, &listener);
 }
 
-void weft_exchange_attend(weft_exchange *e, weft_instance *instance)
+void weft_exchange_progress(weft_exchange *e, weft_instance *instance)
 {
     const weft_listener listener = {.poll = e->ops->step.poll ? poll : NULL, .user = e};
     weft_instance_listen(instance, &listener);

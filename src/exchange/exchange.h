@@ -372,7 +372,7 @@ weft_status weft_exchange_mean(weft_exchange *exchange, const char *what, weft_d
 void weft_exchange_listen(weft_exchange *exchange);
 /* Registers only `poll`, with another program, such as the evaluator's, so that heartbeats go on
  * while it runs. */
-void weft_exchange_attend(weft_exchange *exchange, weft_instance *instance);
+void weft_exchange_progress(weft_exchange *exchange, weft_instance *instance);
 /* The part of the program that updates the parameters of a learner with this exchange. */
 weft_update weft_exchange_updates(const weft_exchange_ops *ops);
 

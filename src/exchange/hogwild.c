@@ -216,7 +216,7 @@ static void remember(hogwild *h)
     memcpy(h->took, h->parameters, (size_t)h->count * weft_dtype_size(h->dtype));
 }
 
-static void take(hogwild *h)
+static void read_parameters(hogwild *h)
 {
     h->taken = atomic_load(&h->field->passes);
     (h->dtype == WEFT_F64 ? take_f64 : take_f32)(h->field->numbers, h->parameters, h->count);
@@ -225,7 +225,7 @@ static void take(hogwild *h)
 
 /* Makes the pass after a step. Its staleness is the number of passes that other learners have
  * finished since this learner's last one. */
-static weft_status meet(hogwild *h, int64_t step)
+static weft_status add_difference(hogwild *h, int64_t step)
 {
     h->tally.skip = step % h->tally.every;
     WEFT_TRY(weft_shared_params_read(h->copies));
@@ -241,7 +241,7 @@ static weft_status meet(hogwild *h, int64_t step)
 /* Ends a step without samples, which adds nothing. */
 static weft_status end_empty_step(hogwild *h)
 {
-    take(h);
+    read_parameters(h);
     atomic_fetch_add(&h->field->steps[h->head.site.endpoint->learner], 1);
     return weft_learner_group_check(h->head.site.endpoint);
 }
@@ -260,14 +260,14 @@ static weft_status hogwild_begin(weft_exchange *exchange)
 static weft_status hogwild_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
     hogwild *h = (hogwild *)exchange;
-    if (h->leads) WEFT_TRY(exchange->empty ? end_empty_step(h) : meet(h, turn->step));
+    if (h->leads) WEFT_TRY(exchange->empty ? end_empty_step(h) : add_difference(h, turn->step));
     return weft_shared_params_write(h->copies);
 }
 
 static weft_status hogwild_save(weft_exchange *exchange)
 {
     hogwild *h = (hogwild *)exchange;
-    if (h->leads) take(h);
+    if (h->leads) read_parameters(h);
     return weft_shared_params_write(h->copies);
 }
 

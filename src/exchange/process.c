@@ -116,8 +116,8 @@ weft_status weft_cluster_ask(const weft_waiting *w, weft_net_context *world, con
 
 /* --- the coordinator --- */
 
-static weft_status tell_view(const weft_coordinating *what, const char *address, double now,
-                             const weft_view *view)
+static weft_status report_view(const weft_coordinating *what, const char *address, double now,
+                               const weft_view *view)
 {
     weft_cluster_status status;
     if (!what->tell) return WEFT_OK;
@@ -163,7 +163,7 @@ static weft_status coordinate(const weft_waiting *w, weft_net *net, const weft_c
         WEFT_TRY(weft_net_poll(net, NAP));
         const weft_view *view = weft_coordinator_view(actor);
         if (view->number != number || view->member_count != members)
-            WEFT_TRY(tell_view(what, address, weft_actor_now(actor), view));
+            WEFT_TRY(report_view(what, address, weft_actor_now(actor), view));
         number = view->number;
         members = view->member_count;
         bool empty = (view->over || view->fault) && members == 0;

@@ -94,7 +94,7 @@ static weft_status list_own(weft_shared_params *c, holding **out, int64_t *count
     return status;
 }
 
-static weft_status tell_all(weft_shared_params *c, const holding *mine, int64_t count)
+static weft_status gather_counts(weft_shared_params *c, const holding *mine, int64_t count)
 {
     int64_t sum = 0, *bytes;
     WEFT_TRY(WEFT_NEW(&c->counts, c->ranks));
@@ -219,7 +219,7 @@ weft_status weft_shared_params_open(weft_comm *learner, weft_store *store, weft_
                               .me = weft_comm_rank(learner)};
     weft_status status = find_parameters(c);
     if (status == WEFT_OK) status = list_own(c, &mine, &count);
-    if (status == WEFT_OK) status = tell_all(c, mine, count);
+    if (status == WEFT_OK) status = gather_counts(c, mine, count);
     for (int64_t i = 0; i < count && status == WEFT_OK; i++) {
         c->started[i] = c->operation_count;
         status = prepare(c, i);

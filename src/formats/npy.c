@@ -16,7 +16,7 @@ static void spaces(dict *d)
     while (d->next < d->end && isspace((unsigned char)*d->next)) d->next++;
 }
 
-static bool take(dict *d, char c)
+static bool accept_character(dict *d, char c)
 {
     spaces(d);
     if (d->next >= d->end || *d->next != c) return false;
@@ -41,14 +41,14 @@ static weft_status string(dict *d, char *out, size_t size)
         out[used++] = *d->next++;
     }
     out[used] = '\0';
-    return take(d, quote) ? WEFT_OK : bad(d, "a string does not end");
+    return accept_character(d, quote) ? WEFT_OK : bad(d, "a string does not end");
 }
 
 static weft_status shape(dict *d, weft_shape *out)
 {
-    if (!take(d, '(')) return bad(d, "the shape must be a tuple");
+    if (!accept_character(d, '(')) return bad(d, "the shape must be a tuple");
     out->rank = 0;
-    while (!take(d, ')')) {
+    while (!accept_character(d, ')')) {
         int64_t dim = 0;
         spaces(d);
         if (d->next >= d->end || !isdigit((unsigned char)*d->next))
@@ -60,7 +60,7 @@ static weft_status shape(dict *d, weft_shape *out)
         }
         if (dim == 0) return bad(d, "a dimension is 0, so the array is empty");
         out->dim[out->rank++] = dim;
-        if (!take(d, ',') && (d->next >= d->end || *d->next != ')'))
+        if (!accept_character(d, ',') && (d->next >= d->end || *d->next != ')'))
             return bad(d, "a comma or ) is missing in the shape");
     }
     return WEFT_OK;
@@ -90,11 +90,11 @@ static weft_status descr(dict *d, weft_npy *out)
 static weft_status parse_dict(dict *d, weft_npy *out)
 {
     unsigned seen = 0;
-    if (!take(d, '{')) return bad(d, "a dict must stand here");
-    while (!take(d, '}')) {
+    if (!accept_character(d, '{')) return bad(d, "a dict must stand here");
+    while (!accept_character(d, '}')) {
         char key[24];
         WEFT_TRY(string(d, key, sizeof(key)));
-        if (!take(d, ':')) return bad(d, "':' is missing after a key");
+        if (!accept_character(d, ':')) return bad(d, "':' is missing after a key");
         spaces(d);
         if (strcmp(key, "descr") == 0) {
             WEFT_TRY(descr(d, out));
@@ -112,7 +112,7 @@ static weft_status parse_dict(dict *d, weft_npy *out)
         } else {
             return bad(d, "a key other than descr, fortran_order and shape");
         }
-        if (!take(d, ',')) {
+        if (!accept_character(d, ',')) {
             spaces(d);
             if (d->next >= d->end || *d->next != '}') return bad(d, "',' or '}' is missing");
         }

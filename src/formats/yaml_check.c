@@ -71,7 +71,7 @@ static void end(check *c)
     taken(c);
 }
 
-static weft_status look(check *c, const yaml_event_t *event)
+static weft_status check_event(check *c, const yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
@@ -113,7 +113,7 @@ weft_status weft_yaml_check(const char *name, const void *data, size_t size)
             break;
         }
         done = event.type == YAML_STREAM_END_EVENT;
-        status = look(&c, &event);
+        status = check_event(&c, &event);
         yaml_event_delete(&event);
     }
     for (int d = 0; d < DEEPEST; d++) forget(&c.keys[d]);

@@ -59,7 +59,7 @@ static void drop(weft_text *text)
  * list that is being joined. The caller then uses the original text, which the schema refuses. */
 typedef enum outcome { WRITE, KEEP, GIVE_UP } outcome;
 
-static outcome look(joiner *j, yaml_event_t *event)
+static outcome join_event(joiner *j, yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_SCALAR_EVENT:
@@ -105,7 +105,7 @@ static bool copy(joiner *j, yaml_parser_t *parser, yaml_emitter_t *emitter)
         yaml_event_t event;
         if (!yaml_parser_parse(parser, &event)) return false;
         done = event.type == YAML_STREAM_END_EVENT;
-        outcome what = look(j, &event);
+        outcome what = join_event(j, &event);
         if (what == WRITE && !yaml_emitter_emit(emitter, &event))
             return false; /* the emitter has freed the event */
         if (what != WRITE) yaml_event_delete(&event);

@@ -39,7 +39,7 @@ static void end_line(process_set *t, child_process *p)
         memcpy(p->what, said.what, sizeof(p->what));
         (void)snprintf(p->said, sizeof(p->said), "%.1000s", said.message);
     } else if (!t->closing) {
-        weft_job_say(t->j, "%s", p->line);
+        weft_job_log(t->j, "%s", p->line);
     }
 }
 

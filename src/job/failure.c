@@ -10,7 +10,7 @@
 #include "job/status_line.h"
 #include "job/launcher_output.h"
 
-void weft_job_say(const job *j, const char *format, ...)
+void weft_job_log(const job *j, const char *format, ...)
 {
     char *line = NULL;
     va_list arguments;
@@ -26,12 +26,12 @@ static void pass(job *j, const char *line)
     if (weft_launcher_event_read(line).kind == WEFT_LAUNCHER_IGNORED) return;
     j->explained = true;
     if (!j->built) weft_hosts_mention(&j->hosts, line);
-    weft_job_say(j, "%s", line);
+    weft_job_log(j, "%s", line);
 }
 
 /* Interprets a message of the launcher about a failure; the first failed rank counts. false: the
  * message is not about a failure. */
-static bool take(job *j, const char *text)
+static bool read_message(job *j, const char *text)
 {
     weft_launcher_event w = weft_launcher_event_read(text);
     if (w.kind == WEFT_LAUNCHER_UNKNOWN) return false;
@@ -58,7 +58,7 @@ static bool take(job *j, const char *text)
 static void end_block(job *j)
 {
     char *save = NULL;
-    if (!take(j, j->block))
+    if (!read_message(j, j->block))
         for (char *line = strtok_r(j->block, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
             pass(j, line);
     j->block[0] = '\0';
@@ -113,7 +113,7 @@ static void hear_failure(job *j, const weft_status_line *said)
             (void)snprintf(where, sizeof(where), " (rank %d on %s)", said->rank, said->host);
     }
     j->explained = true;
-    weft_job_say(j, "weft: %s%s", said->message, where);
+    weft_job_log(j, "weft: %s%s", said->message, where);
 }
 
 static bool is_here(const char *host)
@@ -169,7 +169,7 @@ static void end_line(job *j)
     } else if (j->mpi && j->in_block && !own) {
         size_t size = strlen(j->block);
         (void)snprintf(j->block + size, sizeof(j->block) - size, "%s\n", line);
-    } else if (!j->mpi || strncmp(line, "[mpiexec@", 9) != 0 || !take(j, line)) {
+    } else if (!j->mpi || strncmp(line, "[mpiexec@", 9) != 0 || !read_message(j, line)) {
         pass(j, line); /* of all launchers only MPICH's daemons print outside of blocks */
     }
 }
@@ -212,12 +212,12 @@ static int find_lost_host(const job *j)
     return host;
 }
 
-static void say_lost_host(const job *j)
+static void report_lost_host(const job *j)
 {
     const char *name = j->lost_at >= 0 ? j->hosts.host[j->lost_at].name : "HOST";
     int64_t step = 0;
     if (!j->built) {
-        weft_job_say(j,
+        weft_job_log(j,
                      "weft: the job cannot be started on %s%s--hosts %s: every host must answer to "
                      "'ssh %s true' without a password, and have the same weft and MPI in the same "
                      "place",
@@ -229,9 +229,9 @@ static void say_lost_host(const job *j)
     char when[40] = "";
     if (step > 0) (void)snprintf(when, sizeof(when), " in step %lld", (long long)step);
     if (j->lost_at >= 0)
-        weft_job_say(j, "weft: host %s is lost%s", name, when);
+        weft_job_log(j, "weft: host %s is lost%s", name, when);
     else
-        weft_job_say(j, "weft: one of --hosts %s is lost%s", j->options->hosts, when);
+        weft_job_log(j, "weft: one of --hosts %s is lost%s", j->options->hosts, when);
 }
 
 void weft_job_ended(job *j, int state)
@@ -253,12 +253,12 @@ void weft_job_ended(job *j, int state)
                    (long long)j->ranks, weft_plural(j->ranks), host, how);
 }
 
-void weft_job_tell_death(const job *j)
+void weft_job_report_death(const job *j)
 {
     enum { MOST = 8 };
     char line[MOST * (WEFT_NOTE_SIZE + 16)] = "";
     if (j->no_host || (j->lost_at >= 0 && j->lost_at < j->hosts.count)) {
-        say_lost_host(j);
+        report_lost_host(j);
         return;
     }
     if (j->dead < 0 || (j->left && j->explained)) return;
@@ -275,16 +275,16 @@ void weft_job_tell_death(const job *j)
     }
     int64_t step = atomic_load(&j->page->step[first]);
     if (step > 0)
-        weft_job_say(j, "weft: %s in step %lld%s", j->where, (long long)step, line);
+        weft_job_log(j, "weft: %s in step %lld%s", j->where, (long long)step, line);
     else
-        weft_job_say(j, "weft: %s before its first step%s", j->where, line);
+        weft_job_log(j, "weft: %s before its first step%s", j->where, line);
 }
 
-void weft_job_tell_unsaved(const job *j, int code, int times)
+void weft_job_report_unsaved(const job *j, int code, int times)
 {
     if (!weft_job_unsaved(j, code, times)) return;
-    weft_job_tell_death(j);
-    weft_job_say(j, "weft: stopped, and the last steps are not saved%s",
+    weft_job_report_death(j);
+    weft_job_log(j, "weft: stopped, and the last steps are not saved%s",
                  j->options->checkpoint ? "; continue with --resume from the newest checkpoint, if "
                                           "there is one"
                                         : "");

@@ -109,20 +109,20 @@ static weft_status run_all(job *j, int *code)
                                      : run_once(j, resume, code));
         int times, asked = weft_job_asked(&times);
         if (weft_job_stopped(j, *code, asked)) {
-            if (j->stopped[0]) weft_job_say(j, "%s", j->stopped);
-            weft_job_tell_unsaved(j, *code, times);
+            if (j->stopped[0]) weft_job_log(j, "%s", j->stopped);
+            weft_job_report_unsaved(j, *code, times);
             if (times > 1 || (asked && *code > 2)) *code = 128 + asked;
             return WEFT_OK;
         }
-        if (*code != 0) weft_job_tell_death(j);
+        if (*code != 0) weft_job_report_death(j);
         if (j->restarts > 0 && j->own == 1 && !j->options->members)
-            weft_job_say(j, "weft: no restart: it would end the same way");
+            weft_job_log(j, "weft: no restart: it would end the same way");
         if (j->restarts <= 0 || asked || !weft_job_can_restart(j, *code)) return WEFT_OK;
         weft_job_shrink(j);
         WEFT_TRY(weft_job_find_model(j));
         char size[48];
         resume = weft_job_has_checkpoint(j);
-        weft_job_say(j, "weft: %s with %s (%lld restart%s left)",
+        weft_job_log(j, "weft: %s with %s (%lld restart%s left)",
                      resume ? "starting again from the newest checkpoint"
                             : "starting again from the first step, since no checkpoint was written "
                               "yet,",

@@ -53,7 +53,7 @@ static int list_absent(const job *j, char *out, size_t size)
 
 /* Reports a job that has not started in time: which ranks have not, and what to try. If all have,
  * they do not reach each other in MPI_Init, or are not built. */
-static void say_not_started(const job *j, double limit)
+static void report_not_started(const job *j, double limit)
 {
     char ranks[80], where[512], on[300] = "", machines[300], what[900];
     int absent = list_absent(j, ranks, sizeof(ranks));
@@ -78,7 +78,7 @@ static void say_not_started(const job *j, double limit)
                            : "they do not reach each other in MPI_Init; look for a firewall "
                              "between the machines, and for networks that only some have");
     if (absent > 0)
-        weft_job_say(j,
+        weft_job_log(j,
                      "weft: the job has not started after %.0f s: rank%s%s%s ha%s not (of %lld "
                      "ranks, %lld ha%s%s); %s, and the same weft and MPI must be in the same place "
                      "on each machine; a longer --timeout would wait for them",
@@ -86,7 +86,7 @@ static void say_not_started(const job *j, double limit)
                      (long long)j->ranks, (long long)j->ranks - absent,
                      j->ranks - absent == 1 ? "s" : "ve", on, what);
     else
-        weft_job_say(j,
+        weft_job_log(j,
                      "weft: the job has not started after %.0f s: all %lld ranks have%s, but %s; a "
                      "longer --timeout would wait for them",
                      limit, (long long)j->ranks, on, what);
@@ -114,9 +114,9 @@ static bool stuck(job *j, double since, double *first_end)
     for (int r = 0; r < (int)j->ranks && late < 0; r++)
         if (atomic_load(&j->page->stage[r]) < WEFT_STAGE_FINISHED) late = r;
     if (starting)
-        say_not_started(j, limit);
+        report_not_started(j, limit);
     else
-        weft_job_say(j,
+        weft_job_log(j,
                      "weft: the job has not ended after %.0f s: rank %d has not (of %lld ranks, %d "
                      "have); a longer --timeout would wait for it",
                      limit, late, (long long)j->ranks, finished);
@@ -131,9 +131,9 @@ static bool stuck_afar(const job *j, double now, double since)
     bool starting = !j->built && now - since > limit;
     bool ending = j->finished > 0 && now - j->finished > limit;
     if (starting)
-        say_not_started(j, limit);
+        report_not_started(j, limit);
     else if (ending)
-        weft_job_say(j,
+        weft_job_log(j,
                      "weft: the job has not ended after %.0f s on %s%s; a longer --timeout would "
                      "wait for it",
                      limit, j->options->hosts ? "--hosts " : "its machines",
@@ -165,7 +165,7 @@ static bool stands_still(job *j, const weft_child *c)
     if (now - j->worked <= limit) return false;
     char when[40] = "before its first step";
     if (step > 0) (void)snprintf(when, sizeof(when), "in step %lld", (long long)step);
-    weft_job_say(j,
+    weft_job_log(j,
                  "weft: the job stands still %s: for %.0f s no rank has computed, read or written "
                  "anything; a longer --timeout would wait for it",
                  when, limit);

@@ -123,7 +123,7 @@ static void take_end(process_set *t, child_process *p, int state)
     if (t->stopping) p->died = weft_job_seconds(t->j);
     if (!t->stopping) {
         if (!WIFEXITED(state) || strcmp(p->what, "peer") == 0) return;
-        weft_job_say(t->j, "weft: %s", p->said[0] ? p->said : p->why);
+        weft_job_log(t->j, "weft: %s", p->said[0] ? p->said : p->why);
         t->code = t->j->own = WEXITSTATUS(state) == 2 ? 2 : 1;
         return;
     }
@@ -141,7 +141,7 @@ static void take_end(process_set *t, child_process *p, int state)
 static void start_anew(process_set *t, child_process *p)
 {
     if (p->part->only_copy && has_begun(t)) {
-        weft_job_say(t->j, "weft: %s, and with it %s", p->why, p->part->only_copy);
+        weft_job_log(t->j, "weft: %s, and with it %s", p->why, p->part->only_copy);
         fail(t, 1, false);
         return;
     }
@@ -155,7 +155,7 @@ static void take_failure(process_set *t, child_process *p, int state)
 {
     bool killed = WIFSIGNALED(state), waits = strcmp(p->what, "peer") == 0;
     if (!killed && (!waits || p->part->role == WEFT_PART_COORDINATOR)) {
-        weft_job_say(t->j, "weft: %s", p->said[0] ? p->said : p->why);
+        weft_job_log(t->j, "weft: %s", p->said[0] ? p->said : p->why);
         fail(t, WEXITSTATUS(state), !waits);
         return;
     }
@@ -173,7 +173,7 @@ void weft_child_process_end(process_set *t, child_process *p)
     if (t->closing) return;
     if (code == 0 && p->part->role == WEFT_PART_COORDINATOR && t->end_reported == 0 &&
         !t->stopping) {
-        weft_job_say(t->j, "weft: the run has ended without the first learner");
+        weft_job_log(t->j, "weft: the run has ended without the first learner");
         fail(t, 1, false);
     } else if (code == 0)
         p->done = true;
@@ -193,13 +193,13 @@ static void restart(process_set *t, child_process *p)
 {
     job *j = t->j;
     if (j->restarts <= 0) {
-        weft_job_say(j, "weft: %s; no restart is left of %lld (--max-restarts)", p->why,
+        weft_job_log(j, "weft: %s; no restart is left of %lld (--max-restarts)", p->why,
                      (long long)weft_job_most_restarts(j->options));
         fail(t, 1, false);
         return;
     }
     j->restarts--;
-    weft_job_say(j, "weft: %s; it is started again (%lld restart%s left)", p->why,
+    weft_job_log(j, "weft: %s; it is started again (%lld restart%s left)", p->why,
                  (long long)j->restarts, weft_plural(j->restarts));
     if (weft_child_process_start(t, p) == WEFT_OK) return;
     weft_child_process_explain_start(p);

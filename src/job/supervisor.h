@@ -102,7 +102,7 @@ struct weft_child;
 void weft_job_watch(job *j, const struct weft_child *child);
 
 /* failure.c */
-void weft_job_say(const job *j, const char *format, ...) WEFT_PRINTF(2, 3);
+void weft_job_log(const job *j, const char *format, ...) WEFT_PRINTF(2, 3);
 /* _hear handles output of ranks and launcher, in arbitrary pieces; _end_output handles the end of
  * the output. */
 void weft_job_hear(job *j, const char *text, size_t size);
@@ -114,10 +114,10 @@ void weft_job_where(const job *j, bool (*of)(const job *j, int rank), char *out,
  * if no one has explained the failure, describes it. */
 void weft_job_ended(job *j, int state);
 /* Reports the failed rank with its host, step and transfer, or the lost host. */
-void weft_job_tell_death(const job *j);
+void weft_job_report_death(const job *j);
 /* Reports that the last steps of a stopped job are not saved, if so, and the death that is the
  * reason; see weft_job_unsaved. */
-void weft_job_tell_unsaved(const job *j, int code, int times);
+void weft_job_report_unsaved(const job *j, int code, int times);
 
 /* process_set.c: runs a job of members, which are restarted one by one while restarts are left;
  * again: from the newest checkpoint. */

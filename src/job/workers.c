@@ -43,7 +43,7 @@ static void plan_restart(workers *w, child_process *p, int state)
     p->restart_at = now + p->pause;
     if (state == 0) /* ended by a signal from outside, after answering its requests */
         (void)snprintf(p->why, sizeof(p->why), "process %d was stopped by a signal", p->part->slot);
-    weft_job_say(w->t.j, "weft: %s; it is started again in %.3g s (%d of %d processes serve)",
+    weft_job_log(w->t.j, "weft: %s; it is started again in %.3g s (%d of %d processes serve)",
                  p->why, p->pause, ready(w), w->t.count);
 }
 
@@ -73,22 +73,22 @@ static void take_end(workers *w, child_process *p, int state)
     bool alone = !w->ready_reported && p->part->slot == 0; /* no worker has been ready yet */
     if (w->t.stopping) {
         if (state == 0 || w->ended > 0) return;
-        weft_job_say(w->t.j, "weft: %s", p->said[0] ? p->said : p->why);
+        weft_job_log(w->t.j, "weft: %s", p->said[0] ? p->said : p->why);
         w->t.code = 1;
         return;
     }
     if (WIFEXITED(state) && state != 0 && !p->has_served) {
-        weft_job_say(w->t.j, "weft: %s", p->said[0] ? p->said : p->why);
+        weft_job_log(w->t.j, "weft: %s", p->said[0] ? p->said : p->why);
         fail(w, WEXITSTATUS(state));
     } else if (alone && !p->has_served && ++p->deaths == MOST_DEATHS) {
-        weft_job_say(w->t.j, "weft: %s, %d times before it was ready", p->why, MOST_DEATHS);
+        weft_job_log(w->t.j, "weft: %s, %d times before it was ready", p->why, MOST_DEATHS);
         fail(w, 1);
     } else {
         plan_restart(w, p, state);
     }
 }
 
-static void look(workers *w, child_process *p)
+static void check_process(workers *w, child_process *p)
 {
     bool was_ready = p->ready && p->since > 0;
     weft_child_process_end_suspended(&w->t, p);
@@ -102,7 +102,7 @@ static void look(workers *w, child_process *p)
     } else if (p->runs && p->ready && !was_ready) {
         p->since = weft_job_seconds(w->t.j);
         if (p->has_served)
-            weft_job_say(w->t.j, "weft: process %d serves again (%d of %d)", p->part->slot,
+            weft_job_log(w->t.j, "weft: process %d serves again (%d of %d)", p->part->slot,
                          ready(w), w->t.count);
         p->has_served = true;
     }
@@ -136,7 +136,7 @@ static void pass_on(workers *w)
     bool late = t->stopping && now - w->asked > limit;
     if (w->ended > 0 || (times < 2 && !late)) return;
     if (times < 2)
-        weft_job_say(t->j, "weft: processes that have not ended after %g s are killed", limit);
+        weft_job_log(t->j, "weft: processes that have not ended after %g s are killed", limit);
     w->ended = now;
     t->code = times < 2 ? 1 : 128 + asked;
     weft_process_set_signal(t, SIGKILL);
@@ -164,7 +164,7 @@ static weft_status start_due(workers *w)
     return WEFT_OK;
 }
 
-static void tell_ready(workers *w)
+static void report_ready(workers *w)
 {
     const job *j = w->t.j;
     if (w->ready_reported || ready(w) < w->t.count) return;
@@ -179,8 +179,8 @@ static weft_status watch(workers *w, struct pollfd *fds)
         if (!t->stopping) WEFT_TRY(start_due(w));
         weft_process_set_poll(t, fds);
         pass_on(w);
-        for (int i = 0; i < t->count && !t->failed; i++) look(w, &t->all[i]);
-        tell_ready(w);
+        for (int i = 0; i < t->count && !t->failed; i++) check_process(w, &t->all[i]);
+        report_ready(w);
     } while (!t->failed && (!t->stopping || some_run(w)));
     return WEFT_OK;
 }

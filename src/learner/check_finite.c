@@ -9,7 +9,7 @@ typedef struct blemish {
     char name[200]; /* of this rank's first tensor that is not finite; empty: all are finite */
 } blemish;
 
-static weft_status look(const weft_rank *r, blemish *out)
+static weft_status find_nonfinite(const weft_rank *r, blemish *out)
 {
     for (int i = 0; i < weft_store_count(r->store) && !out->name[0]; i++) {
         void *data;
@@ -27,7 +27,7 @@ weft_status weft_rank_check_finite(weft_rank *r)
 {
     blemish mine = {""}, *all;
     int n = weft_comm_size(r->together), first = 0;
-    WEFT_TRY(look(r, &mine));
+    WEFT_TRY(find_nonfinite(r, &mine));
     WEFT_TRY(WEFT_NEW(&all, n));
     weft_status status =
         weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_ALL_GATHER,

@@ -6,7 +6,7 @@ enum { PROFILED_PASSES = 5 };
 
 /* Stores the costs in k->profile, or returns the stored ones. A dry run (weft plan) plans the ranks
  * one after the other, and ranks after rank 0 use the costs that were measured for rank 0. */
-static weft_status keep(weft_run_spec *k, double *costs, int n)
+static weft_status share_costs(weft_run_spec *k, double *costs, int n)
 {
     if (k->profile) {
         memcpy(costs, k->profile, (size_t)n * sizeof(*costs));
@@ -32,7 +32,7 @@ weft_status weft_rank_measure(weft_rank *r, double *costs)
         weft_store_destroy(&store);
         WEFT_TRY(status);
     }
-    if (!r->world) return keep(r->run_spec, costs, n);
+    if (!r->world) return share_costs(r->run_spec, costs, n);
     return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_BROADCAST,
                                                     .dtype = WEFT_F64,
                                                     .what = "the profile",

@@ -158,7 +158,7 @@ weft_status weft_rank_build(weft_rank *r)
     weft_dropped dropped = {0};
     bool speaks = weft_rank_speaks(r);
     weft_status status = open_with_state(r, k->drops ? &dropped : NULL);
-    if (status == WEFT_OK && speaks) status = weft_dropped_tell(&dropped, k->context, k->resumed);
+    if (status == WEFT_OK && speaks) status = weft_dropped_report(&dropped, k->context, k->resumed);
     weft_dropped_free(&dropped);
     WEFT_TRY(status);
     if (r->merged && speaks)

@@ -219,6 +219,6 @@ weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
     /* The exchange polls between the evaluator's instructions, too, to send heartbeats; without
      * them an elastic run would remove this learner during a long evaluation. */
     if (k->cluster && r->exchange)
-        weft_exchange_attend(r->exchange, weft_evaluator_instance(r->evaluator));
+        weft_exchange_progress(r->exchange, weft_evaluator_instance(r->evaluator));
     return weft_evaluator_run(r->evaluator, k->data, WEFT_TEST, out, NULL, NULL, NULL);
 }

@@ -39,8 +39,8 @@ static weft_status make_request(const finder *f, const char *method, const char 
     return weft_text_take(&text, &out->bytes);
 }
 
-static weft_status ask(const finder *f, const char *method, const char *path,
-                       const weft_raw_request *body, weft_load_reply *reply)
+static weft_status send_request(const finder *f, const char *method, const char *path,
+                                const weft_raw_request *body, weft_load_reply *reply)
 {
     weft_raw_request request;
     *reply = (weft_load_reply){0};
@@ -97,7 +97,7 @@ static weft_status find_model(const finder *f)
 {
     const weft_raw_request none = {.bytes = (char[]){"{}"}, .size = 2};
     weft_load_reply reply;
-    WEFT_TRY(ask(f, "POST", "/v2/repository/index", &none, &reply));
+    WEFT_TRY(send_request(f, "POST", "/v2/repository/index", &none, &reply));
     json_t *list = json_loadb(reply.body, reply.size, 0, NULL);
     weft_status status;
     if (reply.status == 401 || reply.status == 403)
@@ -145,7 +145,7 @@ static weft_status ask_metadata(const finder *f, const char *path)
 {
     weft_request_set *a = f->set;
     weft_load_reply reply;
-    WEFT_TRY(ask(f, "GET", a->target.path, NULL, &reply));
+    WEFT_TRY(send_request(f, "GET", a->target.path, NULL, &reply));
     weft_status status = reply.status != 200 ? refused(f, "the request for the model", &reply)
                                              : make_requests(f, &reply, path);
     json_t *json = json_loadb(reply.body, reply.size, 0, NULL);

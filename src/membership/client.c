@@ -36,7 +36,7 @@ const weft_buffer *weft_membership_client_run_config(const weft_actor *actor)
     return ((const client *)actor)->configuration;
 }
 
-static weft_status say(client *g)
+static weft_status send_request(client *g)
 {
     Weft__Query ask;
     Weft__Leave leave;
@@ -114,12 +114,12 @@ static weft_status client_message(weft_actor *actor, const weft_message *message
 static weft_status client_timer(weft_actor *actor, int timer)
 {
     (void)timer;
-    return say((client *)actor);
+    return send_request((client *)actor);
 }
 
 static weft_status client_begin(weft_actor *actor)
 {
-    return say((client *)actor);
+    return send_request((client *)actor);
 }
 
 static void client_destroy(weft_actor *actor)

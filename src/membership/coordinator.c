@@ -49,7 +49,7 @@ static weft_status find_changed(coordinator_state *c, size_t *count, bool *fresh
 
 /* Sends the view to all members: whole to new ones, and to the others what has changed since the
  * last view to all. A member that has missed that one sends a heartbeat and gets the whole view. */
-static weft_status say(coordinator_state *c)
+static weft_status send_view(coordinator_state *c)
 {
     weft_buffer *whole = NULL, *part = NULL;
     size_t count;
@@ -86,7 +86,7 @@ weft_status weft_coordinator_changed(coordinator_state *c)
     if (!c->view.running) return WEFT_OK;
     if (c->options.replicas && !c->view.over) weft_assignment_add_replicas(&c->view);
     if (c->unsaid) return WEFT_OK;
-    if (now - c->said > quiet) return say(c);
+    if (now - c->said > quiet) return send_view(c);
     c->unsaid = true;
     return weft_actor_set_timer(&c->head, SAY, c->said + quiet - now);
 }
@@ -250,16 +250,17 @@ static weft_status take_ask(void *self, const weft_message *message, const void 
     const Weft__Query *m = content;
     weft_coordinator_seek(c, m->run);
     if (c->recovering) return WEFT_OK; /* the members are not known yet */
-    int wish = m->place > 0 && m->place <= (uint32_t)c->options.most ? (int)m->place - 1 : -1;
+    int requested_slot =
+        m->place > 0 && m->place <= (uint32_t)c->options.most ? (int)m->place - 1 : -1;
     weft_member_role role = m->learner ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER;
-    if (wish >= 0 && weft_view_find(&c->view, message->from)) {
+    if (requested_slot >= 0 && weft_view_find(&c->view, message->from)) {
         weft_coordinator_refuse(c, message->from, "a member cannot take the place of another one");
         return WEFT_OK;
     }
     bool waits = false;
-    if (wish >= 0) WEFT_TRY(weft_coordinator_replace(c, role, wish, &waits));
+    if (requested_slot >= 0) WEFT_TRY(weft_coordinator_replace(c, role, requested_slot, &waits));
     if (waits) return WEFT_OK; /* the client asks again */
-    if (m->invited) WEFT_TRY(weft_coordinator_invite(c, message->from, m->learner, wish));
+    if (m->invited) WEFT_TRY(weft_coordinator_invite(c, message->from, m->learner, requested_slot));
     double now = weft_actor_now(&c->head);
     for (size_t i = 0; i < c->view.member_count; i++)
         c->view.members[i].silent = now - c->records[i].last_message;
@@ -310,7 +311,7 @@ static weft_status coordinator_timer(weft_actor *actor, int timer)
 {
     coordinator_state *c = (coordinator_state *)actor;
     double now = weft_actor_now(actor);
-    if (timer == SAY) return c->unsaid ? say(c) : WEFT_OK;
+    if (timer == SAY) return c->unsaid ? send_view(c) : WEFT_OK;
     if (c->recovering && now >= c->recovering_until) WEFT_TRY(weft_coordinator_adopt(c));
     if (!c->recovering) WEFT_TRY(weft_coordinator_drop_silent(c, now));
     if (!c->recovering) WEFT_TRY(look_for_work(c, now));

@@ -115,9 +115,9 @@ weft_status weft_coordinator_drop_silent(coordinator_state *c, double now) WEFT_
 /* join.c */
 weft_rpc_handle weft_coordinator_join;
 /* Sends a client, which may join later, a JoinAck with the run configuration and, for a learner, a
- * reserved slot; wish: the requested slot, below 0: any. */
+ * reserved slot; requested_slot: the requested slot, below 0: any. */
 weft_status weft_coordinator_invite(coordinator_state *c, weft_actor_id client, bool learner,
-                                    int wish) WEFT_NODISCARD;
+                                    int requested_slot) WEFT_NODISCARD;
 
 weft_member_stats weft_coordinator_stats_of(const Weft__Stats *figures);
 /* Takes the statistics that a member has reported; the step of the run does not fall. */

@@ -120,9 +120,10 @@ static bool is_taken(const coordinator_state *c, weft_member_role role, int slot
     return false;
 }
 
-static bool is_valid_wish(const coordinator_state *c, const Weft__Join *m)
+static bool is_valid_request(const coordinator_state *c, const Weft__Join *m)
 {
-    return m->role < WEFT_MEMBER_ROLES && m->wish >= 0 && m->wish < c->options.most;
+    return m->role < WEFT_MEMBER_ROLES && m->requested_slot >= 0 &&
+           m->requested_slot < c->options.most;
 }
 
 /* If the run has not begun and the process requests a slot beyond those of the expected learners:
@@ -131,7 +132,8 @@ static bool is_valid_wish(const coordinator_state *c, const Weft__Join *m)
 static int vacant_slot(const coordinator_state *c, const Weft__Join *m)
 {
     int expected = c->options.expected[WEFT_MEMBER_LEARNER], slot = 0;
-    if (c->view.running || m->role != WEFT_MEMBER_LEARNER || m->wish < expected) return -1;
+    if (c->view.running || m->role != WEFT_MEMBER_LEARNER || m->requested_slot < expected)
+        return -1;
     while (slot < expected && is_taken(c, WEFT_MEMBER_LEARNER, slot)) slot++;
     return slot < expected ? slot : -1;
 }
@@ -140,8 +142,8 @@ static int vacant_slot(const coordinator_state *c, const Weft__Join *m)
  * may ask for another invitation, since another member has the requested slot, or another slot is
  * vacant, or the run is not the one whose run configuration the process has. no->final: the
  * version, the model, the data or the layout of the process is not that of the run. */
-static void look(const coordinator_state *c, const weft_message *message, const Weft__Join *m,
-                 char reason[REASON], Weft__Reject *no)
+static void check_join(const coordinator_state *c, const weft_message *message, const Weft__Join *m,
+                       char reason[REASON], Weft__Reject *no)
 {
     reason[0] = '\0';
     no->ask_again = m->run && m->run != c->view.run;
@@ -179,20 +181,23 @@ static void look(const coordinator_state *c, const weft_message *message, const 
     else if (c->view.over)
         (void)snprintf(reason, REASON, "this run is over");
     if (*reason) return;
-    no->ask_again = is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish);
+    no->ask_again =
+        is_valid_request(c, m) && is_taken(c, (weft_member_role)m->role, m->requested_slot);
     if (no->ask_again)
         (void)snprintf(reason, REASON, "there is a %s %d already",
-                       weft_member_role_name((weft_member_role)m->role), m->wish);
+                       weft_member_role_name((weft_member_role)m->role), m->requested_slot);
     if (no->ask_again || vacant_slot(c, m) < 0) return;
     no->ask_again = true;
     (void)snprintf(reason, REASON, "the run has not begun, and has no learner %d yet",
                    vacant_slot(c, m));
 }
 
-static int slot_for(const coordinator_state *c, weft_member_role role, int wish)
+static int slot_for(const coordinator_state *c, weft_member_role role, int requested_slot)
 {
     int slot = 0;
-    if (wish >= 0 && wish < c->options.most && !is_taken(c, role, wish)) return wish;
+    if (requested_slot >= 0 && requested_slot < c->options.most &&
+        !is_taken(c, role, requested_slot))
+        return requested_slot;
     while (is_taken(c, role, slot)) slot++;
     return slot;
 }
@@ -210,7 +215,7 @@ static slot_reservation *reservation_of(coordinator_state *c, int slot)
  * come back, or that of a vacant slot, for which it is to ask. */
 static void release_slot(coordinator_state *c, const Weft__Join *m, bool asks_again)
 {
-    int slot = asks_again ? vacant_slot(c, m) : m->wish;
+    int slot = asks_again ? vacant_slot(c, m) : m->requested_slot;
     slot_reservation *reservation = m->role == WEFT_MEMBER_LEARNER ? reservation_of(c, slot) : NULL;
     if (reservation) reservation->until = 0;
 }
@@ -222,7 +227,7 @@ static weft_status admit(coordinator_state *c, const weft_message *message, cons
     weft_view_member member = {.id = message->from,
                                .role = (weft_member_role)m->role,
                                .lacks_state = gives_nothing(c, m),
-                               .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
+                               .slot = slot_for(c, (weft_member_role)m->role, m->requested_slot)};
     c->records[v->member_count] =
         (member_record){.keyed = true,
                         .key = m->key,
@@ -273,7 +278,7 @@ static weft_status welcome(coordinator_state *c, const weft_view_member *member,
 /* Reserves a learner's slot for a client: the same client gets the same slot again, and other
  * clients get other slots. If there are more clients than reservations, the oldest reservation is
  * dropped. */
-static int reserved_slot(coordinator_state *c, weft_actor_id client, int wish)
+static int reserved_slot(coordinator_state *c, weft_actor_id client, int requested_slot)
 {
     enum { KEPT_SECONDS = 60 };
     double now = weft_actor_now(&c->head);
@@ -284,23 +289,25 @@ static int reserved_slot(coordinator_state *c, weft_actor_id client, int wish)
         if (p->until > now && p->client == client && !is_taken(c, WEFT_MEMBER_LEARNER, p->slot))
             return p->slot;
         if (p->until < oldest->until) oldest = p;
-        if (wish >= 0 && p->slot == wish) p->until = 0; /* its client ended before it joined */
+        if (requested_slot >= 0 && p->slot == requested_slot)
+            p->until = 0; /* its client ended before it joined */
     }
-    if (wish >= 0 && !is_taken(c, WEFT_MEMBER_LEARNER, wish)) slot = wish;
+    if (requested_slot >= 0 && !is_taken(c, WEFT_MEMBER_LEARNER, requested_slot))
+        slot = requested_slot;
     while (is_taken(c, WEFT_MEMBER_LEARNER, slot) || reservation_of(c, slot)) slot++;
     *oldest = (slot_reservation){client, slot, now + KEPT_SECONDS};
     return slot;
 }
 
 weft_status weft_coordinator_invite(coordinator_state *c, weft_actor_id client, bool learner,
-                                    int wish)
+                                    int requested_slot)
 {
     Weft__JoinAck m;
     char waits[REASON];
     describe_missing(c, waits, sizeof(waits));
     weft__join_ack__init(&m);
     m.run = c->view.run;
-    m.slot = learner ? (uint32_t)reserved_slot(c, client, wish) : 0;
+    m.slot = learner ? (uint32_t)reserved_slot(c, client, requested_slot) : 0;
     m.waits = waits;
     return weft_rpc_send(&c->head, client, WEFT_RPC_JOIN_ACK, &m, c->configuration);
 }
@@ -327,7 +334,7 @@ weft_status weft_coordinator_join(void *self, const weft_message *message, const
     const member_record *known = member ? &c->records[member - c->view.members] : NULL;
     bool repeated = known && (!known->keyed || known->key == m->key);
     if (!repeated) {
-        look(c, message, m, text, &no);
+        check_join(c, message, m, text, &no);
         if (!*text && !weft_actor_bind(&c->head, message->from, m->address))
             (void)snprintf(text, sizeof(text),
                            "the public key in its address is not the one with which it connects");

@@ -126,7 +126,7 @@ static weft_status send_join(weft_member *m)
     join.role = (uint32_t)m->options.role;
     join.address = (char *)(uintptr_t)weft_actor_address(m->actor);
     join.fingerprint = &print;
-    join.wish = m->options.wish;
+    join.requested_slot = m->options.requested_slot;
     join.host = m->host;
     join.run = m->options.run;
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_JOIN, &join, NULL);

@@ -29,9 +29,9 @@ enum { WEFT_MEMBER_TIMER = WEFT_ACTOR_TIMERS - 1 };
 typedef struct weft_member_options {
     size_t struct_size; /* sizeof(weft_member_options) */
     weft_member_role role;
-    uint64_t key; /* nonce, by which a repeated Join is recognized */
-    int wish;     /* requested slot; below 0: any */
-    uint64_t run; /* id of the run whose configuration the member has; 0: it joins any run */
+    uint64_t key;       /* nonce, by which a repeated Join is recognized */
+    int requested_slot; /* requested slot; below 0: any */
+    uint64_t run;       /* id of the run whose configuration the member has; 0: it joins any run */
     weft_fingerprint fingerprint;
     double heartbeat_interval; /* seconds between two heartbeats */
     weft_removal *removal;     /* filled in when the member is removed; may be NULL */

@@ -307,7 +307,7 @@ static weft_status take_description(const Weft__View *m, double now, weft_view *
     return WEFT_OK;
 }
 
-static weft_status take(const Weft__View *m, double now, weft_view *v)
+static weft_status unpack_view(const Weft__View *m, double now, weft_view *v)
 {
     if (m->n_members > WEFT_MOST_MEMBERS || m->n_removed > WEFT_MOST_MEMBERS ||
         m->n_ranges > WEFT_MOST_RANGES || m->number < 0 || m->since < 0)
@@ -347,7 +347,7 @@ weft_status weft_view_unpack(const weft_buffer *blob, double now, weft_view *out
     if (blob && blob->bytes <= MOST_BYTES) m = weft__view__unpack(NULL, blob->bytes, blob->data);
     if (!m) return weft_fail(WEFT_ERR_FORMAT, "not a valid view");
     weft_rpc_clean(&m->base);
-    weft_status status = take(m, now, &v);
+    weft_status status = unpack_view(m, now, &v);
     weft__view__free_unpacked(m, NULL);
     if (status != WEFT_OK) {
         weft_view_free(&v);

@@ -70,7 +70,7 @@ static weft_status check_name(const reader *r, const char *name)
                         name, LONGEST, input ? ", and this one is an input of the data" : ""));
 }
 
-static weft_value take(const reader *r, int layer)
+static weft_value value_of(const reader *r, int layer)
 {
     if (layer < 0) return weft_model_builder_input(r->net, WEFT_PORT_FEATURES);
     r->read[layer] = true;
@@ -92,7 +92,7 @@ static weft_status add_input(void *user, char *piece)
     for (size_t n = strlen(name); n > 0 && name[n - 1] == ' '; n--) name[n - 1] = '\0';
     weft_value v = weft_model_builder_feature(r->net, name);
     int layer = weft_names_find(&r->numbers, name);
-    if (v == WEFT_NO_VALUE && layer >= 0) v = take(r, layer);
+    if (v == WEFT_NO_VALUE && layer >= 0) v = value_of(r, layer);
     if (v == WEFT_NO_VALUE)
         return weft_fail(WEFT_ERR_ARGUMENT, "no layer before this one is named '%s'%s", name,
                          weft_suggest(near, sizeof(near), name, made_candidate, r));
@@ -110,7 +110,7 @@ static weft_status inputs(const reader *r, const layer_keys *k, weft_value **in,
         status = weft_each_piece("from", k->from, add_input, &l);
     else
         status = WEFT_GROW(&l.in, &l.capacity, 0);
-    if (status == WEFT_OK && !k->from) l.in[l.count++] = take(r, r->count - 1);
+    if (status == WEFT_OK && !k->from) l.in[l.count++] = value_of(r, r->count - 1);
     *in = l.in;
     *count = l.count;
     return status == WEFT_OK ? status : at(r, "from", status);

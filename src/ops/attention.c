@@ -32,7 +32,7 @@ static int first_of(const weft_node *node)
 /* Checks the attributes, and sets those that are missing: the scale, and with a causal mask the
  * position of query 0 along the keys. The last query is at the last key, so that the keys may begin
  * with a cache of earlier ones. */
-static weft_status settle(weft_node *node, const operands *o)
+static weft_status set_defaults(weft_node *node, const operands *o)
 {
     weft_attr scale =
         WEFT_ATTR_REAL("scale", weft_node_real(node, "scale", 1 / sqrt((double)o->q->dim[3])));
@@ -75,7 +75,7 @@ static weft_status check(const weft_graph *g, weft_node *node, int at, int lengt
                               (long long)o.q->dim[2], (long long)o.k->dim[2]);
     if (node->in_count > lengths)
         WEFT_TRY(weft_expect(g, node, lengths, "the lengths", WEFT_I32, 1, o.q->dim));
-    return settle(node, &o);
+    return set_defaults(node, &o);
 }
 
 /* The types of y [b, t, h, e] and of the parts of the log-sum-exp [b, h, t, 2]. */

@@ -134,7 +134,7 @@ weft_status weft_instance_settle(weft_instance *x)
 weft_status weft_instance_run_one(weft_instance *x, int i)
 {
     const instruction *code = &x->program->code[i];
-    if (x->awaits && code->read_count > 0) WEFT_TRY(weft_reading_tell(x, i));
+    if (x->awaits && code->read_count > 0) WEFT_TRY(weft_reading_report(x, i));
     WEFT_TRY(weft_instance_end_before(x, i));
     weft_bound *bound = bound_of(x, i, slot_of(x, code));
     if (code->derives) {

@@ -13,7 +13,7 @@ static int entry_of(const weft_program *p, int b)
     return p->schema->entries[root->entry].kind == WEFT_VALUE_PARAM ? root->entry : -1;
 }
 
-static weft_status note(weft_program *p, bool *seen, size_t *room, int i)
+static weft_status add_first_use(weft_program *p, bool *seen, size_t *room, int i)
 {
     instruction *code = &p->code[i];
     double own = code->flops;
@@ -37,7 +37,7 @@ weft_status weft_readings_find(weft_program *p)
     weft_status status = WEFT_NEW(&seen, p->schema->count + 1);
     for (int phase = WEFT_PHASE_FORWARD; phase <= WEFT_PHASE_UPDATE; phase++)
         for (size_t i = 0; i < p->code_count && status == WEFT_OK; i++)
-            if ((int)p->code[i].phase == phase) status = note(p, seen, &room, (int)i);
+            if ((int)p->code[i].phase == phase) status = add_first_use(p, seen, &room, (int)i);
     free(seen);
     return status;
 }
@@ -74,7 +74,7 @@ bool weft_program_reading(const weft_program *p, int i, weft_reading *out)
 
 /* --- execution --- */
 
-weft_status weft_reading_tell(const weft_instance *x, int i)
+weft_status weft_reading_report(const weft_instance *x, int i)
 {
     const instruction *code = &x->program->code[i];
     weft_reading r;

@@ -195,7 +195,7 @@ static int by_end(const void *a, const void *b)
     return ascending(&((const timed *)a)->end, &((const timed *)b)->end);
 }
 
-static weft_status take(grouper *g, const weft_group *group, int number, timed *out)
+static weft_status take_group(grouper *g, const weft_group *group, int number, timed *out)
 {
     *out = (timed){.group = *group};
     for (int m = 0; m < group->count; m++) {
@@ -224,7 +224,7 @@ static weft_status find_groups(grouper *g, timed *found, int *count)
             const weft_op *op = group.node[0]->op;
             if (pass == 0 && op->view != WEFT_VIEW_WHOLE && !op->transfer) grow(g, &group);
             if (pass == 0 && group.count == 1) continue;
-            WEFT_TRY(take(g, &group, *count + 1, &found[*count]));
+            WEFT_TRY(take_group(g, &group, *count + 1, &found[*count]));
             ++*count;
         }
     return WEFT_OK;

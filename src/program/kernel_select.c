@@ -119,7 +119,7 @@ static int next(const search *s)
     return late ? -1 : found;
 }
 
-static void tell_one(const option *o, weft_text *text)
+static void describe_option(const option *o, weft_text *text)
 {
     weft_text_add(text, "%s ", o->candidate.name);
     if (o->refused)
@@ -130,18 +130,18 @@ static void tell_one(const option *o, weft_text *text)
 }
 
 /* Describes the choice as text if the chosen device had several options, or was not used. */
-static weft_status tell(const search *s, char **out)
+static weft_status describe_choice(const search *s, char **out)
 {
     weft_text text = {0};
     *out = NULL;
     if (s->own < 2 && (s->own == 0 || s->best < s->own)) return WEFT_OK;
-    tell_one(&s->options[s->best], &text);
+    describe_option(&s->options[s->best], &text);
     weft_text_add(&text, " of: ");
     const char *between = "";
     for (int i = 0; i < s->own; i++) {
         if (i == s->best) continue;
         weft_text_add(&text, "%s", between);
-        tell_one(&s->options[i], &text);
+        describe_option(&s->options[i], &text);
         between = ", ";
     }
     return weft_text_take(&text, out);
@@ -162,7 +162,7 @@ weft_status weft_kernel_choose(weft_program *p, const weft_group *group, choice 
     *out = (choice){.kernel = s.kernel};
     if (status == WEFT_OK) {
         out->device = s.options[s.best].device;
-        status = tell(&s, &out->why);
+        status = describe_choice(&s, &out->why);
     }
     if (status != WEFT_OK && s.kernel) s.kernel->ops->destroy(s.kernel);
     return status;

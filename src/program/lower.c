@@ -41,7 +41,7 @@ static weft_status detach(weft_program *p, const weft_group *group, int i, weft_
     if (p->buffers[buffer_root(p, *in)].kind != BUFFER_INPUT) return WEFT_OK;
     const weft_layout *layout;
     WEFT_TRY(weft_version_plain(p, SPACE_HOST, group->in[i], &layout));
-    WEFT_TRY(weft_version_turn(p, group->in[i], layout, layout, phase, -1));
+    WEFT_TRY(weft_version_convert(p, group->in[i], layout, layout, phase, -1));
     *in = p->versions[p->version_count - 1].buffer;
     return WEFT_OK;
 }

@@ -111,8 +111,8 @@ typedef struct side {
     void *wanted;
 } side;
 /* Copies a value from one layout of the store's device to another. */
-weft_status weft_store_turn(const weft_store *s, const weft_type *type, const weft_layout *from,
-                            const weft_layout *to, side source, side target) WEFT_NODISCARD;
+weft_status weft_store_convert(const weft_store *s, const weft_type *type, const weft_layout *from,
+                               const weft_layout *to, side source, side target) WEFT_NODISCARD;
 
 /* The address of entry i; its memory is NULL if the store has not allocated the entry. */
 weft_address weft_store_address(const weft_store *s, int i);
@@ -313,9 +313,9 @@ weft_status weft_version_place(weft_program *p, weft_value value,
                                const weft_layout *layout) WEFT_NODISCARD;
 /* Adds an instruction that converts a value from one layout to another (a reorder, or a copy
  * between spaces), into a buffer or (buffer_index < 0) a new one. */
-weft_status weft_version_turn(weft_program *p, weft_value value, const weft_layout *from,
-                              const weft_layout *to, weft_phase phase,
-                              int buffer_index) WEFT_NODISCARD;
+weft_status weft_version_convert(weft_program *p, weft_value value, const weft_layout *from,
+                                 const weft_layout *to, weft_phase phase,
+                                 int buffer_index) WEFT_NODISCARD;
 /* Gets the buffer of a value in a layout; converts the value if it has no such version. passing:
  * the reader is a transfer, which only passes the value on. */
 weft_status weft_version_provide(weft_program *p, weft_value value, const weft_layout *want,

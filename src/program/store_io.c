@@ -26,15 +26,15 @@ static weft_status reorder(const weft_store *s, const weft_type *type, const wef
 
 /* The device address of a side of a reorder: in the store, in host memory that the device shares,
  * or in a temporary buffer on the device (own). */
-typedef struct berth {
+typedef struct staging {
     weft_memory shared, *own;
     weft_address at;
-} berth;
+} staging;
 
-static weft_status berth_for(const weft_store *s, const side *x, size_t bytes, berth *out)
+static weft_status staging_for(const weft_store *s, const side *x, size_t bytes, staging *out)
 {
     const void *host = x->given ? x->given : x->wanted;
-    *out = (berth){.shared = {.device = s->schema->device}, .at = x->there};
+    *out = (staging){.shared = {.device = s->schema->device}, .at = x->there};
     if (!host) return WEFT_OK;
     if (weft_device_shares(s->schema->device)) {
         out->shared.base = (char *)(uintptr_t)host; /* `given` is only read */
@@ -46,12 +46,12 @@ static weft_status berth_for(const weft_store *s, const side *x, size_t bytes, b
     return WEFT_OK;
 }
 
-weft_status weft_store_turn(const weft_store *s, const weft_type *type, const weft_layout *from,
-                            const weft_layout *to, side source, side target)
+weft_status weft_store_convert(const weft_store *s, const weft_type *type, const weft_layout *from,
+                               const weft_layout *to, side source, side target)
 {
-    berth a, b = {.own = NULL};
-    weft_status status = berth_for(s, &source, from->bytes, &a);
-    if (status == WEFT_OK) status = berth_for(s, &target, to->bytes, &b);
+    staging a, b = {.own = NULL};
+    weft_status status = staging_for(s, &source, from->bytes, &a);
+    if (status == WEFT_OK) status = staging_for(s, &target, to->bytes, &b);
     if (status == WEFT_OK && a.own)
         status = weft_copy_in(s->queue, a.at, source.given, from->bytes);
     if (status == WEFT_OK)
@@ -93,8 +93,8 @@ static weft_status write_flat(weft_store *s, int i, const void *data)
     WEFT_TRY(weft_schema_order(s->schema, i, &order));
     WEFT_TRY(plain_part(s, entry, &plain));
     WEFT_TRY(weft_memory_new(s->schema->device, order->bytes, &room));
-    weft_status status = weft_store_turn(s, &entry->part, plain, order, (side){.given = data},
-                                         (side){.there = {room, 0}});
+    weft_status status = weft_store_convert(s, &entry->part, plain, order, (side){.given = data},
+                                            (side){.there = {room, 0}});
     if (status == WEFT_OK)
         status = weft_copy(s->queue, weft_store_address(s, i), (weft_address){room, begin},
                            weft_type_bytes(&entry->type));
@@ -113,8 +113,8 @@ weft_status weft_store_write(weft_store *s, int i, const void *data)
     const weft_layout *plain;
     if (entry->flat) return write_flat(s, i, data);
     WEFT_TRY(plain_part(s, entry, &plain));
-    return weft_store_turn(s, &entry->type, plain, entry->layout, (side){.given = data},
-                           (side){.there = weft_store_address(s, i)});
+    return weft_store_convert(s, &entry->type, plain, entry->layout, (side){.given = data},
+                              (side){.there = weft_store_address(s, i)});
 }
 
 weft_status weft_store_read(const weft_store *s, int i, void *data)
@@ -128,8 +128,8 @@ weft_status weft_store_read(const weft_store *s, int i, void *data)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "'%s' is spread over ranks; weft_store_gather reads it", entry->name);
     WEFT_TRY(plain_part(s, entry, &plain));
-    return weft_store_turn(s, &entry->type, entry->layout, plain,
-                           (side){.there = weft_store_address(s, i)}, (side){.wanted = data});
+    return weft_store_convert(s, &entry->type, entry->layout, plain,
+                              (side){.there = weft_store_address(s, i)}, (side){.wanted = data});
 }
 
 /* --- values in their layout --- */
@@ -323,8 +323,8 @@ static weft_status gather_ranges(const weft_store *s, int i, const void *image, 
     if (turned) WEFT_TRY(weft_new_aligned(order->bytes, &room));
     weft_status status = bring_together(s, i, image, comm, to, room);
     if (status == WEFT_OK && turned)
-        status = weft_store_turn(s, &entry->part, order, plain, (side){.given = room},
-                                 (side){.wanted = data});
+        status = weft_store_convert(s, &entry->part, order, plain, (side){.given = room},
+                                    (side){.wanted = data});
     if (turned) free(room);
     return status;
 }
@@ -354,6 +354,6 @@ weft_status weft_store_gather(const weft_store *s, int i, const void *image, wef
     if (!image) return weft_store_read(s, i, data);
     WEFT_TRY(plain_part(s, entry, &plain));
     WEFT_TRY(map_own(s, i, image, &mine, &copy)); /* in the image, so there is no copy */
-    return weft_store_turn(s, &entry->type, entry->layout, plain, (side){.given = mine},
-                           (side){.wanted = data});
+    return weft_store_convert(s, &entry->type, entry->layout, plain, (side){.given = mine},
+                              (side){.wanted = data});
 }

@@ -79,8 +79,8 @@ weft_status weft_program_layout_of(weft_program *p, weft_value value, const weft
     return WEFT_OK;
 }
 
-static weft_status make_turn(const weft_program *p, instruction *code, weft_value value,
-                             const weft_layout *from, const weft_layout *to)
+static weft_status make_conversion(const weft_program *p, instruction *code, weft_value value,
+                                   const weft_layout *from, const weft_layout *to)
 {
     weft_device *device = schema_device(p->schema, code->space);
     if (code->copy || weft_layout_same(from, to)) return weft_copy_kernel(from, to, &code->kernel);
@@ -90,8 +90,8 @@ static weft_status make_turn(const weft_program *p, instruction *code, weft_valu
     return weft_device_reorder(device, weft_value_type(p->graph, value), from, to, &code->kernel);
 }
 
-weft_status weft_version_turn(weft_program *p, weft_value value, const weft_layout *from,
-                              const weft_layout *to, weft_phase phase, int buffer_index)
+weft_status weft_version_convert(weft_program *p, weft_value value, const weft_layout *from,
+                                 const weft_layout *to, weft_phase phase, int buffer_index)
 {
     const weft_value_info *info = &p->graph->values[value];
     instruction code = {.phase = phase, .in_count = 1, .out_count = 1};
@@ -108,7 +108,7 @@ weft_status weft_version_turn(weft_program *p, weft_value value, const weft_layo
     p->versions[p->version_count - 1].reordered = true;
     p->versions[p->version_count - 1].phase = phase;
     WEFT_TRY(weft_format(&code.name, "%s %s", code.copy ? "copy" : "reorder", info->name));
-    weft_status status = make_turn(p, &code, value, from, to);
+    weft_status status = make_conversion(p, &code, value, from, to);
     if (status == WEFT_OK) status = weft_program_add_code(p, code);
     if (status != WEFT_OK) {
         if (code.kernel) code.kernel->ops->destroy(code.kernel);
@@ -145,10 +145,10 @@ static weft_status make_version(weft_program *p, weft_value value, const weft_la
         WEFT_TRY(weft_version_plain(p, layout_space(far ? want : from), value, &plain));
         if (weft_layout_same(plain, want)) break;
         if (!version_for(p, value, plain, phase, passing && far))
-            WEFT_TRY(weft_version_turn(p, value, from, plain, phase, -1));
+            WEFT_TRY(weft_version_convert(p, value, from, plain, phase, -1));
         from = plain;
     }
-    return weft_version_turn(p, value, from, want, phase, buffer_index);
+    return weft_version_convert(p, value, from, want, phase, buffer_index);
 }
 
 /* Whether the store can keep the value in the wanted layout as a derived layout until it changes:
@@ -203,8 +203,8 @@ weft_status weft_version_back(weft_program *p, weft_value value, weft_phase phas
     return make_version(p, value, kept->layout, phase, false, kept->buffer);
 }
 
-static double turn_seconds(const weft_device *device, const weft_layout *from,
-                           const weft_layout *to)
+static double conversion_seconds(const weft_device *device, const weft_layout *from,
+                                 const weft_layout *to)
 {
     if (weft_layout_same(from, to)) return 0;
     if (from->opaque || to->opaque) return INFINITY;
@@ -220,11 +220,11 @@ static weft_status move_seconds(const weft_program *p, weft_value value, const w
     if (layout_space(from) != layout_space(to)) {
         WEFT_TRY(weft_version_plain(p, layout_space(from), value, &near));
         WEFT_TRY(weft_version_plain(p, layout_space(to), value, &far));
-        *out = turn_seconds(schema_device(p->schema, layout_space(from)), from, near) +
+        *out = conversion_seconds(schema_device(p->schema, layout_space(from)), from, near) +
                weft_rates_copy(&p->schema->device->ops->rates, (double)near->bytes);
         from = far;
     }
-    *out += turn_seconds(schema_device(p->schema, layout_space(to)), from, to);
+    *out += conversion_seconds(schema_device(p->schema, layout_space(to)), from, to);
     return WEFT_OK;
 }
 

@@ -75,13 +75,14 @@ static void count_token(weft_generation *s)
     weft_generation_engine *g = s->servable->generation;
     weft_generation_times *c = &g->times;
     pthread_mutex_lock(&g->lock);
-    s->told = s->told > 0 ? count_time(c->next_token, &c->next_token_seconds, s->told)
-                          : count_time(c->first_token, &c->first_token_seconds, s->began);
+    s->token_sent = s->token_sent > 0
+                        ? count_time(c->next_token, &c->next_token_seconds, s->token_sent)
+                        : count_time(c->first_token, &c->first_token_seconds, s->began);
     pthread_mutex_unlock(&g->lock);
 }
 
 /* Hands a drawn token over. false: the receiver wants no more. */
-static bool tell(weft_generation *s, int32_t token)
+static bool send_token(weft_generation *s, int32_t token)
 {
     char text[MOST_TEXT];
     size_t size = weft_tokens_decode(s->servable->generation->tokenizer, token, text, sizeof(text));
@@ -101,7 +102,7 @@ static void computed(void *user, const weft_request_result *result)
     if (s->drawn) count_token(s);
     bool ends = s->drawn && s->tokens[s->count - 1] == s->request.end_token;
     bool goes_on = ends       ? false
-                   : s->drawn ? tell(s, s->tokens[s->count - 1])
+                   : s->drawn ? send_token(s, s->tokens[s->count - 1])
                               : s->request.token(s->request.user, "", 0);
     if (s->count == s->end || !goes_on) {
         finish(s, result);

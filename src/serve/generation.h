@@ -31,10 +31,10 @@ typedef struct weft_generation {
     void *states;
     double *logits;
     weft_drawer drawer;
-    weft_error error;   /* a failure of this sequence alone */
-    double began, told; /* times of the request, and of its last token; 0: none yet */
-    bool drawn;         /* the last position that was computed has given the last token */
-    bool fresh;         /* its states are those of an empty sequence, and written nowhere */
+    weft_error error;         /* a failure of this sequence alone */
+    double began, token_sent; /* times of the request, and of its last token; 0: none yet */
+    bool drawn;               /* the last position that was computed has given the last token */
+    bool fresh;               /* its states are those of an empty sequence, and written nowhere */
 } weft_generation;
 
 /* A batch of up to `rows` sequences on one executor. */

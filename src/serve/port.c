@@ -43,7 +43,7 @@ static bool set(int s, int option)
 /* Binds the socket and, unless it only reserves the port, listens. A reserving socket is bound
  * without SO_REUSEPORT and sets the option afterwards. So its bind fails if another server already
  * uses the port, and later sockets with SO_REUSEPORT can share the port. */
-static bool take(int s, const address *at, socklen_t size, weft_port_use use)
+static bool bind_socket(int s, const address *at, socklen_t size, weft_port_use use)
 {
     return set(s, SO_REUSEADDR) && (use != WEFT_PORT_SHARED || set(s, SO_REUSEPORT)) &&
            bind(s, &at->any, size) == 0 && (use != WEFT_PORT_RESERVED || set(s, SO_REUSEPORT)) &&
@@ -58,7 +58,7 @@ weft_status weft_port_open(const char *host, int64_t port, weft_port_use use, in
         return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is no address, such as 127.0.0.1, 0.0.0.0 or ::1",
                          host);
     int s = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s < 0 || !take(s, &at, size, use) || getsockname(s, &at.any, &size) != 0) {
+    if (s < 0 || !bind_socket(s, &at, size, use) || getsockname(s, &at.any, &size) != 0) {
         weft_status status = weft_fail(WEFT_ERR_IO, "cannot listen on %s, port %lld: %s", host,
                                        (long long)port, strerror(errno));
         if (s >= 0) (void)close(s);

@@ -127,7 +127,8 @@ static void put_inputs(const weft_servable *s, void *const *requests, int count,
 /* --- outputs --- */
 
 /* Converts `count` numbers of type `real` to double, starting with element `at` of `from`. */
-static void take(weft_dtype real, const void *from, int64_t at, int64_t count, double *to)
+static void convert_to_double(weft_dtype real, const void *from, int64_t at, int64_t count,
+                              double *to)
 {
     const float *single = from;
     if (real == WEFT_F64)
@@ -149,8 +150,8 @@ static void take_rows(const weft_servable *s, void *const *requests, int count, 
     for (int64_t k = 0, at = 0; k < count; k++) {
         const weft_inference_request *q = requests[k];
         int64_t numbers = q->rows * s->outputs;
-        take(real, output, at, numbers, q->prediction);
-        if (q->logits) take(real, logits, at, numbers, q->logits);
+        convert_to_double(real, output, at, numbers, q->prediction);
+        if (q->logits) convert_to_double(real, logits, at, numbers, q->logits);
         if (!q->raw) to_own_units(&s->checkpoint.stats, q->prediction, q->rows);
         at += numbers;
     }

@@ -20,7 +20,7 @@ typedef struct plan {
     int count;
     void *user;
     void (*ready)(void *user, int port, const int *metrics);
-    weft_job_fn tell;
+    weft_job_fn on_line;
     int *metrics_ports; /* [count]: port of each process, or NULL */
 } plan;
 
@@ -143,10 +143,10 @@ static void free_plan(plan *p)
 
 /* --- running --- */
 
-static void tell(void *user, const char *line)
+static void log_line(void *user, const char *line)
 {
     const plan *p = user;
-    if (p->tell) p->tell(p->user, line);
+    if (p->on_line) p->on_line(p->user, line);
 }
 
 static void ready(void *user)
@@ -195,7 +195,7 @@ weft_status weft_server_supervise(weft_context *context, const weft_server_optio
               .count = (int)options->processes,
               .user = user,
               .ready = on_ready,
-              .tell = on_line};
+              .on_line = on_line};
     char *none[] = {NULL};
     *code = 1;
     if (p.count > weft_cores())
@@ -209,7 +209,7 @@ weft_status weft_server_supervise(weft_context *context, const weft_server_optio
                             .failure_timeout = FAILURE_TIMEOUT,
                             .drain = options->drain,
                             .ready = ready};
-    if (status == WEFT_OK) status = weft_job_supervise(&job, program, none, tell, &p, code);
+    if (status == WEFT_OK) status = weft_job_supervise(&job, program, none, log_line, &p, code);
     free_plan(&p);
     return status;
 }

@@ -69,8 +69,8 @@ static void fail(weft_submission *s, weft_status status, const char *message)
 /* Takes `count` off what is left, with the answer of a part (NULL: none) or a failure. If nothing
  * is left, the caller is told, unless no part was ever answered, and the submission is freed. true:
  * it is over without an answer. */
-static bool settle(weft_submission *s, int count, const weft_request_result *answer,
-                   weft_status status, const char *message)
+static bool finish_part(weft_submission *s, int count, const weft_request_result *answer,
+                        weft_status status, const char *message)
 {
     weft_servable *servable = s->servable;
     pthread_mutex_lock(&servable->cut_lock);
@@ -113,7 +113,7 @@ static void part_answered(void *user, const weft_request_result *result)
         if (a.failed) *a.failed = true;
     }
     if (s->count > 1) {
-        (void)settle(s, 1, &a, WEFT_OK, "");
+        (void)finish_part(s, 1, &a, WEFT_OK, "");
         return;
     }
     s->request.done(s->request.user, &a);
@@ -229,11 +229,11 @@ static weft_status queue_parts(weft_submission *s, uint64_t *ticket)
         servable->cut = s;
         if (ticket) *ticket = s->ticket;
         pthread_mutex_unlock(&servable->cut_lock);
-        (void)settle(s, 1, NULL, WEFT_OK, "");
+        (void)finish_part(s, 1, NULL, WEFT_OK, "");
         return WEFT_OK;
     }
     int off = s->count - queued + withdraw(s) + 1;
-    return settle(s, off, NULL, status, error.message) ? weft_error_raise(&error) : WEFT_OK;
+    return finish_part(s, off, NULL, status, error.message) ? weft_error_raise(&error) : WEFT_OK;
 }
 
 weft_status weft_servable_submit(weft_servable *servable, const weft_inference_request *given,
@@ -273,8 +273,8 @@ bool weft_servable_cancel(weft_servable *servable, uint64_t ticket)
     pthread_mutex_unlock(&servable->cut_lock);
     if (s) {
         int count = withdraw(s);
-        return settle(s, count + 1, NULL, count ? WEFT_ERR_INTERRUPTED : WEFT_OK,
-                      "the request was cancelled");
+        return finish_part(s, count + 1, NULL, count ? WEFT_ERR_INTERRUPTED : WEFT_OK,
+                           "the request was cancelled");
     }
     bool cancelled = weft_batch_queue_withdraw(servable->queue, ticket, &request);
     if (cancelled) free_submission(((part *)request)->whole);

@@ -143,7 +143,7 @@ static int64_t last_batch(const weft_trainer *t, int64_t most, bool *full)
     return least;
 }
 
-static void say(weft_trainer *t, int64_t samples, const char *remedy)
+static void set_least(weft_trainer *t, int64_t samples, const char *remedy)
 {
     t->run_spec.least_samples = samples;
     (void)snprintf(t->run_spec.least_remedy, sizeof(t->run_spec.least_remedy), "%s", remedy);
@@ -166,7 +166,7 @@ void weft_trainer_find_least(weft_trainer *t)
     bool full;
     int64_t total = last_batch(t, INT64_MAX, &full);
     if (full && total > 0) total = last_batch(t, least, &full);
-    say(t, least, text);
+    set_least(t, least, text);
     if (total == 0) return;
     (void)snprintf(
         text, sizeof(text),
@@ -176,5 +176,5 @@ void weft_trainer_find_least(weft_trainer *t)
         o->virtual_workers > 0 ? ", shared out to virtual workers"
         : o->microbatches > 1  ? ", in micro-batches"
                                : "");
-    say(t, least_of_learners(t, total, group), text);
+    set_least(t, least_of_learners(t, total, group), text);
 }

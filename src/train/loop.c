@@ -23,7 +23,7 @@ static int64_t epoch_of(const weft_position *p, weft_event_kind kind)
 
 /* Writes an event to the metrics file and gives it to the caller's function. Only rank 0 of a
  * learner that reports does this. */
-static weft_status tell(const weft_run *run, weft_event *e)
+static weft_status report_event(const weft_run *run, weft_event *e)
 {
     weft_trainer *t = run->job;
     const weft_rank *r = &run->rank;
@@ -54,7 +54,7 @@ static weft_status evaluate(weft_run *run)
     WEFT_TRY(weft_rank_evaluate(r, &report));
     run->test_loss = report.loss;
     weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report};
-    weft_status status = tell(run, &e);
+    weft_status status = report_event(run, &e);
     weft_report_free(&report);
     run->evaluated_step = r->position.step;
     return status;
@@ -87,7 +87,7 @@ static weft_status save(weft_run *run)
     WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
                                   t->options.output.keep, &path));
     weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .path = path};
-    weft_status status = tell(run, &e);
+    weft_status status = report_event(run, &e);
     free(path);
     return status;
 }
@@ -138,7 +138,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     e.lr = weft_rank_learning_rate(r);
     WEFT_TRY(add_up_transfers(run, &e));
     if (run->first_step_seconds == 0) run->first_step_seconds = weft_process_seconds();
-    WEFT_TRY(tell(run, &e));
+    WEFT_TRY(report_event(run, &e));
     /* A single rank need not agree with others, so it stops at once, not after one more step. */
     if (t->size == 1 && !(r->exchange && weft_exchange_ends_together(r->exchange)))
         *stop = *stop || atomic_load(&t->stop);
@@ -196,7 +196,7 @@ static weft_status summarise(weft_run *run)
            weft_exchange_figure_at(r->exchange, e.series_count, &series[e.series_count]))
         e.series_count++;
     e.series = series;
-    return tell(run, &e);
+    return report_event(run, &e);
 }
 
 static weft_status finish(weft_run *run)
@@ -249,7 +249,7 @@ static uint64_t samples_seed(const weft_run *run)
     return round ? weft_mix(seed, (uint64_t)round) : seed;
 }
 
-static weft_status tell_start(weft_run *run)
+static weft_status report_start(weft_run *run)
 {
     const weft_rank *r = &run->rank;
     int64_t without = run->job->learners - run->job->samples;
@@ -265,7 +265,7 @@ static weft_status tell_start(weft_run *run)
     weft_event e = {.kind = WEFT_EVENT_START};
     if (r->rank == 0 && is_first(run))
         WEFT_TRY(weft_trainer_open_outputs(run->job, r->position.step));
-    return tell(run, &e);
+    return report_event(run, &e);
 }
 
 static weft_status run_rank(weft_run *run)
@@ -295,7 +295,7 @@ static weft_status run_rank(weft_run *run)
     /* A process of a job may be a restart. Such a process, and one that joins again, appends to its
      * outputs, so it opens them after weft_rank_begin has found the step of the run. */
     bool before = t->link.job || t->rejoins;
-    if (!before) WEFT_TRY(tell_start(run));
+    if (!before) WEFT_TRY(report_start(run));
     int ranks = t->link.job ? t->mesh * t->learners : t->size;
     free(run->planned);
     WEFT_TRY(WEFT_NEW(&run->planned, ranks));
@@ -304,9 +304,9 @@ static weft_status run_rank(weft_run *run)
     int64_t all = t->options.length.batch * t->learners;
     WEFT_TRY(weft_rank_begin(r, (t->samples + all - 1) / all, all));
     if (r->exchange && t->options.output.checkpoint) WEFT_TRY(weft_exchange_share(r->exchange));
-    if (before) WEFT_TRY(tell_start(run));
+    if (before) WEFT_TRY(report_start(run));
     run->first_step = r->position.step;
-    WEFT_TRY(tell(run, &(weft_event){.kind = WEFT_EVENT_BEGIN}));
+    WEFT_TRY(report_event(run, &(weft_event){.kind = WEFT_EVENT_BEGIN}));
     options.epoch = r->position.epoch;
     options.done = r->position.samples;
     WEFT_TRY(weft_loader_start(t->data, &options, &loader));

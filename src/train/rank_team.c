@@ -27,7 +27,7 @@ struct weft_rank_team {
     weft_error error;
 };
 
-static void note(weft_rank_team *m, const rank_thread *r, weft_status status)
+static void record_failure(weft_rank_team *m, const rank_thread *r, weft_status status)
 {
     weft_error error = {0};
     if (status == WEFT_OK) return;
@@ -51,7 +51,7 @@ static void *run_rank(void *user)
         if (m->ending) break;
         seen = m->round;
         pthread_mutex_unlock(&m->lock);
-        note(m, r, m->work(m->user, r->number));
+        record_failure(m, r, m->work(m->user, r->number));
         pthread_mutex_lock(&m->lock);
         if (--m->left == 0) pthread_cond_signal(&m->done);
     }
@@ -145,7 +145,7 @@ weft_status weft_rank_team_run(weft_rank_team *m, weft_status (*work)(void *user
     m->left = m->ranks - 1;
     pthread_cond_broadcast(&m->go);
     pthread_mutex_unlock(&m->lock);
-    note(m, &m->all[0], work(user, 0));
+    record_failure(m, &m->all[0], work(user, 0));
     pthread_mutex_lock(&m->lock);
     while (m->left > 0) pthread_cond_wait(&m->done, &m->lock);
     pthread_mutex_unlock(&m->lock);

@@ -62,7 +62,7 @@ static weft_member_options member_of(int id, int slot)
 {
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
                                  .key = (uint64_t)id,
-                                 .wish = slot,
+                                 .requested_slot = slot,
                                  .heartbeat_interval = 0.5};
 }
 

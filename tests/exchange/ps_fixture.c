@@ -72,7 +72,7 @@ static weft_member_options member_of(uint64_t key, int wish)
 {
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
                                  .key = key,
-                                 .wish = wish,
+                                 .requested_slot = wish,
                                  .heartbeat_interval = 1};
 }
 

@@ -338,7 +338,7 @@ static weft_status make_member(void *user, weft_actor_id id, int life, weft_acto
                                  .job = c->job,
                                  .member = {.struct_size = sizeof(weft_member_options),
                                             .key = id,
-                                            .wish = (int)id - 1,
+                                            .requested_slot = (int)id - 1,
                                             .heartbeat_interval = 1},
                                  .dtype = WEFT_F64,
                                  .count = COUNT,

@@ -27,7 +27,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
                                  .topology_name = c->topology_name,
                                  .member = {.struct_size = sizeof(weft_member_options),
                                             .key = id,
-                                            .wish = -1,
+                                            .requested_slot = -1,
                                             .heartbeat_interval = BEAT},
                                  .seed = 1,
                                  .dtype = WEFT_F64,

@@ -44,7 +44,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
                                  .topology_name = r->topology_name,
                                  .member = {.struct_size = sizeof(weft_member_options),
                                             .key = id,
-                                            .wish = i,
+                                            .requested_slot = i,
                                             .heartbeat_interval = 1},
                                  .seed = 1,
                                  .dtype = WEFT_F64,

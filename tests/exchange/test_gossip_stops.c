@@ -47,7 +47,7 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
                                  .topology_name = s->comes_and_goes ? s->topology_name : NULL,
                                  .member = {.struct_size = sizeof(weft_member_options),
                                             .key = id,
-                                            .wish = -1,
+                                            .requested_slot = -1,
                                             .heartbeat_interval = BEAT},
                                  .seed = 1,
                                  .dtype = WEFT_F64,

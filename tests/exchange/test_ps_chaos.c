@@ -47,7 +47,7 @@ static weft_member_options member_of(weft_actor_id id, int wish)
 {
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
                                  .key = id,
-                                 .wish = wish,
+                                 .requested_slot = wish,
                                  .heartbeat_interval = BEAT};
 }
 

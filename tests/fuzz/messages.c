@@ -107,7 +107,7 @@ static weft_member_options member_of(int id)
 {
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
                                  .key = (uint64_t)id,
-                                 .wish = -1,
+                                 .requested_slot = -1,
                                  .heartbeat_interval = 1};
 }
 

@@ -141,18 +141,18 @@ static void a_death_has_its_own_note(void **state)
         (void)snprintf(page.note[r], sizeof(page.note[r]), "%s", notes[r]);
         atomic_store(&page.step[r], 10 + r);
     }
-    weft_job_tell_death(&j);
+    weft_job_report_death(&j);
     assert_string_equal(t.text, "weft: it died in step 11, after receive of b\n");
     t = (told){.lines = 0};
     j.dead = 0;
     j.together = true;
-    weft_job_tell_death(&j);
+    weft_job_report_death(&j);
     for (int r = 0; r < 3; r++) assert_non_null(strstr(t.text, notes[r]));
     t = (told){.lines = 0};
     j.together = false;
     j.dead = 2;
     atomic_store(&page.step[2], 0);
-    weft_job_tell_death(&j);
+    weft_job_report_death(&j);
     assert_string_equal(t.text, "weft: it died before its first step, in barrier of c\n");
 }
 

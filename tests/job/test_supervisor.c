@@ -27,7 +27,7 @@ static void the_dead_rank_is_told_about(void **state)
         hear(&j, words);
         weft_job_end_output(&j);
         weft_job_ended(&j, FAILED);
-        weft_job_tell_death(&j);
+        weft_job_report_death(&j);
         assert_string_equal(told, want);
     }
 }
@@ -50,7 +50,7 @@ static void waiting_ranks_are_heard_once(void **state)
         told, "weft: rank 1 waited 3 s in x; ranks that wait: 0, missing: 2 3 (on beta)\n");
     weft_job_ended(&j, FAILED);
     assert_int_equal(j.lost_at, 1);
-    weft_job_tell_death(&j);
+    weft_job_report_death(&j);
     assert_non_null(strstr(told, "weft: host beta is lost in step 103\n"));
     assert_true(weft_job_can_restart(&j, 1));
     weft_job_shrink(&j);
@@ -100,7 +100,7 @@ static void what_was_said_before_explains_nothing(void **state)
     j.mpi = false;
     hear(&j, start);
     weft_job_ended(&j, 9); /* wait status of SIGKILL */
-    weft_job_tell_death(&j);
+    weft_job_report_death(&j);
     assert_non_null(strstr(told, "the process of 3 ranks on "));
     j = begin(3, "alpha:1,beta:2");
     hear(&j, start);
@@ -108,7 +108,7 @@ static void what_was_said_before_explains_nothing(void **state)
                   "improperly.\n" RULE);
     weft_job_end_output(&j);
     weft_job_ended(&j, FAILED);
-    weft_job_tell_death(&j);
+    weft_job_report_death(&j);
     assert_non_null(strstr(told, "weft: rank 1 left the job in step 101"));
     assert_int_equal(weft_hosts_gone(&j.hosts), -1);
     weft_hosts_free(&j.hosts);
@@ -116,7 +116,7 @@ static void what_was_said_before_explains_nothing(void **state)
     j = begin(3, NULL);
     hear(&j, "mpirun: no such program\n");
     weft_job_ended(&j, FAILED);
-    weft_job_tell_death(&j);
+    weft_job_report_death(&j);
     assert_string_equal(told, "mpirun: no such program\n");
 }
 
@@ -185,7 +185,7 @@ static void a_launcher_is_no_rank(void **state)
     (void)state;
     job j = begin(3, NULL);
     weft_job_ended(&j, 9); /* wait status of SIGKILL */
-    weft_job_tell_death(&j);
+    weft_job_report_death(&j);
     assert_non_null(strstr(told, "weft: mpirun (3 ranks) on "));
     assert_non_null(strstr(told, " died of signal 9 (Killed) in step 100; rank 0 in all-reduce"));
     assert_true(weft_job_can_restart(&j, 137));
@@ -201,7 +201,7 @@ static void a_launcher_is_no_rank(void **state)
     j = begin(3, NULL);
     j.mpi = false;
     weft_job_ended(&j, 9);
-    weft_job_tell_death(&j);
+    weft_job_report_death(&j);
     assert_non_null(strstr(told, "weft: the process of 3 ranks on "));
 }
 

@@ -101,7 +101,7 @@ void begin(crowd *c, int learners, int servers, bool replicas, uint64_t seed, bo
             (weft_member_options){.struct_size = sizeof(c->members[i]),
                                   .role = i >= LEARNERS ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER,
                                   .key = (uint64_t)i << 32,
-                                  .wish = -1,
+                                  .requested_slot = -1,
                                   .heartbeat_interval = 1,
                                   .welcome = note_configuration,
                                   .user = c};

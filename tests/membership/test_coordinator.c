@@ -67,7 +67,7 @@ static void test_slot_taken(void **state)
     crowd c;
     begin(&c, 2, 1, false, 1, false);
     weft_removal removal = {.removed = false};
-    c.members[50].wish = 1;
+    c.members[50].requested_slot = 1;
     c.members[50].removal = &removal;
     assert_int_equal(weft_sim_add(c.sim, 50, 20), WEFT_OK);
     until(&c, 30);
@@ -89,7 +89,7 @@ static void test_slot_vacant(void **state)
         weft_removal removal = {.removed = false};
         begin(&c, 2, 1, false, 1, false);
         c.coordinator.expected[WEFT_MEMBER_LEARNER] = 3;
-        c.members[50].wish = wish;
+        c.members[50].requested_slot = wish;
         c.members[50].removal = &removal;
         assert_int_equal(weft_sim_add(c.sim, 50, 10), WEFT_OK);
         until(&c, 20);

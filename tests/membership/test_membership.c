@@ -11,7 +11,7 @@ static void test_all_come(void **state)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         crowd c;
         begin(&c, 4, 3, seed % 2, seed, seed > 2);
-        for (int i = 0; i < 4; i++) c.members[LEARNERS + i].wish = 3 - i;
+        for (int i = 0; i < 4; i++) c.members[LEARNERS + i].requested_slot = 3 - i;
         until(&c, 60);
         assert_agreed(&c, 7);
         const weft_view *v = view_of(&c, WEFT_COORDINATOR);

@@ -189,18 +189,18 @@ static void test_doubts(void **state)
     answer(t, 2.1e-3, 1e-4, 4000);
     assert_int_equal(t->phase, WEFT_TRIAL_REJECTED);
     /* A latency far above the prediction soon starts a trial, which rejects the choice. */
-    *t = (weft_ab_trial){.turn = 0};
+    *t = (weft_ab_trial){.round = 0};
     answer(t, 0.5, 1e-3, 256);
     assert_int_equal(t->phase, WEFT_TRIAL_RUNNING);
     answer(t, 0.5, 1e-3, 6 * 128);
     assert_int_equal(t->phase, WEFT_TRIAL_REJECTED);
     /* A choice that is better than greedy is kept, although it misses its prediction. */
-    *t = (weft_ab_trial){.turn = 0};
+    *t = (weft_ab_trial){.round = 0};
     answer(t, 2.1e-3, 2.3e-3, 4000);
     assert_int_equal(t->phase, WEFT_TRIAL_ACCEPTED);
     /* While the choice keeps its prediction, greedy is still tried for a small share of
      * requests. */
-    *t = (weft_ab_trial){.turn = 0};
+    *t = (weft_ab_trial){.round = 0};
     int tried = 0;
     for (int i = 0; i < 200000; i++) {
         answer(t, 1e-3, 1.5e-3, 1);
@@ -208,7 +208,7 @@ static void test_doubts(void **state)
     }
     assert_true(tried > 0 && tried < 200000 / 50);
     /* A choice that keeps its prediction but is worse than greedy is rarely followed. */
-    *t = (weft_ab_trial){.turn = 0};
+    *t = (weft_ab_trial){.round = 0};
     int followed = 0;
     for (int i = 0; i < 200000; i++) {
         answer(t, 1e-3, 0.9e-3, 1);

@@ -56,7 +56,7 @@ weft_status WEFT_REAL_NAME(weft_residual_add)(weft_codec *codec, const void *upd
 }
 
 /* to = u + r, or u if r is NULL, with a check; the first number is element `at` of the range. */
-static weft_status take(const real *u, const real *r, int64_t at, int64_t n, real *to)
+static weft_status add_residual(const real *u, const real *r, int64_t at, int64_t n, real *to)
 {
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t some = WEFT_MIN((int64_t)BLOCK, n - i);
@@ -69,12 +69,12 @@ static weft_status take(const real *u, const real *r, int64_t at, int64_t n, rea
 
 weft_status WEFT_REAL_NAME(weft_numbers_lay)(const void *numbers, int64_t at, int64_t n, void *body)
 {
-    return take(numbers, NULL, at, n, (real *)body + at);
+    return add_residual(numbers, NULL, at, n, (real *)body + at);
 }
 
 weft_status WEFT_REAL_NAME(weft_all_take)(weft_codec *codec, const void *update, void *numbers)
 {
-    WEFT_TRY(take(update, codec->residual, 0, codec->count, numbers));
+    WEFT_TRY(add_residual(update, codec->residual, 0, codec->count, numbers));
     if (codec->residual) memset(codec->residual, 0, (size_t)codec->count * sizeof(real));
     return WEFT_OK;
 }

@@ -118,7 +118,8 @@ static void run_pairs(const cpu_loop *k, const attention *p, const state *m, int
     write(k, p, m, from, to, seen);
 }
 
-static void work(const cpu_loop *k, const attention *p, void *memory, int64_t begin, int64_t end)
+static void attend_rows(const cpu_loop *k, const attention *p, void *memory, int64_t begin,
+                        int64_t end)
 {
     state m;
     (void)memory_of(p, memory, &m);
@@ -132,7 +133,7 @@ static void rows_loop(const cpu_loop *k)
 {
     state m;
     attention p = cpu_attention_of(&k->group, k->in, 0);
-    cpu_attention_run(k, &p, p.b * p.g, memory_of(&p, NULL, &m), work);
+    cpu_attention_run(k, &p, p.b * p.g, memory_of(&p, NULL, &m), attend_rows);
 }
 
 bool cpu_attention_has_one_query(const weft_group *group)

@@ -29,9 +29,9 @@ typedef struct rotary_job {
     void (*turn)(const float *x, float *y, const float *cosine, const float *sine, int64_t pairs);
 } rotary_job;
 
-static WEFT_CLONES void turn_halves(const float *restrict x, float *restrict y,
-                                    const float *restrict cosine, const float *restrict sine,
-                                    int64_t pairs)
+static WEFT_CLONES void rotate_halves(const float *restrict x, float *restrict y,
+                                      const float *restrict cosine, const float *restrict sine,
+                                      int64_t pairs)
 {
     for (int64_t i = 0; i < pairs; i++) {
         y[i] = x[i] * cosine[i] - x[pairs + i] * sine[i];
@@ -39,9 +39,9 @@ static WEFT_CLONES void turn_halves(const float *restrict x, float *restrict y,
     }
 }
 
-static WEFT_CLONES void turn_neighbours(const float *restrict x, float *restrict y,
-                                        const float *restrict cosine, const float *restrict sine,
-                                        int64_t pairs)
+static WEFT_CLONES void rotate_neighbours(const float *restrict x, float *restrict y,
+                                          const float *restrict cosine, const float *restrict sine,
+                                          int64_t pairs)
 {
     for (int64_t i = 0; i < pairs; i++) {
         y[2 * i] = x[2 * i] * cosine[i] - x[2 * i + 1] * sine[i];
@@ -105,7 +105,7 @@ static void rotary_loop(const cpu_loop *k)
         j.cosine = k->scratch;
     }
     j.sine = j.cosine + count;
-    j.turn = weft_node_int(node, "interleaved", 0, 0) ? turn_neighbours : turn_halves;
+    j.turn = weft_node_int(node, "interleaved", 0, 0) ? rotate_neighbours : rotate_halves;
     weft_parallel(k->threads, j.size.batch * j.size.positions,
                   GRAIN / (j.size.heads * j.size.pairs) + 1, rotary_part, &j);
 }

@@ -68,7 +68,7 @@ static weft_queue *awaited(const distant_device *d)
     return q;
 }
 
-static void *work(void *user)
+static void *run_queue(void *user)
 {
     distant_device *d = user;
     pthread_mutex_lock(&d->lock);
@@ -113,7 +113,7 @@ weft_status distant_start(distant_device *d)
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->asked_more, NULL);
     pthread_cond_init(&d->done_more, NULL);
-    WEFT_TRY(weft_thread_start(&d->thread, work, d));
+    WEFT_TRY(weft_thread_start(&d->thread, run_queue, d));
     d->started = true;
     return WEFT_OK;
 }

@@ -52,7 +52,7 @@ weft_status weft_ps_exchange_sockets(const weft_exchange *exchange, const weft_e
 
 /* Notes that a resumed run has fewer learners than a version has updates: its versions then have as
  * many updates as there are learners, until others join. */
-static void tell_count(const weft_ps_exchange *x, const weft_exchange_site *site)
+static void log_count(const weft_ps_exchange *x, const weft_exchange_site *site)
 {
     int learners = site->endpoint->learners;
     if (x->options.policy.count > learners && site->endpoint->learner == 0)
@@ -66,7 +66,7 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
 {
     void *data;
     size_t bytes;
-    tell_count(x, site);
+    log_count(x, site);
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
@@ -110,7 +110,7 @@ static weft_status await_leave(const weft_ps_exchange *x)
                                     link && link->job && !x->head.finished);
 }
 
-static weft_status go(const weft_ps_exchange *x)
+static weft_status leave_run(const weft_ps_exchange *x)
 {
     if (!x->stays || !x->net) return WEFT_OK;
     WEFT_TRY(weft_ps_client_release(weft_net_actor(x->net)));
@@ -120,7 +120,7 @@ static weft_status go(const weft_ps_exchange *x)
 void weft_ps_exchange_close(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
-    weft_status ended = go(x);
+    weft_status ended = leave_run(x);
     if (x->leads && !x->ended) weft_elastic_abandon(exchange, x->net, weft_ps_client_leave_now);
     if (x->ranges) ended = weft_ps_exchange_stop(x);
     (void)ended; /* a learner that waited for a failed server has reported its error */
@@ -277,7 +277,7 @@ static void store_codec_states(const weft_ps_exchange *x)
 
 weft_status weft_ps_exchange_save(weft_ps_exchange *x)
 {
-    weft_ps_exchange_forgo(x);
+    weft_ps_exchange_skip_overlap(x);
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_ps_client_pull_with_state(weft_net_actor(x->net)));
     WEFT_TRY(weft_ps_exchange_wait(x));
@@ -329,7 +329,7 @@ static weft_status leave_alone(weft_ps_exchange *x)
 weft_status weft_ps_exchange_end(weft_ps_exchange *x)
 {
     x->head.early = !x->head.finished;
-    weft_ps_exchange_forgo(x);
+    weft_ps_exchange_skip_overlap(x);
     if (x->leads) weft_elastic_note_end(&x->head, weft_ps_client_member(weft_net_actor(x->net)));
     if (x->leads && leaves_alone(x)) WEFT_TRY(leave_alone(x));
     x->ended = true;

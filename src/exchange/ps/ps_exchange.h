@@ -105,7 +105,7 @@ weft_status weft_ps_exchange_needed(weft_exchange *exchange,
 /* Waits for all outstanding pulls, and writes the parameters into the store. */
 weft_status weft_ps_exchange_finish(weft_exchange *exchange) WEFT_NODISCARD;
 /* Makes `_needed` wait no longer, since another request replaces the outstanding pulls. */
-void weft_ps_exchange_forgo(weft_ps_exchange *x);
+void weft_ps_exchange_skip_overlap(weft_ps_exchange *x);
 
 /* After a step: sets the statistics of heartbeats, and in `turn` the end step and whether this
  * learner is to leave. */

@@ -14,7 +14,7 @@ weft_status weft_ps_exchange_open_late(weft_ps_exchange *x)
     return can ? WEFT_NEW(&x->late, count + 1) : WEFT_OK;
 }
 
-void weft_ps_exchange_forgo(weft_ps_exchange *x)
+void weft_ps_exchange_skip_overlap(weft_ps_exchange *x)
 {
     x->awaits = false;
     weft_instance_await(x->head.site.instance, false);
@@ -22,7 +22,7 @@ void weft_ps_exchange_forgo(weft_ps_exchange *x)
 
 static weft_status bring_all(weft_ps_exchange *x)
 {
-    weft_ps_exchange_forgo(x);
+    weft_ps_exchange_skip_overlap(x);
     if (x->leads) WEFT_TRY(weft_ps_exchange_wait(x));
     return weft_shared_params_write(x->shared);
 }

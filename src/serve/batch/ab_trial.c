@@ -1,7 +1,7 @@
 /* The A/B trial of the adaptive policy. The search promises a latency for the setting that it has
  * found, the choice; its model of the machine or of the arrivals may be wrong. So a trial compares
  * the choice with the greedy policy if the measured latency is much worse than promised, and also
- * from time to time, unless greedy is predicted to be far worse. The two run in alternating turns,
+ * from time to time, unless greedy is predicted to be far worse. The two run in alternating rounds,
  * so that a change of the load affects both. */
 #include <math.h>
 
@@ -10,9 +10,9 @@
 enum {
     GLANCE = 128,  /* answers between two looks for a gross miss (FAR_OFF) */
     WINDOW = 1024, /* answers of a full window, after which a smaller miss counts (OFF) */
-    WARMUP = 32,   /* answers skipped at the start of a turn: their requests came before it */
-    TURN = 96,     /* answers after the warm-up, times times(goal), with which a turn ends */
-    PAIRS = 3,     /* pairs of turns before a trial is decided, unless FAR_BETTER */
+    WARMUP = 32,   /* answers skipped at the start of a round: their requests came before it */
+    TURN = 96,     /* answers after the warm-up, times times(goal), with which a round ends */
+    PAIRS = 3,     /* pairs of rounds before a trial is decided, unless FAR_BETTER */
     MOST_PAIRS = 12,
     /* answers until a trial without a miss; doubled after each trial that the choice wins */
     FIRST_ACCEPTED_SPAN = 8192,
@@ -22,10 +22,10 @@ enum {
     MOST_REJECTED_SPAN = 1 << 20
 };
 static const double FAR_OFF = 4, OFF = 2, CLEAR = 2;
-/* The choice wins after any pair of turns if the mean logarithm of its latency divided by that of
+/* The choice wins after any pair of rounds if the mean logarithm of its latency divided by that of
  * greedy is below minus this number. */
 static const double FAR_BETTER = 0.4;
-/* A turn of greedy ends after ENOUGH answers if its latency is so many times that of the choice,
+/* A round of greedy ends after ENOUGH answers if its latency is so many times that of the choice,
  * since greedy may not even keep up with the load. */
 static const double HOPELESS = 2;
 enum { ENOUGH = 24 };
@@ -41,7 +41,7 @@ static int times(const weft_goal *goal)
 static void begin_trial(weft_ab_trial *t)
 {
     t->phase = WEFT_TRIAL_RUNNING;
-    t->turn = 0;
+    t->round = 0;
     t->sum = t->squares = 0;
     t->misses = 0;
     t->warmup = WARMUP;
@@ -66,19 +66,19 @@ static void reject(weft_ab_trial *t)
     t->left = t->rejected_span;
 }
 
-/* In a trial the turns are choice, greedy, greedy, choice, and so on. */
+/* In a trial the rounds are choice, greedy, greedy, choice, and so on. */
 bool weft_ab_trial_uses_choice(const weft_ab_trial *t)
 {
     return t->phase == WEFT_TRIAL_ACCEPTED ||
-           (t->phase == WEFT_TRIAL_RUNNING && (t->turn % 4 == 0 || t->turn % 4 == 3));
+           (t->phase == WEFT_TRIAL_RUNNING && (t->round % 4 == 0 || t->round % 4 == 3));
 }
 
-/* Judges the trial after a pair of turns. log_ratio: logarithm of the choice's latency divided by
+/* Judges the trial after a pair of rounds. log_ratio: logarithm of the choice's latency divided by
  * that of greedy in this pair. A trial ends when the mean over the pairs differs clearly from 0, or
  * after MOST_PAIRS pairs. */
 static void judge(weft_ab_trial *t, double log_ratio)
 {
-    int pairs = t->turn / 2;
+    int pairs = t->round / 2;
     t->sum += log_ratio;
     t->squares += log_ratio * log_ratio;
     double mean = t->sum / pairs;
@@ -91,16 +91,16 @@ static void judge(weft_ab_trial *t, double log_ratio)
         accept(t);
 }
 
-static void end_turn(weft_ab_trial *t, double measured)
+static void end_round(weft_ab_trial *t, double measured)
 {
     bool uses_choice = weft_ab_trial_uses_choice(t);
     t->latency[uses_choice ? 0 : 1] = measured;
-    if (++t->turn % 2 == 0) judge(t, log(t->latency[0] / t->latency[1]));
+    if (++t->round % 2 == 0) judge(t, log(t->latency[0] / t->latency[1]));
     t->warmup = WARMUP;
     weft_latency_window_clear(&t->measured);
 }
 
-static bool ends_turn(const weft_ab_trial *t, const weft_goal *goal)
+static bool ends_round(const weft_ab_trial *t, const weft_goal *goal)
 {
     int64_t count = t->measured.count, rare = times(goal);
     if (count >= TURN * rare) return true;
@@ -108,8 +108,8 @@ static bool ends_turn(const weft_ab_trial *t, const weft_goal *goal)
            weft_goal_measured(goal, &t->measured) > HOPELESS * t->latency[0];
 }
 
-/* Checks the answers measured since the last window; two misses in turn make a trial due. A miss is
- * a latency above FAR_OFF times the promise, or in a full window above OFF times. */
+/* Checks the answers measured since the last window; two misses in round make a trial due. A miss
+ * is a latency above FAR_OFF times the promise, or in a full window above OFF times. */
 static bool is_missed(weft_ab_trial *t, const weft_goal *goal, double promise)
 {
     bool whole = t->measured.count >= WINDOW * times(goal);
@@ -141,7 +141,7 @@ bool weft_ab_trial_answered(weft_ab_trial *t, const weft_goal *goal, double prom
         if (t->phase == WEFT_TRIAL_RUNNING) t->phase = WEFT_TRIAL_ACCEPTED;
         t->misses = 0;
     } else if (t->phase == WEFT_TRIAL_RUNNING) {
-        if (ends_turn(t, goal)) end_turn(t, weft_goal_measured(goal, &t->measured));
+        if (ends_round(t, goal)) end_round(t, weft_goal_measured(goal, &t->measured));
     } else if (t->phase == WEFT_TRIAL_REJECTED) {
         if (t->left <= 0) begin_trial(t);
     } else {

@@ -91,9 +91,9 @@ void weft_tune(const weft_queue_sim *r, const weft_queue_sim *other, double rate
 typedef struct weft_ab_trial {
     enum { WEFT_TRIAL_ACCEPTED, WEFT_TRIAL_RUNNING, WEFT_TRIAL_REJECTED } phase;
     int misses;        /* windows in turn whose latency was worse than promised */
-    int turn, warmup;  /* number of the turn in the trial; answers still to be skipped in it */
-    double latency[2]; /* goal's value in the last turn of the choice [0] and of greedy [1] */
-    /* sums over the pairs of turns: of log(latency[0] / latency[1]), and of its square */
+    int round, warmup; /* number of the round in the trial; answers still to be skipped in it */
+    double latency[2]; /* goal's value in the last round of the choice [0] and of greedy [1] */
+    /* sums over the pairs of rounds: of log(latency[0] / latency[1]), and of its square */
     double sum, squares;
     /* numbers of answers: between two trials while the choice is accepted, with greedy after the
      * choice was rejected, and from now until the next trial */

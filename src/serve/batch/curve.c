@@ -54,7 +54,7 @@ static double middle_of(const double *last, int n)
     return sum / kept;
 }
 
-static void note(weft_curve_samples *s, int size, double seconds)
+static void add_sample(weft_curve_samples *s, int size, double seconds)
 {
     s->last[size][s->count[size]++ % KEPT] = seconds;
     s->when[size] = s->noted++;
@@ -82,7 +82,7 @@ weft_status weft_curve_make(const int64_t *rows, const double *times, int sizes,
     for (int i = 0; i < sizes; i++) {
         out->rows[i] = rows[i];
         out->time[i] = i ? WEFT_MAX(times[i], out->time[i - 1]) : times[i];
-        for (int k = 0; k < GIVEN; k++) note(out->samples, i, times[i]);
+        for (int k = 0; k < GIVEN; k++) add_sample(out->samples, i, times[i]);
     }
     return WEFT_OK;
 }
@@ -217,7 +217,7 @@ void weft_curve_learn(weft_curve *c, int64_t limit, int64_t rows, int busy, doub
     }
     if (together) seconds /= c->slowdown[busy - 1];
     double off = first ? 1 : seconds / expected;
-    note(c->samples, above, first ? seconds : c->time[above] * off);
-    if (below != above && !first) note(c->samples, below, c->time[below] * off);
+    add_sample(c->samples, above, first ? seconds : c->time[above] * off);
+    if (below != above && !first) add_sample(c->samples, below, c->time[below] * off);
     update_times(c);
 }

@@ -22,8 +22,8 @@ struct weft_access_log {
     weft_context *context;
     char *name;
     int file;
-    bool regular, started, told; /* told: the thread has logged a write error */
-    char *writing;               /* buffer that the thread is writing; owned by it */
+    bool regular, started, error_logged; /* told: the thread has logged a write error */
+    char *writing;                       /* buffer that the thread is writing; owned by it */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t change;
@@ -177,7 +177,7 @@ static void reopen(weft_access_log *x)
     }
     (void)close(x->file);
     use(x, file);
-    x->told = false;
+    x->error_logged = false;
 }
 
 static void write_all(weft_access_log *x, size_t size)
@@ -186,12 +186,12 @@ static void write_all(weft_access_log *x, size_t size)
         ssize_t n = write_some(x, x->writing + at, size - at);
         if (n > 0) at += (size_t)n;
         if (n >= 0 || errno == EINTR || errno == EAGAIN) continue;
-        if (!x->told)
+        if (!x->error_logged)
             weft_log(x->context, WEFT_LOG_ERROR,
                      "cannot write the request log to %s: %s; the server tries again, and leaves "
                      "out requests that the buffer cannot hold",
                      x->name, strerror(errno));
-        x->told = true;
+        x->error_logged = true;
         pthread_mutex_lock(&x->lock);
         if (x->until == 0) rest(x, RETRY_SECONDS);
         bool ends = x->until > 0, again = x->reopens;

@@ -117,7 +117,7 @@ static void name_address(const struct sockaddr_storage *at, char *out, size_t si
 }
 
 /* Sends an error reply to a client whose connection is not accepted. With TLS nothing is sent. */
-static void say(const weft_server *s, int socket, const char *status, const char *sentence)
+static void send_refusal(const weft_server *s, int socket, const char *status, const char *sentence)
 {
     char text[512];
     int n = snprintf(text, sizeof(text),
@@ -135,7 +135,8 @@ static void let_in(weft_server *s, weft_http_listener *listener, int socket,
     bool too_many = !listener->only_metrics && s->connection_count >= s->connections;
     if ((too_many && s->connection_count >= s->connections + WEFT_SURPLUS) ||
         WEFT_NEW(&c, 1) != WEFT_OK) {
-        say(s, socket, "503 Service Unavailable", "the limit of open connections is reached");
+        send_refusal(s, socket, "503 Service Unavailable",
+                     "the limit of open connections is reached");
         (void)close(socket);
         return;
     }

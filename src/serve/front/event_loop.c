@@ -109,7 +109,7 @@ static void run_pending(weft_server *s)
 
 /* Computes short batches and sends answers. All requests that have arrived are queued before a
  * batch is computed, so that they share a batch. */
-static void work(weft_server *s)
+static void compute_and_answer(weft_server *s)
 {
     run_pending(s);
     if (s->submitted > 0) {
@@ -219,7 +219,7 @@ static void *loop(void *user)
         weft_server_take_tokens(s);
         sample(s);
         if (__atomic_load_n(&s->ending, __ATOMIC_ACQUIRE)) begin_to_end(s);
-        work(s);
+        compute_and_answer(s);
         weft_http_connections_check(s);
         signal_drained(s);
         if (__atomic_load_n(&s->ending, __ATOMIC_ACQUIRE) && s->suspended == 0 && !s->ready &&

@@ -77,9 +77,9 @@ static weft_status read_parameters(weft_json *j, wanted *w)
 /* Clients of Triton say here what the path says. */
 static weft_status read_stream(weft_json *j, const wanted *w)
 {
-    bool wish;
-    WEFT_TRY(weft_infer_flag(j, "stream", &wish));
-    if (!wish || w->streams) return WEFT_OK;
+    bool streams;
+    WEFT_TRY(weft_infer_flag(j, "stream", &streams));
+    if (!streams || w->streams) return WEFT_OK;
     return wrong("stream is true, and this path answers at once; ask generate_stream");
 }
 

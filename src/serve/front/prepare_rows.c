@@ -67,7 +67,7 @@ static weft_status each_row(const weft_servable_info *about, weft_inference *in,
     return WEFT_OK;
 }
 
-static weft_status take(void *user, int row, float *x, double *wide, int64_t count)
+static weft_status copy_row(void *user, int row, float *x, double *wide, int64_t count)
 {
     (void)row;
     weft_range_take(x, wide, count, user);
@@ -109,7 +109,7 @@ weft_status weft_inference_prepare(const weft_servable_info *about, weft_inferen
     in->request.prediction = in->prediction;
     WEFT_TRY(order(about, in, channels_last));
     if (in->request.raw || about->range.low > about->range.high) return WEFT_OK;
-    WEFT_TRY(each_row(about, in, &now, take));
+    WEFT_TRY(each_row(about, in, &now, copy_row));
     WEFT_TRY(weft_range_compare(&trained, &now, type, &c.units));
     return each_row(about, in, &c, convert);
 }

@@ -62,7 +62,7 @@ static void report(const weft_server *s, weft_status status, const weft_watched_
                  what);
 }
 
-static void look(weft_server *s, bool asked)
+static void reload_if_changed(weft_server *s, bool asked)
 {
     if (is_due(&s->tls_files, asked))
         report(s, weft_tls_read(s->credentials, s->tls_files.paths[0], s->tls_files.paths[1]),
@@ -98,7 +98,7 @@ static void *watch_files(void *user)
             continue;
         }
         pthread_mutex_unlock(&s->lock);
-        look(s, asked);
+        reload_if_changed(s, asked);
         if (asked) scan_models(s);
         next = weft_seconds() + LOOK_SECONDS;
         pthread_mutex_lock(&s->lock);

@@ -12,7 +12,7 @@ static weft_status begin(weft_json *j, const char *body, size_t size, bool *ther
     return weft_json_enter(j);
 }
 
-static weft_status told(weft_status status)
+static weft_status with_context(weft_status status)
 {
     return status == WEFT_ERR_FORMAT ? weft_fail_within(status, "the body is no JSON") : status;
 }
@@ -36,7 +36,7 @@ static weft_status read_index(const char *body, size_t size, bool *only_ready)
 weft_status weft_repository_index_read(const char *body, size_t size, bool *only_ready)
 {
     *only_ready = false;
-    return told(read_index(body, size, only_ready));
+    return with_context(read_index(body, size, only_ready));
 }
 
 /* Checks the parameters of a load or unload request. unload_dependents has no effect, since models
@@ -80,5 +80,5 @@ static weft_status read_load(const char *body, size_t size)
 
 weft_status weft_repository_load_read(const char *body, size_t size)
 {
-    return told(read_load(body, size));
+    return with_context(read_load(body, size));
 }

@@ -25,7 +25,7 @@ static void fail(weft_http_request *c, weft_status status)
     weft_reply_error(&c->reply, weft_http_status_of(status), weft_last_message());
 }
 
-static void told(weft_http_request *c, weft_status status)
+static void reply_failure(weft_http_request *c, weft_status status)
 {
     if (status != WEFT_OK) fail(c, status);
 }
@@ -300,12 +300,12 @@ static void model(weft_http_request *c, char **piece, int n)
             weft_http_request_generate(c, strcmp(what, "generate") != 0);
     } else if (strcmp(what, "") == 0) {
         if (takes(c, "GET"))
-            told(c, weft_write_model_metadata(c->server->service, &c->about, &c->reply));
+            reply_failure(c, weft_write_model_metadata(c->server->service, &c->about, &c->reply));
     } else if (strcmp(what, "config") == 0) {
-        if (takes(c, "GET")) told(c, weft_write_model_config(c->servable, &c->reply));
+        if (takes(c, "GET")) reply_failure(c, weft_write_model_config(c->servable, &c->reply));
     } else if (strcmp(what, "stats") == 0) {
         if (takes(c, "GET"))
-            told(c, weft_write_statistics(c->server->service, name, version, &c->reply));
+            reply_failure(c, weft_write_statistics(c->server->service, name, version, &c->reply));
     } else {
         no_such(c, "a model has no", what);
     }
@@ -318,20 +318,20 @@ static void list(weft_http_request *c)
     weft_status status = weft_repository_index_read(c->data, c->size, &only_ready);
     if (status == WEFT_OK)
         status = weft_write_repository_index(c->server->service, only_ready, &c->reply);
-    told(c, status);
+    reply_failure(c, status);
 }
 
 static void v2(weft_http_request *c, char **piece, int n)
 {
     weft_service *service = c->server->service;
     if (n == 1) {
-        if (takes(c, "GET")) told(c, weft_write_server_metadata(&c->reply));
+        if (takes(c, "GET")) reply_failure(c, weft_write_server_metadata(&c->reply));
     } else if (n == 3 && strcmp(piece[1], "health") == 0 && strcmp(piece[2], "live") == 0) {
         health(c, true);
     } else if (n == 3 && strcmp(piece[1], "health") == 0 && strcmp(piece[2], "ready") == 0) {
         health(c, !weft_server_is_draining(c->server) && all_ready(service));
     } else if (n == 3 && strcmp(piece[1], "models") == 0 && strcmp(piece[2], "stats") == 0) {
-        if (takes(c, "GET")) told(c, weft_write_statistics(service, NULL, 0, &c->reply));
+        if (takes(c, "GET")) reply_failure(c, weft_write_statistics(service, NULL, 0, &c->reply));
     } else if (n >= 3 && strcmp(piece[1], "models") == 0) {
         model(c, piece, n);
     } else if (n == 3 && strcmp(piece[1], "repository") == 0 && strcmp(piece[2], "index") == 0) {
@@ -358,13 +358,14 @@ void weft_http_request_route(weft_http_request *request, bool only_metrics)
                                  "has for them; send this one again later");
     else if (n == 1 && strcmp(piece[0], "metrics") == 0) {
         if (takes(request, "GET"))
-            told(request, weft_write_metrics(request->server->service,
+            reply_failure(request,
+                          weft_write_metrics(request->server->service,
                                              request->server->connection_count, &request->reply));
     } else if ((n == 0 || (n == 1 && strcmp(piece[0], "status") == 0)) && !only_metrics) {
         if (takes(request, "GET"))
-            told(request,
-                 weft_write_page(request->server->service, request->server->history,
-                                 weft_server_is_draining(request->server), &request->reply));
+            reply_failure(request, weft_write_page(
+                                       request->server->service, request->server->history,
+                                       weft_server_is_draining(request->server), &request->reply));
     } else if (n >= 1 && n < WEFT_PIECES && strcmp(piece[0], "v2") == 0 && !only_metrics) {
         v2(request, piece, n);
     } else {
@@ -383,9 +384,11 @@ void weft_http_request_finish(weft_http_request *request)
                          request->too_large ? 413 : weft_http_status_of(request->status),
                          request->message);
     } else if (request->kind == WEFT_HTTP_INFER) {
-        told(request, weft_infer_write(&request->about, &request->inference, &request->reply));
+        reply_failure(request,
+                      weft_infer_write(&request->about, &request->inference, &request->reply));
     } else if (request->kind == WEFT_HTTP_PREDICT) {
-        told(request, weft_predict_write(&request->about, &request->inference, &request->reply));
+        reply_failure(request,
+                      weft_predict_write(&request->about, &request->inference, &request->reply));
     } else {
         request->reply.code = 200;
     }

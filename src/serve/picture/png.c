@@ -30,7 +30,7 @@ static void be_silent(png_structp png, png_const_charp why)
     (void)png, (void)why;
 }
 
-static void take(png_structp png, png_bytep to, png_size_t size)
+static void read_bytes(png_structp png, png_bytep to, png_size_t size)
 {
     decoder *d = png_get_io_ptr(png);
     if (size > d->size - d->at) png_error(png, "it is cut off");
@@ -56,7 +56,7 @@ static bool begin(decoder *d)
     if (setjmp(d->failed)) return false;
     d->info = png_create_info_struct(d->png);
     if (!d->info) png_error(d->png, "there is no memory");
-    png_set_read_fn(d->png, d, take);
+    png_set_read_fn(d->png, d, read_bytes);
     png_set_user_limits(d->png, SIDE, SIDE);
     png_set_chunk_malloc_max(d->png, CHUNK);
     png_set_chunk_cache_max(d->png, CHUNKS);

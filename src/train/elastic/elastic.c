@@ -231,9 +231,9 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
 
 /* --- joining --- */
 
-static weft_status ask(weft_context *context, const char *address, weft_asking what,
-                       const weft_cluster_options *o, const weft_stop *stop, uint64_t run,
-                       weft_invitation *invitation, weft_elastic_config *config)
+static weft_status fetch_config(weft_context *context, const char *address, weft_asking what,
+                                const weft_cluster_options *o, const weft_stop *stop, uint64_t run,
+                                weft_invitation *invitation, weft_elastic_config *config)
 {
     weft_net_context *world;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
@@ -297,7 +297,7 @@ static weft_status serve_run(weft_context *context, const char *address,
     weft_invitation invitation;
     weft_elastic_config config;
     weft_context *own;
-    WEFT_TRY(ask(context, address, WEFT_ASK_TERMS, o, stop, 0, &invitation, &config));
+    WEFT_TRY(fetch_config(context, address, WEFT_ASK_TERMS, o, stop, 0, &invitation, &config));
     weft_status status = weft_context_with_threads(context, (int)o->train.where.threads, &own);
     const weft_cluster_status *s = &invitation.status;
     if (weft_job_slot() < 0) /* a supervisor reports its servers itself */
@@ -348,7 +348,7 @@ static weft_status check_listen(weft_context *context, const char *address,
     weft_invitation invitation;
     weft_elastic_config config;
     if (!o->listen) return WEFT_OK;
-    WEFT_TRY(ask(context, address, WEFT_ASK_TERMS, o, stop, 0, &invitation, &config));
+    WEFT_TRY(fetch_config(context, address, WEFT_ASK_TERMS, o, stop, 0, &invitation, &config));
     weft_status status = accepts_connections(context, o->listen, config.options.parallel.exchange);
     weft_elastic_config_free(context, &config);
     weft_invitation_free(&invitation);
@@ -363,7 +363,7 @@ static weft_status join(weft_context *context, const char *address, const weft_c
     weft_invitation invitation;
     weft_elastic_config config;
     WEFT_TRY(check_listen(context, address, o, stop));
-    WEFT_TRY(ask(context, address, WEFT_ASK_SLOT, o, stop, run, &invitation, &config));
+    WEFT_TRY(fetch_config(context, address, WEFT_ASK_SLOT, o, stop, run, &invitation, &config));
     weft_joining joining = {.coordinator = address,
                             .listen = o->listen,
                             .slot = invitation.slot,

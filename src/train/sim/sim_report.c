@@ -6,7 +6,7 @@
 /* The largest number of series in a summary, of the simulation and the exchange together. */
 enum { MOST_SERIES = 16 };
 
-static weft_status tell(weft_simulation *s, weft_event *e)
+static weft_status report_event(weft_simulation *s, weft_event *e)
 {
     weft_trainer *t = s->job;
     e->step = s->done / s->learners;
@@ -25,7 +25,7 @@ static weft_status tell(weft_simulation *s, weft_event *e)
 weft_status weft_simulation_report_start(weft_simulation *s)
 {
     weft_event e = {.kind = WEFT_EVENT_START};
-    return tell(s, &e);
+    return report_event(s, &e);
 }
 
 /* --- steps --- */
@@ -41,7 +41,7 @@ static double samples_of(const weft_simulation *s, int index, int64_t step)
 }
 
 /* Reports a step event at the end of a round, which has as many steps as there are learners. */
-static weft_status tell_round(weft_simulation *s)
+static weft_status report_round(weft_simulation *s)
 {
     weft_sim_report report = weft_sim_stats(s->sim);
     double seconds = report.seconds - s->reported_seconds, bytes = (double)report.bytes;
@@ -52,7 +52,7 @@ static weft_status tell_round(weft_simulation *s)
                     .samples_per_second = seconds > 0 ? samples / seconds : 0,
                     .step_seconds = seconds,
                     .comm_bytes = bytes - s->reported_bytes};
-    WEFT_TRY(tell(s, &e));
+    WEFT_TRY(report_event(s, &e));
     s->loss = s->rate = s->weight = 0;
     s->reported_seconds = report.seconds;
     s->reported_bytes = bytes;
@@ -91,7 +91,7 @@ weft_status weft_simulation_count_step(weft_simulation *s, weft_sim_learner *p)
     s->weight += s->weights[p - s->learner];
     s->rate += p->rate;
     if (s->first_end < 0 && p->steps == s->job->total_steps) note_first_end(s);
-    return s->done % s->learners == 0 ? tell_round(s) : WEFT_OK;
+    return s->done % s->learners == 0 ? report_round(s) : WEFT_OK;
 }
 
 /* --- results --- */
@@ -143,7 +143,7 @@ weft_status weft_simulation_evaluate(weft_simulation *s, bool over)
     if (weft_dataset_count(s->job->data, WEFT_TEST) == 0) return WEFT_OK;
     WEFT_TRY(weft_rank_evaluate(s->lead, &report));
     weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report};
-    weft_status status = tell(s, &e);
+    weft_status status = report_event(s, &e);
     weft_report_free(&report);
     return status;
 }
@@ -180,7 +180,7 @@ static weft_status save(weft_simulation *s)
     free((void *)stores);
     WEFT_TRY(status);
     weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .path = path};
-    status = tell(s, &e);
+    status = report_event(s, &e);
     free(path);
     return status;
 }
@@ -204,7 +204,7 @@ static weft_status summarise(weft_simulation *s)
     WEFT_TRY(WEFT_NEW(&memory, s->learners));
     for (int i = 0; i < s->learners; i++) memory[i] = weft_planned_bytes(s->lead->instance);
     e.rank_memory = memory;
-    weft_status status = tell(s, &e);
+    weft_status status = report_event(s, &e);
     free(memory);
     return status;
 }

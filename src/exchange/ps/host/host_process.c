@@ -27,7 +27,7 @@ weft_status weft_ps_exchange_serve(const weft_ps_options *options, weft_serving 
     weft_server_options server = {.struct_size = sizeof(server),
                                   .member = {.struct_size = sizeof(weft_member_options),
                                              .key = weft_draw(),
-                                             .wish = site->wished_slot - 1,
+                                             .requested_slot = site->wished_slot - 1,
                                              .run = site->run,
                                              .removal = site->removal,
                                              .fingerprint = {.version = WEFT_VERSION},

@@ -82,11 +82,11 @@ static void close_range(void *user, int k)
     weft_range_factory_close(((const sim_servers *)user)->ranges, k);
 }
 
-static weft_member_options member_of(weft_actor_id id, int wish)
+static weft_member_options member_of(weft_actor_id id, int slot)
 {
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
                                  .key = id,
-                                 .wish = wish,
+                                 .requested_slot = slot,
                                  .heartbeat_interval = BEAT};
 }
 

@@ -36,7 +36,7 @@ static weft_member_options member_of(weft_actor_id id, int slot)
 {
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
                                  .key = id,
-                                 .wish = slot,
+                                 .requested_slot = slot,
                                  .fingerprint = {.version = WEFT_VERSION},
                                  .heartbeat_interval = BEAT};
 }
@@ -44,7 +44,7 @@ static weft_member_options member_of(weft_actor_id id, int slot)
 /* --- threads --- */
 
 /* Broadcasts the coordinator's address from one learner to all others. */
-static weft_status tell(const weft_ps_exchange *x, char *text, int from)
+static weft_status broadcast_address(const weft_ps_exchange *x, char *text, int from)
 {
     return weft_learner_group_run(x->head.site.endpoint,
                                   &(weft_transfer){.kind = WEFT_BROADCAST,
@@ -74,7 +74,7 @@ static weft_status run_coordinator(weft_ps_exchange *x, weft_reach reach,
                                          &x->coordinator));
         (void)snprintf(address, WEFT_ADDRESS, "%s", weft_actor_thread_address(x->coordinator));
     }
-    return tell(x, address, 0);
+    return broadcast_address(x, address, 0);
 }
 
 static weft_status run_server(weft_ps_exchange *x, int k, const char *coordinator, weft_reach reach)

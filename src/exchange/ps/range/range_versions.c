@@ -168,7 +168,7 @@ weft_status weft_range_apply_complete(weft_range *r)
 }
 
 /* Adds an update to the residual, with its factor of the learning rate. */
-static weft_status keep(weft_range *r, const pushed *late)
+static weft_status add_to_residual(weft_range *r, const pushed *late)
 {
     const weft_range_options *o = &r->options;
     weft_encoded message = late->message;
@@ -186,7 +186,7 @@ weft_status weft_range_take_late(weft_range *r, const pushed *late, weft_late fa
 {
     switch (fate) {
     case WEFT_LATE_DISCARD: return WEFT_OK;
-    case WEFT_LATE_KEEP: return keep(r, late);
+    case WEFT_LATE_KEEP: return add_to_residual(r, late);
     case WEFT_LATE_APPLY: break;
     }
     WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));

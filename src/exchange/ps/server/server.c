@@ -200,8 +200,8 @@ static bool gives(const server *s, weft_actor_id learner)
     return true;
 }
 
-static weft_status say_parameters(server *s, const weft_message *message, const Weft__Pull *m,
-                                  bool wanted)
+static weft_status send_parameters(server *s, const weft_message *message, const Weft__Pull *m,
+                                   bool wanted)
 {
     Weft__PullReply p = WEFT__PULL_REPLY__INIT;
     p.range = m->range;
@@ -220,8 +220,8 @@ static weft_status take_pull(void *self, const weft_message *message, const void
     bool known = m->leaving ? weft_range_knows(f->of.range, message->from)
                             : weft_range_clock(f->of.range, message->from) >= 0;
     if (!known && is_ahead(s, m->view)) return leave_open(s, message->from, m->view);
-    if (!known) return say_parameters(s, message, m, false);
-    if (!f->initialized && gives(s, message->from)) return say_parameters(s, message, m, true);
+    if (!known) return send_parameters(s, message, m, false);
+    if (!f->initialized && gives(s, message->from)) return send_parameters(s, message, m, true);
     s->halt = s->halt || (m->halt && !s->options.goes_on);
     if (m->halt) WEFT_TRY(end_at(s, f, m->clock));
     pending_pull q = {.learner = message->from,
@@ -282,7 +282,7 @@ static weft_status server_message(weft_actor *actor, const weft_message *message
 /* Sets the statistics of heartbeats, from the ranges whose primary this server is: the number of
  * the learners' updates, of which each has a part for every range and counts once, and the mean
  * staleness of the parts. */
-static void tell_figures(server *s)
+static void report_figures(server *s)
 {
     weft_member_stats figures = {.clock = 0};
     double parts = 0, sum = 0;
@@ -308,7 +308,7 @@ static weft_status server_timer(weft_actor *actor, int timer)
     server *s = (server *)actor;
     bool some = false;
     if (timer == WEFT_MEMBER_TIMER) {
-        tell_figures(s);
+        report_figures(s);
         if (!s->failed) WEFT_TRY(find_donor(s)); /* again, since the last report may be lost */
         WEFT_TRY(weft_member_timer(s->member));
         actor->done = weft_member_has_left(s->member);
