@@ -5,7 +5,7 @@
 
 #include "exchange/simulated.h"
 #include "train/sim/sim_cluster.h"
-#include "base/thread_pool.h"
+#include "train/sim/thread_pool.h"
 #include "train/trainer.h"
 #include "weft/simulate.h"
 

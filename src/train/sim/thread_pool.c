@@ -1,4 +1,4 @@
-#include "base/thread_pool.h"
+#include "train/sim/thread_pool.h"
 
 #include <pthread.h>
 

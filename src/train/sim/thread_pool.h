@@ -1,6 +1,6 @@
 /* Declares a thread pool, in which the simulator computes the training steps of its learners. */
-#ifndef WEFT_BASE_THREAD_POOL_H
-#define WEFT_BASE_THREAD_POOL_H
+#ifndef WEFT_TRAIN_SIM_THREAD_POOL_H
+#define WEFT_TRAIN_SIM_THREAD_POOL_H
 
 #include "base/base.h"
 
