@@ -34,7 +34,8 @@ static weft_status take_own(int *argc, char **argv, plan_options *out)
     for (int i = 0; i < *argc; i++) {
         const weft_option *own = own_table;
         size_t size = strncmp(argv[i], "--", 2) == 0 ? strcspn(argv[i] + 2, "=") : 0;
-        while (own->name && (strlen(own->name) != size || strncmp(argv[i] + 2, own->name, size)))
+        while (own->name &&
+               (strlen(own->name) != size || strncmp(argv[i] + 2, own->name, size) != 0))
             own++;
         if (!own->name)
             argv[kept++] = argv[i];
