@@ -9,6 +9,7 @@
  *   WEFT_KIND_LAYER      weft_layer_ops      weft/model_ops.h
  *   WEFT_KIND_MODEL      weft_model_ops      weft/model_ops.h
  *   WEFT_KIND_LOSS       weft_loss_ops       weft/model_ops.h
+ *   WEFT_KIND_DATA       weft_data_ops       weft/data_ops.h
  *   WEFT_KIND_OPTIMIZER  weft_optimizer_ops  weft/optim_ops.h
  *   WEFT_KIND_RATE       weft_rate_ops       weft/rate_ops.h
  *   WEFT_KIND_DEVICE     weft_device_ops     weft/device_ops.h

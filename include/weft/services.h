@@ -8,6 +8,7 @@
 #ifndef WEFT_SERVICES_H
 #define WEFT_SERVICES_H
 
+#include "weft/data_ops.h"
 #include "weft/device_ops.h"
 #include "weft/model_ops.h"
 #include "weft/operator_ops.h"
@@ -139,6 +140,11 @@ struct weft_services {
     weft_value (*rule_shrunk)(const weft_rule *rule);
     /* Sets the next value of the parameter to from - learning rate times direction. */
     void (*rule_move)(const weft_rule *rule, weft_value from, weft_value direction);
+
+    /* --- data sources --- */
+
+    /* Random number `index` of a key, uniform in [0, 1): any number of them, in any order. */
+    double (*random)(const weft_sample_key *key, uint64_t index);
 
     /* --- devices --- */
 

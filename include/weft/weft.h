@@ -22,8 +22,8 @@
  * results that the library writes into the caller's memory. The room of what a caller gives must be
  * 0, as an initialiser, {0} or a designated initialiser of C leaves it; that of a result is 0.
  * Structs without `room` never change. Structs that a callback gets (weft_event, weft_prediction,
- * weft_request_result, weft_gradient, weft_reading) may grow at their end: a program reads them
- * where they are, or copies single fields.
+ * weft_request_result, weft_gradient, weft_reading, and those that the functions of weft/..._ops.h
+ * get) may grow at their end: a program reads them where they are, or copies single fields.
  *
  * Callbacks. The library calls them from C code and holds locks of its own around some of them; a
  * callback must return, and must not leave by longjmp or by an exception of C++, which would leave
@@ -42,6 +42,7 @@
 #include "weft/comm.h"
 #include "weft/context.h"
 #include "weft/data.h"
+#include "weft/data_ops.h"
 #include "weft/device.h"
 #include "weft/device_ops.h"
 #include "weft/generate.h"

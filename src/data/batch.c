@@ -1,6 +1,7 @@
 /* Makes batches. The contents of a batch are a function of the seed, the epoch and the number of
  * earlier samples of the epoch, so a checkpoint needs no other state of the data. */
 #include <float.h>
+#include <stdatomic.h>
 
 #include "data/data.h"
 
@@ -54,19 +55,31 @@ static weft_loader_options complete(const weft_loader_options *given)
     return o;
 }
 
-static void make_row(const weft_dataset *data, const weft_loader_options *o, int64_t which,
-                     int64_t row, weft_batch *batch)
+/* The making of a batch, whose rows several threads read. */
+typedef struct making {
+    const weft_dataset *data;
+    const weft_loader_options *o;
+    weft_batch *batch;
+    uint64_t order; /* key of the permutation of the epoch */
+    int64_t start, count;
+    atomic_llong wrong; /* the last sample of which an element is not usable; -1: none */
+} making;
+
+static void make_row(making *m, int64_t which, int64_t row)
 {
+    weft_batch *batch = m->batch;
+    const weft_sample_key key = {
+        .seed = batch->seed, .epoch = batch->epoch, .split = m->o->split, .sample = which};
     int last = batch->columns - 1; /* the weights of the targets */
     const weft_column *weights = &batch->column[last];
     int64_t each = weft_shape_elements(&weights->shape);
     for (int c = 0; c < last; c++)
-        if (weft_dataset_get(data, o->split, which, c,
+        if (weft_dataset_get(m->data, m->o->split, which, batch->drawn ? &key : NULL, c,
                              (void *)(uintptr_t)weft_batch_rows(batch, c, row)) >= 0)
-            batch->wrong = which;
+            atomic_store(&m->wrong, which);
     for (int64_t j = 0; j < each; j++) {
-        double weight = weft_dataset_weight(data, o->split, which, j);
-        if (!(weight >= 0 && weight <= DBL_MAX)) batch->wrong = which;
+        double weight = weft_dataset_weight(m->data, m->o->split, which, j);
+        if (!(weight >= 0 && weight <= DBL_MAX)) atomic_store(&m->wrong, which);
         weft_number_put(weights->dtype, batch->data[last], row * each + j,
                         batch->weight > 0 ? weight / batch->weight : 0);
     }
@@ -76,6 +89,19 @@ static void clear_row(int64_t row, weft_batch *batch)
 {
     for (int c = 0; c < batch->columns; c++)
         memset((void *)(uintptr_t)weft_batch_rows(batch, c, row), 0, row_bytes(&batch->column[c]));
+}
+
+static void make_rows(void *user, int64_t begin, int64_t end)
+{
+    making *m = user;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t row = i % m->o->micro, at = m->start + i;
+        if (row < m->o->first || row >= m->o->first + m->o->rows) continue;
+        if (i >= m->batch->valid)
+            clear_row(i, m->batch);
+        else
+            make_row(m, m->o->shuffle ? weft_permute(m->order, m->count, at) : at, i);
+    }
 }
 
 void weft_batch_make(const weft_dataset *data, const weft_loader_options *options, int64_t epoch,
@@ -90,21 +116,18 @@ void weft_batch_make(const weft_dataset *data, const weft_loader_options *option
     batch->epoch = epoch;
     batch->done = begin + total;
     batch->size = o.slots;
-    batch->wrong = -1;
+    batch->drawn = o.shuffle;
+    batch->seed = o.seed;
     batch->total = total;
     batch->before = start - begin;
     batch->valid = begin + weft_part_start(total, o.part + 1, o.parts) - start;
     batch->last = batch->done == count;
     batch->weight = sum_of_weights(data, &o, key, start, batch->valid);
-    for (int64_t i = 0; i < o.slots; i++) {
-        int64_t row = i % o.micro;
-        if (row < o.first || row >= o.first + o.rows) continue;
-        if (i >= batch->valid)
-            clear_row(i, batch);
-        else
-            make_row(data, &o, o.shuffle ? weft_permute(key, count, start + i) : start + i, i,
-                     batch);
-    }
+    making m = {
+        .data = data, .o = &o, .batch = batch, .order = key, .start = start, .count = count};
+    atomic_init(&m.wrong, -1);
+    weft_parallel(data->source->threads, o.slots, 1, make_rows, &m);
+    batch->wrong = atomic_load(&m.wrong);
 }
 
 /* A batch has the columns of the data set and, as the last one, the weights. */
@@ -128,7 +151,11 @@ weft_status weft_batch_open(const weft_dataset *data, const weft_loader_options 
 weft_status weft_batch_check(const weft_batch *batch, const weft_dataset *data, weft_split split)
 {
     if (batch->wrong < 0) return WEFT_OK;
-    WEFT_TRY(weft_dataset_check(data, split, batch->wrong, batch->wrong + 1));
+    const weft_sample_key key = {
+        .seed = batch->seed, .epoch = batch->epoch, .split = split, .sample = batch->wrong};
+    WEFT_TRY(weft_source_status(data->source));
+    WEFT_TRY(weft_dataset_check(data, split, batch->wrong, batch->wrong + 1,
+                                batch->drawn ? &key : NULL));
     return weft_fail(WEFT_ERR_FORMAT,
                      "the %s part, sample %lld: an element was not usable and is now, so the file "
                      "has changed while it was read; leave it as it is during a run",

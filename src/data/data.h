@@ -8,12 +8,15 @@
 #include "base/base.h"
 #include "base/spec.h"
 #include "weft/data.h"
+#include "weft/data_ops.h"
 
 typedef struct weft_source weft_source;
+typedef struct weft_source_ops weft_source_ops;
 
 /* The purpose for which a source is opened. */
 typedef struct weft_source_wish {
     weft_context *context;
+    const weft_source_ops *ops;   /* of the source that is opened */
     const weft_data_stats *stats; /* statistics of the training; NULL: the data are for training */
     bool unlabelled;              /* the data may lack a target, since they are for prediction */
     bool one_unit;                /* samples in units that differ from each other are refused */
@@ -21,7 +24,7 @@ typedef struct weft_source_wish {
         *folder; /* files with relative paths are looked for here first; NULL: nowhere else */
 } weft_source_wish;
 
-typedef struct weft_source_ops {
+struct weft_source_ops {
     const char *kind;
     const char *form; /* form of a specification */
     const char *help;
@@ -54,7 +57,11 @@ typedef struct weft_source_ops {
      * one the weights. NULL: messages give the row of `file`, or count the samples of the split. */
     void (*describe)(const weft_source *source, weft_split split, int64_t i, int column, int64_t j,
                      char *out, size_t size);
-} weft_source_ops;
+    /* As `features`, with a key for random numbers; returns false, and gives zeros, if the source
+     * has failed (weft_source_status). NULL: samples are always the same, and reading cannot
+     * fail. */
+    bool (*draw)(const weft_source *source, const weft_sample_key *key, int input, void *x);
+};
 
 /* "training" or "test", for messages. */
 static inline const char *weft_split_name(weft_split split)
@@ -155,6 +162,7 @@ struct weft_source {
     weft_input input[WEFT_MAX_INPUTS];
     int64_t positions;     /* positions of a sample with a class each; 0: one target a sample */
     const char *tokenizer; /* description of the tokenizer of a text; NULL: none */
+    int threads;           /* that read samples of a batch at the same time; 0: one */
     bool valid;            /* all elements are known to be usable */
     bool large; /* the files are mapped and of more than WEFT_CHECKED_FIRST bytes: samples are
                    checked as they are read alone, since a check before would read them whole */
@@ -227,6 +235,11 @@ int32_t weft_dataset_class(const weft_dataset *dataset, int32_t label);
  * the training had no such class. */
 weft_status weft_dataset_match_classes(weft_dataset *dataset) WEFT_NODISCARD;
 
+/* added_source.c: sources that programs and plug-ins add. The first failure of a read of such a
+ * source becomes this thread's last message. */
+extern const struct weft_extension weft_sources_extension;
+weft_status weft_source_status(const weft_source *source) WEFT_NODISCARD;
+
 /* --- samples.c --- */
 
 /* Fails: element j of a column of sample i is not finite. */
@@ -237,16 +250,17 @@ weft_status weft_source_check_weights(const weft_source *source, weft_split spli
                                       int64_t i) WEFT_NODISCARD;
 /* The first number that is not finite; -1: there is none. */
 int64_t weft_first_not_finite(const float *x, int64_t count);
-/* As weft_dataset_read, of a sample and column that there are. Returns the first element that is
+/* As weft_dataset_read, of a sample and column that there are, with a key for random numbers of the
+ * training (NULL: none). Returns the first element that is
  * not usable: a token or class out of range, in whose place 0 is written, so that it indexes
  * nothing beyond an array, a number that is not finite, or the first one of a sample that is not in
  * the units of the others. -1: there is none. */
-int64_t weft_dataset_get(const weft_dataset *dataset, weft_split split, int64_t i, int column,
-                         void *to);
-/* Checks all elements of the samples from `begin` up to `end`. FORMAT: the message has the first
- * one that is not usable, and where it is. */
+int64_t weft_dataset_get(const weft_dataset *dataset, weft_split split, int64_t i,
+                         const weft_sample_key *key, int column, void *to);
+/* Checks all elements of the samples from `begin` up to `end`; key: as weft_dataset_get. FORMAT:
+ * the message has the first one that is not usable, and where it is. */
 weft_status weft_dataset_check(const weft_dataset *dataset, weft_split split, int64_t begin,
-                               int64_t end) WEFT_NODISCARD;
+                               int64_t end, const weft_sample_key *key) WEFT_NODISCARD;
 /* Checks a split, unless its files are large. */
 weft_status weft_dataset_check_split(weft_dataset *dataset, weft_split split) WEFT_NODISCARD;
 
@@ -381,6 +395,8 @@ typedef struct weft_batch {
     int64_t epoch, done; /* done: samples of the epoch, of all parts, up to the end of this step */
     bool last;           /* last batch of its epoch */
     int64_t wrong;       /* a sample with an element that is not usable; -1: none */
+    bool drawn;          /* samples were read with keys, of this seed */
+    uint64_t seed;
 } weft_batch;
 
 typedef struct weft_loader_options {

@@ -14,8 +14,9 @@ static weft_status open_source(const char *spec, const weft_source_wish *wish, w
     size_t size = strcspn(spec, ":");
     weft_status status = weft_registry_find(wish->context, WEFT_KIND_DATA, spec, size, &entry);
     if (status != WEFT_OK) return weft_fail_within(status, "data '%s'", spec);
-    return ((const weft_source_ops *)entry->ops)
-        ->open(spec[size] ? spec + size + 1 : "", wish, out);
+    weft_source_wish own = *wish;
+    own.ops = entry->ops;
+    return own.ops->open(spec[size] ? spec + size + 1 : "", &own, out);
 }
 
 /* Checks that an input is like that of training. */
@@ -241,6 +242,7 @@ weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
     d->factor = (float)(1 / d->stats.deviation[0]);
     d->measured = true;
     WEFT_TRY(weft_dataset_check_split(d, split));
+    WEFT_TRY(weft_source_status(s));
     s->prepared[split] = true;
     return WEFT_OK;
 }

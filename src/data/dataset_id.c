@@ -56,6 +56,7 @@ weft_status weft_dataset_identify(const weft_dataset *d, weft_split split, weft_
     for (int64_t i = 0; i < WEFT_MIN(count, ROWS) && weft_dataset_labelled(d); i++)
         hash = mix_row(hash, d, split, i * (count - 1) / (ROWS - 1) % count, x);
     free(x);
+    WEFT_TRY(weft_source_status(d->source));
     *out = (weft_split_id){.samples = count, .hash = hash};
     return WEFT_OK;
 }

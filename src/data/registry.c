@@ -30,6 +30,7 @@ static weft_status ways_register(weft_context *context)
 
 weft_status weft_sources_register(weft_context *context)
 {
+    weft_context_extend(context, &weft_sources_extension);
     WEFT_TRY(ways_register(context));
     weft_entry entries[WEFT_COUNT(sources)];
     for (size_t i = 0; i < WEFT_COUNT(sources); i++)

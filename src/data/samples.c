@@ -82,6 +82,7 @@ static weft_status refuse(const weft_dataset *d, weft_split split, int64_t i, in
 {
     const weft_source *s = d->source;
     char rule[128];
+    WEFT_TRY(weft_source_status(s));
     if (d->one_unit && column < s->inputs && s->input[column].dtype == WEFT_F32)
         WEFT_TRY(check_unit(d, split, i, column));
     if (column < s->inputs ? s->input[column].dtype == WEFT_F32 : s->targets > 0)
@@ -146,14 +147,19 @@ static int64_t read_table(const weft_dataset *d, weft_split split, int64_t i, fl
     return d->finite ? -1 : weft_first_not_finite(x, size);
 }
 
-static int64_t read_input(const weft_dataset *d, weft_split split, int64_t i, int input, void *to)
+static int64_t read_input(const weft_dataset *d, weft_split split, int64_t i,
+                          const weft_sample_key *key, int input, void *to)
 {
     const weft_source *s = d->source;
     const weft_input *in = &s->input[input];
     int64_t all = weft_shape_elements(&in->shape), size;
     float *x = to;
     if (s->tabular) return read_table(d, split, i, x);
-    s->ops->features(s, split, i, input, to);
+    const weft_sample_key as_it_is = {.epoch = -1, .split = split, .sample = i};
+    if (!s->ops->draw)
+        s->ops->features(s, split, i, input, to);
+    else if (!s->ops->draw(s, key ? key : &as_it_is, input, to))
+        return 0;
     if (in->dtype != WEFT_F32) return first_outside(to, all, in->values);
     size = weft_source_counted(s, split, i, input);
     if (!is_in_units(d, split, i, input, x)) return 0;
@@ -180,9 +186,10 @@ static int64_t read_target(const weft_dataset *d, weft_split split, int64_t i, v
     return first_outside(label, weft_source_labels(s), stats->classes);
 }
 
-int64_t weft_dataset_get(const weft_dataset *d, weft_split split, int64_t i, int column, void *to)
+int64_t weft_dataset_get(const weft_dataset *d, weft_split split, int64_t i,
+                         const weft_sample_key *key, int column, void *to)
 {
-    return column < d->source->inputs ? read_input(d, split, i, column, to)
+    return column < d->source->inputs ? read_input(d, split, i, key, column, to)
                                       : read_target(d, split, i, to);
 }
 
@@ -194,7 +201,7 @@ weft_status weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i
     WEFT_CHECK_INDEX(split, WEFT_TEST + 1);
     WEFT_CHECK_INDEX(i, s->prepared[split] ? s->count[split] : 0);
     WEFT_CHECK_INDEX(column, s->inputs + !s->unlabelled);
-    int64_t wrong = weft_dataset_get(d, split, i, column, to);
+    int64_t wrong = weft_dataset_get(d, split, i, NULL, column, to);
     return wrong < 0 ? WEFT_OK : refuse(d, split, i, column, wrong);
 }
 
@@ -215,7 +222,8 @@ weft_status weft_source_check_weights(const weft_source *s, weft_split split, in
     return WEFT_OK;
 }
 
-weft_status weft_dataset_check(const weft_dataset *d, weft_split split, int64_t begin, int64_t end)
+weft_status weft_dataset_check(const weft_dataset *d, weft_split split, int64_t begin, int64_t end,
+                               const weft_sample_key *key)
 {
     const weft_source *s = d->source;
     weft_status status = WEFT_OK;
@@ -226,7 +234,7 @@ weft_status weft_dataset_check(const weft_dataset *d, weft_split split, int64_t 
         for (int c = 0; c < s->inputs + !s->unlabelled && status == WEFT_OK; c++) {
             if (c < s->inputs && s->input[c].dtype == WEFT_F32 && d->finite && !d->one_unit)
                 continue;
-            int64_t wrong = weft_dataset_get(d, split, i, c, to);
+            int64_t wrong = weft_dataset_get(d, split, i, key, c, to);
             if (wrong >= 0) status = refuse(d, split, i, c, wrong);
         }
         if (status == WEFT_OK) status = weft_source_check_weights(s, split, i);
@@ -248,5 +256,5 @@ weft_status weft_dataset_check_split(weft_dataset *d, weft_split split)
     const weft_source *s = d->source;
     d->finite = s->valid || ((s->whole || s->bytes) && integers_fit(&d->stats));
     if (s->large || (s->valid && !d->one_unit)) return WEFT_OK;
-    return weft_dataset_check(d, split, 0, s->count[split]);
+    return weft_dataset_check(d, split, 0, s->count[split], NULL);
 }

@@ -41,6 +41,14 @@ static int node_ints(const weft_node *node, const char *attr, const int64_t **in
     return a ? a->count : 0;
 }
 
+static double random_of(const weft_sample_key *key, uint64_t index)
+{
+    weft_random random;
+    uint64_t of = weft_mix(weft_mix(key->seed, (uint64_t)key->epoch), (uint64_t)key->split);
+    weft_random_start(&random, weft_mix(of, (uint64_t)key->sample), index);
+    return weft_random_unit(&random);
+}
+
 static const weft_services services = {
     .struct_size = sizeof(weft_services),
     .version = WEFT_VERSION,
@@ -83,6 +91,7 @@ static const weft_services services = {
     .rule_decayed = weft_rule_decayed,
     .rule_shrunk = weft_rule_shrunk,
     .rule_move = weft_rule_move,
+    .random = random_of,
     .open_device = weft_device_open,
     .close_device = weft_device_close,
     .plain_layout = weft_layout_plain,

@@ -94,6 +94,45 @@ weights mse huber $from --model mse.yaml --lr 0.01
 alone huber "no loss is named 'huber'" $from --model huber.yaml --lr 0.02
 refuses 2 "loss 'huber' needs a target of numbers" "$weft" train --data glyphs:size=12,train=90,test=30 --batch 18 --plugin "$plugins/libhuber.so" --model huber.yaml
 
+# A data source, whose samples do not depend on threads and ranks.
+data="--batch 20 --epochs 3 --lr 0.003 --model mlp --virtual-workers 2"
+few="size=12,train=200,test=50"
+weights crosses crosses --data crosses:$few
+weights crosses-threads crosses --data crosses:$few,threads=4 --threads 4
+weights crosses-ranks crosses --data crosses:$few,threads=2 -n 2
+weights crosses-half crosses --data crosses:$few --steps 13
+weights crosses-half crosses --data crosses:$few --resume
+[ "$mpi" = OFF ] || weights crosses-mpi crosses --data crosses:$few -n 2 --engine mpi
+for run in crosses-*.safetensors; do alike crosses "${run%.safetensors}"; done
+accepts "predict" "$weft" predict crosses/latest --plugin "$plugins/libcrosses.so"
+holds out '^0,(square|cross),(square|cross),0\.'
+alone crosses "no kind is named 'crosses'" --data crosses:$few
+
+# A data source that fails ends the run with a sentence, on every engine, and a checkpoint from which it goes on.
+own=$plugins/libfaults.so data=
+if [ -f "$own" ]; then
+    run="--batch 20 --epochs 3 --lr 0.003 --model mlp --plugin $own"
+    FAULTS_MENDED=1 weights whole faults --data faulty:epoch=1,sample=7 $run
+    for way in "" "--virtual-workers 2 -n 2" "-n 2 --exchange server"; do
+        rm -rf broken broken.safetensors
+        refuses 1 "data source faulty, sample 7 of the training part: the lamp is out" timeout 120 "$weft" train -q $run --data faulty:epoch=1,sample=7 --checkpoint broken $way
+        accepts "what it had" "$weft" eval broken/latest --data faulty:how=10 --plugin "$own"
+    done
+    rm -rf broken broken.safetensors
+    refuses 1 "the lamp is out" "$weft" train -q $run --data faulty:epoch=1,sample=7 --checkpoint broken
+    FAULTS_MENDED=1 weights broken faults --data faulty:epoch=1,sample=7 $run --resume
+    alike whole broken
+    how=1
+    for words in "its function 'read' failed (io) and did not say why" "it has written 3 bytes of the input 'x', which has 16" \
+        "it has written -16 bytes" "not a finite number" "and the 2 classes are from 0 to 1" "its training part has -1 samples, must have at least 1" \
+        "its input 'x' has shape [-4]" "it has no target, which training needs" "its input 0 has no name"; do
+        "$weft" train -q $run --data faulty:how=$how,sample=3 >out 2>err
+        case $? in 1 | 2) pass ;; *) flunk "faulty:how=$how" ;; esac
+        grep -qF -- "$words" err && pass || flunk "faulty:how=$how lacks '$words'"
+        how=$((how + 1))
+    done
+fi
+
 # The option itself.
 refuses 1 "missing.so: cannot open" "$weft" train --plugin missing.so
 refuses 2 "must be the path of a shared object" "$weft" train --plugin

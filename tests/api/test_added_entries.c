@@ -9,6 +9,7 @@ static const size_t sizes[WEFT_KIND_COUNT] = {
     [WEFT_KIND_LAYER] = sizeof(weft_layer_ops),
     [WEFT_KIND_MODEL] = sizeof(weft_model_ops),
     [WEFT_KIND_LOSS] = sizeof(weft_loss_ops),
+    [WEFT_KIND_DATA] = sizeof(weft_data_ops),
     [WEFT_KIND_OPTIMIZER] = sizeof(weft_optimizer_ops),
     [WEFT_KIND_RATE] = sizeof(weft_rate_ops),
     [WEFT_KIND_DEVICE] = sizeof(weft_device_ops),

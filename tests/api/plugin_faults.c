@@ -1,0 +1,82 @@
+/* Source of a plug-in for plugin_examples.sh whose entries do what they must not, as their
+ * arguments say. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "weft/services.h"
+
+static const weft_services *weft;
+
+/* Faults of the data source: at one sample of one epoch, or as it opens. */
+enum {
+    FAILS,
+    FAILS_SILENTLY,
+    WRITES_LESS,
+    WRITES_NEGATIVE,
+    GIVES_NAN,
+    GIVES_OTHER_CLASS,
+    NEGATIVE_COUNT,
+    NEGATIVE_SIZE,
+    NO_TARGET,
+    UNNAMED_INPUT,
+    WORKS
+};
+
+typedef struct faulty {
+    double how, epoch, sample;
+} faulty;
+
+static weft_status data_open(weft_context *context, const char *arguments,
+                             const weft_data_stats *trained, void **state, weft_data_form *form)
+{
+    faulty *f;
+    weft_status status = weft->allocate(sizeof(*f), &f);
+    if (status != WEFT_OK) return status;
+    const weft_spec_key keys[] = {{.name = "how", .number = &f->how, .high = WORKS},
+                                  {.name = "epoch", .number = &f->epoch, .high = 100},
+                                  {.name = "sample", .number = &f->sample, .high = 100},
+                                  {.name = NULL}};
+    (void)context, (void)trained;
+    *state = f;
+    status = weft->parse("data faulty", arguments, keys);
+    *form = (weft_data_form){.inputs = 1,
+                             .input[0] = {.name = "x",
+                                          .dtype = WEFT_F32,
+                                          .shape = {1, {f->how == NEGATIVE_SIZE ? -4 : 4}}},
+                             .count = {f->how == NEGATIVE_COUNT ? -1 : 40, 10},
+                             .classes = 2,
+                             .unlabelled = f->how == NO_TARGET,
+                             .threads = 4};
+    if (f->how == UNNAMED_INPUT) form->input[0].name[0] = '\0';
+    if (status != WEFT_OK) free(f);
+    return status;
+}
+
+static weft_status data_read(void *state, const weft_sample_key *key, weft_sample *sample)
+{
+    const faulty *f = state;
+    bool now = !getenv("FAULTS_MENDED") && key->epoch == (int64_t)f->epoch &&
+               key->sample == (int64_t)f->sample;
+    if (sample->label)
+        *sample->label = f->how == GIVES_OTHER_CLASS && key->sample == (int64_t)f->sample
+                             ? 7
+                             : (int32_t)(key->sample % 2);
+    if (!sample->input[0]) return WEFT_OK;
+    for (int i = 0; i < 4; i++)
+        ((float *)sample->input[0])[i] =
+            now && f->how == GIVES_NAN ? NAN : (float)((key->sample + i) % 3);
+    sample->written[0] = !now                        ? 16
+                         : f->how == WRITES_LESS     ? 3
+                         : f->how == WRITES_NEGATIVE ? -16
+                                                     : 16;
+    if (now && f->how == FAILS_SILENTLY) return WEFT_ERR_IO;
+    return now && f->how == FAILS ? weft->fail(WEFT_ERR_IO, "the lamp is out") : WEFT_OK;
+}
+
+static const weft_data_ops data = {sizeof(data), data_open, free, data_read};
+
+static const weft_entry entries[] = {
+    {.kind = WEFT_KIND_DATA, .name = "faulty", .form = "faulty[:how=N]", .ops = &data},
+    {.name = NULL}};
+
+WEFT_PLUGIN(weft, entries);
