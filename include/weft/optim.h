@@ -49,8 +49,8 @@ typedef struct weft_optimizer_options {
     double lr;       /* learning rate, > 0 */
     double momentum; /* sgd: in [0, 1); 0: none */
     bool nesterov;   /* sgd: Nesterov's momentum, needs momentum > 0 */
-    /* Adds weight_decay times the parameter to the gradient; adamw, lion: decoupled; lamb: added to
-     * the step. */
+    /* Adds weight_decay times the parameter to the gradient; adamw, lion, adafactor, muon:
+     * decoupled; lamb: added to the step. */
     double weight_decay;
     double beta1, beta2; /* adam, adamw: decay rates of the moments, in [0, 1) */
     double epsilon;      /* adam, adamw: added to the denominator, > 0 */

@@ -8,10 +8,10 @@
 #include "optim/rule.h"
 
 static const weft_optimizer *const optimizers[] = {
-    &weft_optimizer_sgd,     &weft_optimizer_adam,    &weft_optimizer_adamw,
-    &weft_optimizer_rmsprop, &weft_optimizer_adagrad, &weft_optimizer_adadelta,
-    &weft_optimizer_nadam,   &weft_optimizer_lion,    &weft_optimizer_lars,
-    &weft_optimizer_lamb,
+    &weft_optimizer_sgd,     &weft_optimizer_adam,      &weft_optimizer_adamw,
+    &weft_optimizer_rmsprop, &weft_optimizer_adagrad,   &weft_optimizer_adadelta,
+    &weft_optimizer_nadam,   &weft_optimizer_lion,      &weft_optimizer_lars,
+    &weft_optimizer_lamb,    &weft_optimizer_adafactor, &weft_optimizer_muon,
 };
 
 weft_status weft_schedule_choose(const weft_context *context, const char *text,

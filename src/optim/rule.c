@@ -51,8 +51,13 @@ weft_value weft_rule_average(const weft_rule *r, weft_value old, weft_value x, d
 weft_value weft_rule_moment(const weft_rule *r, const char *name)
 {
     weft_type type = *weft_value_type(r->graph, r->w);
+    return weft_rule_state(r, name, &type);
+}
+
+weft_value weft_rule_state(const weft_rule *r, const char *name, const weft_type *type)
+{
     char *full = weft_graph_format(r->graph, "%s/%s", r->graph->values[r->w].name, name);
-    weft_value state = weft_graph_own_leaf(r->graph, NULL, full, &type, WEFT_ROLE_OPTIMIZER, r->w);
+    weft_value state = weft_graph_own_leaf(r->graph, NULL, full, type, WEFT_ROLE_OPTIMIZER, r->w);
     free(full);
     return state;
 }
@@ -129,6 +134,21 @@ weft_value weft_rule_shrunk(const weft_rule *r)
 weft_value weft_rule_norm(const weft_rule *r, weft_value x)
 {
     return weft_rule_unary(r, "exact_sqrt", weft_rule_unary(r, "sum_squares", x));
+}
+
+weft_value weft_rule_reshaped(const weft_rule *r, weft_value x, const weft_shape *shape)
+{
+    weft_attr attr = {.name = "shape", .count = shape->rank};
+    if (weft_shape_equal(&weft_value_type(r->graph, x)->shape, shape)) return x;
+    for (int i = 0; i < shape->rank; i++) attr.ints[i] = shape->dim[i];
+    return weft_rule_node(r, "reshape", &x, 1, &attr, 1);
+}
+
+weft_value weft_rule_matrix(const weft_rule *r, weft_value x)
+{
+    const weft_shape *shape = &weft_value_type(r->graph, x)->shape;
+    int64_t rows = shape->dim[0];
+    return weft_rule_reshaped(r, x, &(weft_shape){2, {rows, weft_shape_elements(shape) / rows}});
 }
 
 void weft_rule_move(const weft_rule *r, weft_value from, weft_value direction)

@@ -41,7 +41,8 @@ typedef struct weft_optimizer {
 
 extern const weft_optimizer weft_optimizer_sgd, weft_optimizer_adam, weft_optimizer_adamw,
     weft_optimizer_rmsprop, weft_optimizer_adagrad, weft_optimizer_adadelta, weft_optimizer_nadam,
-    weft_optimizer_lion, weft_optimizer_lars, weft_optimizer_lamb;
+    weft_optimizer_lion, weft_optimizer_lars, weft_optimizer_lamb, weft_optimizer_adafactor,
+    weft_optimizer_muon;
 
 /* options.c: ARGUMENT: a number of the options is out of range. */
 weft_status weft_optimizer_options_check(const weft_context *context,
@@ -58,7 +59,8 @@ weft_value weft_rule_number(const weft_rule *r, double value);
 /* beta old + (1 - beta) x */
 weft_value weft_rule_average(const weft_rule *r, weft_value old, weft_value x, double beta);
 
-/* A state "<parameter>/<name>" like the parameter, which begins at zero. */
+/* A state "<parameter>/<name>", which begins at zero; `_moment`: of the parameter's type. */
+weft_value weft_rule_state(const weft_rule *r, const char *name, const weft_type *type);
 weft_value weft_rule_moment(const weft_rule *r, const char *name);
 /* The number of steps that the moments have seen before this one, i32. When learners synchronize
  * and clear the moments, this count begins anew, while the step of the run goes on. */
@@ -82,6 +84,12 @@ weft_value weft_rule_shrunk(const weft_rule *r);
 /* The Euclidean norm of a tensor like the parameter, a scalar: the exact sum of squares over all
  * ranks that have a part, rounded once. */
 weft_value weft_rule_norm(const weft_rule *r, weft_value x);
+/* A value has the same elements under another shape; `_matrix`: the first dimension by all others.
+ */
+weft_value weft_rule_reshaped(const weft_rule *r, weft_value x, const weft_shape *shape);
+weft_value weft_rule_matrix(const weft_rule *r, weft_value x);
+/* adam.c: makes the whole update one of Adam, with decoupled weight decay or an L2 term. */
+void weft_rule_adam(weft_rule *r, bool decoupled, double beta1, double beta2, double epsilon);
 /* Sets the next value of the parameter to from - lr direction. */
 void weft_rule_move(const weft_rule *r, weft_value from, weft_value direction);
 

@@ -122,6 +122,12 @@ static void test_refusals(void **state)
     refused("lr-multiplier=fc1/*=-1", "a finite number of at least 0");
     refused("lr-multiplier=fc1/*=inf", "a finite number of at least 0");
     refused("lr-multiplier=fc1/*=1,", "empty piece");
+    log_of_run l;
+    char words[5000];
+    (void)snprintf(words, sizeof(words),
+                   ALL "model=%s batch=16 optimizer=muon ranks=2 exchange=server", file);
+    assert_refused(train(words, NULL, 0, &l), WEFT_ERR_UNSUPPORTED,
+                   "needs the rows and columns of whole matrices");
     refused("optimizer=lars servers=7 ranks=2 exchange=server", "give --servers 6 or fewer");
     remove_folder(root);
 }
