@@ -211,6 +211,7 @@ row(job        default_threads          T............    1 script   default_thre
 
 row(train      generate                 T......UA.R..    1 internal)
 row(train      train                    T......UA.R..    2 public   WITH trainer_runs)
+row(train      save_loop                T......UA.R..    1 public)
 row(train      signals                  T......UA.R..    1 public   WITH trainer_runs)
 row(train      training_oracle          T......UA....    1 public   WITH onehot_data trainer_runs)
 row(train      resume_learner_count     T......UA.R..    2 public   WITH onehot_data trainer_runs)

@@ -196,6 +196,13 @@ WEFT_API void weft_inference_request_init_size(weft_inference_request *request, 
 WEFT_API WEFT_NODISCARD weft_status weft_servable_submit(weft_servable *servable,
                                                          const weft_inference_request *request,
                                                          uint64_t *ticket);
+/* Submits a request and waits for its answer; `done` and `user` must be NULL. Several threads may
+ * call it at a time, and their rows then share batches. *result (may be NULL) is the answer without
+ * `message` and `failed`, which are NULL. Fails as weft_servable_submit, and with the status of the
+ * answer. */
+WEFT_API WEFT_NODISCARD weft_status weft_servable_predict(weft_servable *servable,
+                                                          const weft_inference_request *request,
+                                                          weft_request_result *result);
 /* Cancels a request, as weft_batch_queue_cancel does; true: `done` will not be called. If parts of
  * a request were computed already, only the others are cancelled, and `done` gets INTERRUPTED. */
 WEFT_API bool weft_servable_cancel(weft_servable *servable, uint64_t ticket);

@@ -190,6 +190,22 @@ WEFT_API WEFT_NODISCARD weft_status weft_predict(weft_context *context,
                                                  const weft_eval_options *options,
                                                  weft_predict_fn fn, void *user);
 
+/* Writes a checkpoint of a training loop of the caller's own, which has one rank: DIR/step-N, as
+ * weft_trainer_run does, with DIR/latest. Functions and commands that read a checkpoint for
+ * evaluation, prediction, export or serving accept it.
+ * options: `checkpoint` is DIR, `keep` how many checkpoints stay; `model` (which a graph of
+ * weft_model_build has, or one with the same parameters) and `dtype` are what the checkpoint's
+ * model is built of later; `data` is what `data` was opened with. The other options are only
+ * stored. store: of the parameters and the state of the graph. data: gives the shapes, the
+ * normalisation and the names of classes; both of its splits are prepared if they are not yet.
+ * step: N, from 0, above those of the checkpoints in DIR. *path (path may be NULL) is the folder
+ * written; the caller frees it with weft_free. ARGUMENT: an option is wrong, `checkpoint` is not
+ * set, the parameters of the graph are not those of the model (the message names the first one), or
+ * another run uses DIR. IO: nothing is left of the folder. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_save_loop(
+    weft_context *context, const weft_train_options *options, weft_store *store,
+    const weft_graph *graph, weft_dataset *data, int64_t step, char **path);
+
 /* Sets *out to a text about a checkpoint: step, options, tensors; the caller frees it with
  * weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_text(weft_context *context, const char *path,

@@ -217,7 +217,7 @@ static void test_request_is_copied(void **state)
     for (int i = 0; i < REQUESTS; i++) {
         for (int f = 0; f < FEATURES; f++) x[i][f] = (float)((i * 31 + f * 17) % 101) / 101;
         weft_inference_request one = asked_question(1, x[i], alone[i]);
-        assert_ok(asked_ask(servable, &one));
+        assert_ok(weft_servable_predict(servable, &one, NULL));
     }
     weft_inference_request request;
     uint64_t ticket;

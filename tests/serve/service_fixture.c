@@ -64,25 +64,6 @@ void asked_features(const char *data, const char *normalize, told *out)
     weft_dataset_close(&d);
 }
 
-typedef struct wait {
-    pthread_mutex_t lock;
-    pthread_cond_t cond;
-    bool done;
-    weft_status status;
-    char message[256];
-} wait;
-
-static void done(void *user, const weft_request_result *a)
-{
-    wait *w = user;
-    pthread_mutex_lock(&w->lock);
-    w->done = true;
-    w->status = a->status;
-    (void)snprintf(w->message, sizeof(w->message), "%s", a->message);
-    pthread_cond_signal(&w->cond);
-    pthread_mutex_unlock(&w->lock);
-}
-
 weft_inference_request asked_question(int64_t rows, const float *x, double *said)
 {
     weft_inference_request q;
@@ -91,20 +72,6 @@ weft_inference_request asked_question(int64_t rows, const float *x, double *said
     q.x = x;
     q.prediction = said;
     return q;
-}
-
-weft_status asked_ask(weft_servable *served, weft_inference_request *q)
-{
-    wait w = {.done = false};
-    pthread_mutex_init(&w.lock, NULL);
-    pthread_cond_init(&w.cond, NULL);
-    q->user = &w;
-    q->done = done;
-    weft_status status = weft_servable_submit(served, q, NULL);
-    pthread_mutex_lock(&w.lock);
-    while (status == WEFT_OK && !w.done) pthread_cond_wait(&w.cond, &w.lock);
-    pthread_mutex_unlock(&w.lock);
-    return status == WEFT_OK ? w.status : status;
 }
 
 weft_service *asked_serve(weft_service_options *o)

@@ -36,8 +36,6 @@ void asked_predict(const char *name, int batch, told *out);
 /* Reads the features of the test part. normalize "none": as they are in the data; "auto": as
  * training normalizes them. */
 void asked_features(const char *data, const char *normalize, told *out);
-/* Submits a request to a servable, and waits for its result. */
-weft_status asked_ask(weft_servable *served, weft_inference_request *question);
 /* Makes a request of so many rows, whose predictions go to `said`, [rows, outputs]. */
 weft_inference_request asked_question(int64_t rows, const float *x, double *said);
 /* Creates a service with these options. Each instance has one thread; batch times are measured for

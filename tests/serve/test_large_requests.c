@@ -89,7 +89,7 @@ static void test_rows(void **state)
         memset(logits, 0, sizeof(logits));
         if (i % 2) q.x_double = x[0];
         q.logits = logits[0];
-        assert_ok(asked_ask(served, &q));
+        assert_ok(weft_servable_predict(served, &q, NULL));
         for (int64_t row = 0; row < SAMPLES; row++) {
             double all = 0;
             for (int c = 0; c < CLASSES; c++) {
@@ -102,8 +102,54 @@ static void test_rows(void **state)
         }
     }
     weft_inference_request q = asked_question(SAMPLES + 1, t.x[0], said[0]);
-    assert_refused(asked_ask(served, &q), WEFT_ERR_ARGUMENT, "must be from 1 to 31");
+    assert_refused(weft_servable_predict(served, &q, NULL), WEFT_ERR_ARGUMENT,
+                   "must be from 1 to 31");
     end(service, served);
+}
+
+/* Threads that wait for their answers share a service, and each gets its own. */
+static weft_servable *shared;
+
+static void *ask_alone(void *user)
+{
+    static double said[4][SAMPLES][CLASSES];
+    int number = *(const int *)user;
+    bool right = true;
+    for (int64_t rows = 1; rows <= SAMPLES; rows += 3) {
+        weft_request_result result;
+        weft_inference_request q = asked_question(rows, t.x[0], said[number][0]);
+        right = right && weft_servable_predict(shared, &q, &result) == WEFT_OK &&
+                result.status == WEFT_OK && result.rows >= 1 && !result.message && !result.failed;
+        for (int64_t row = 0; row < rows; row++)
+            for (int c = 0; c < CLASSES; c++)
+                right = right && fabs(said[number][row][c] - t.said[row][c]) < 1e-6;
+    }
+    return right ? user : NULL;
+}
+
+static void test_waiting_threads(void **state)
+{
+    (void)state;
+    static int number[4] = {0, 1, 2, 3};
+    pthread_t threads[4];
+    weft_service *service = serve(4 * SAMPLES, &shared);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_alone, &number[i]), 0);
+    for (int i = 0; i < 4; i++) {
+        void *right;
+        pthread_join(threads[i], &right);
+        assert_non_null(right);
+    }
+    double said[CLASSES];
+    outcome o = NO_OUTCOME;
+    weft_inference_request q = asked_question(1, t.x[0], said);
+    q.done = tell;
+    assert_refused(weft_servable_predict(shared, &q, NULL), WEFT_ERR_ARGUMENT, "must be NULL");
+    q.done = NULL;
+    q.user = &o;
+    assert_refused(weft_servable_predict(shared, &q, NULL), WEFT_ERR_ARGUMENT, "must be NULL");
+    assert_int_equal(o.answers, 0);
+    end(service, shared);
 }
 
 /* A request with a number that is not finite is refused with the row, whichever batch it is in. */
@@ -123,7 +169,7 @@ static void test_not_finite(void **state)
         x[row][5] = values[i % WEFT_COUNT(values)];
         weft_inference_request q = asked_question(rows, x[0], said[0]);
         (void)snprintf(words, sizeof(words), "of row %lld is", (long long)row + 1);
-        assert_refused(asked_ask(served, &q), WEFT_ERR_ARGUMENT, words);
+        assert_refused(weft_servable_predict(served, &q, NULL), WEFT_ERR_ARGUMENT, words);
     }
     end(service, served);
 }
@@ -200,8 +246,9 @@ static void test_cancel_at_any_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows), cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_whole), cmocka_unit_test(test_cancel_at_any_time)};
+        cmocka_unit_test(test_rows), cmocka_unit_test(test_waiting_threads),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_cancel_at_any_time)};
     asked_begin();
     asked_train("mlp", "mlp", GLYPHS, "f32", 1);
     asked_predict("mlp", 1, &t);

@@ -23,7 +23,7 @@ static void *ask_on(void *user)
         int k = (int)(weft_random_u32(&r) % SAMPLES);
         weft_inference_request q = asked_question(1, a->t->x[k], said);
         weft_servable *served = weft_service_hold(a->service, "it", 0);
-        if (!served || asked_ask(served, &q) != WEFT_OK) {
+        if (!served || weft_servable_predict(served, &q, NULL) != WEFT_OK) {
             a->failed++;
         } else {
             for (int j = 0; j < a->t->outputs; j++)
@@ -108,7 +108,7 @@ static void test_mesh_recovers(void **state)
                            WEFT_ERR_MEMORY, "no memory in rank 1");
         for (int k = 0; k < SAMPLES; k++) {
             weft_inference_request q = asked_question(1 + k % 3, t.x[k % 20], said[0]);
-            assert_ok(asked_ask(served, &q));
+            assert_ok(weft_servable_predict(served, &q, NULL));
             for (int j = 0; j < t.outputs; j++)
                 assert_true(fabs(said[0][j] - t.said[k % 20][j]) <= 1e-6);
         }

@@ -110,7 +110,7 @@ static void check_alone(const model_case *m, weft_servable *served, const told *
         weft_inference_request q = asked_question(1, t->x[i], said);
         widen(m, t, i, wide);
         if (!m->images) q.x_double = wide;
-        assert_ok(asked_ask(served, &q));
+        assert_ok(weft_servable_predict(served, &q, NULL));
         for (int j = 0; j < t->outputs; j++)
             if (shown(t, said[j]) != t->said[i][j])
                 fail_msg("%s (%s): sample %d says %.17g, predicted is %.17g", m->model, m->dtype, i,
@@ -162,7 +162,7 @@ static void test_raw(void **state)
         for (int k = 0; k < SAMPLES; k++) {
             weft_inference_request q = asked_question(1, raw.x[k], said);
             q.raw = true;
-            assert_ok(asked_ask(served, &q));
+            assert_ok(weft_servable_predict(served, &q, NULL));
             for (int j = 0; j < t.outputs; j++) {
                 double own = said[j];
                 if (t.numbers) own = own * stats->target_deviation[j] + stats->target_mean[j];
@@ -234,7 +234,7 @@ static double compare(weft_servable *served, const told *t)
                 memcpy(&x[0][0] + r * size, t->x[first + r], (size_t)size * sizeof(float));
             weft_inference_request q = asked_question(rows, &x[0][0], said);
             q.logits = logits;
-            assert_ok(asked_ask(served, &q));
+            assert_ok(weft_servable_predict(served, &q, NULL));
             for (int64_t r = 0; r < rows; r++) {
                 for (int j = 0; j < t->outputs; j++)
                     worst = WEFT_MAX(worst, off(said[r * t->outputs + j], t->said[first + r][j]));
