@@ -48,7 +48,8 @@ typedef enum weft_role {
     /* State of the sequences of a batch, such as the keys of earlier positions. Each instance of a
      * program has its own, which begins at zero; not saved. */
     WEFT_ROLE_SEQUENCE,
-    WEFT_ROLE_SCHEDULE /* measurements of a schedule, equal on all ranks that train together */
+    WEFT_ROLE_SCHEDULE, /* measurements of a schedule, equal on all ranks that train together */
+    WEFT_ROLE_CARRIED   /* states of sequences that the next batch continues */
 } weft_role;
 /* The name of a role: "data", "parameter", ...; NULL past the end. */
 WEFT_API const char *weft_role_name(int role);

@@ -28,7 +28,8 @@ typedef struct weft_task_choice {
 typedef struct weft_length_choice {
     size_t struct_size;
     int64_t epochs, steps, batch, microbatches, virtual_workers;
-    uint64_t room[4]; /* of later versions: 0 */
+    bool carry_state;
+    uint64_t room[3]; /* of later versions: 0 */
 } weft_length_choice;
 
 /* The optimizer and its learning rate. */

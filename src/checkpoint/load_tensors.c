@@ -76,8 +76,9 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
     void *copy;
     weft_role role = weft_store_role(store, i);
     if (role == WEFT_ROLE_SUM) return WEFT_OK;
-    /* A run whose schedule is another one begins with no measurement. */
-    if (role == WEFT_ROLE_SCHEDULE && !prefix &&
+    /* A run whose schedule is another one begins with no measurement, and one whose states had not
+     * carried over with zeros. */
+    if ((role == WEFT_ROLE_SCHEDULE || role == WEFT_ROLE_CARRIED) && !prefix &&
         !weft_safetensors_find(&c->tensors[WEFT_STATE_FILE], weft_store_name(store, i)))
         return WEFT_OK;
     WEFT_TRY(read_part(c, store, i, file, prefix, &copy));

@@ -27,6 +27,17 @@ const void *weft_batch_rows(const weft_batch *batch, int column, int64_t row)
     return (const char *)batch->data[column] + (size_t)row * row_bytes(&batch->column[column]);
 }
 
+/* The number of the sample at place i of an epoch of `count` samples. Streams: row b of the batches
+ * has the samples of part b of the data one after another; the first parts have one more where they
+ * cannot be equal, so that the last batch has rows of these alone. */
+static int64_t sample_at(const weft_loader_options *o, uint64_t key, int64_t count, int64_t i)
+{
+    if (o->shuffle) return weft_permute(key, count, i);
+    if (!o->streams) return i;
+    int64_t row = i % o->batch, each = count / o->batch, more = count % o->batch;
+    return row * each + WEFT_MIN(row, more) + i / o->batch;
+}
+
 /* The sum of the weights of the targets of the `valid` samples of this learner's batch. Rows that
  * this rank does not read count as well, so all ranks of the learner compute the same sum. */
 static double sum_of_weights(const weft_dataset *data, const weft_loader_options *o, uint64_t key,
@@ -36,7 +47,7 @@ static double sum_of_weights(const weft_dataset *data, const weft_loader_options
     double sum = 0;
     if (!weft_dataset_weighted(data)) return (double)(valid * weft_source_labels(data->source));
     for (int64_t i = start; i < start + valid; i++) {
-        int64_t which = o->shuffle ? weft_permute(key, count, i) : i;
+        int64_t which = sample_at(o, key, count, i);
         sum += weft_source_weight_sum(data->source, o->split, which);
     }
     return sum;
@@ -100,7 +111,7 @@ static void make_rows(void *user, int64_t begin, int64_t end)
         if (i >= m->batch->valid)
             clear_row(i, m->batch);
         else
-            make_row(m, m->o->shuffle ? weft_permute(m->order, m->count, at) : at, i);
+            make_row(m, sample_at(m->o, m->order, m->count, at), i);
     }
 }
 

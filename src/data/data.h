@@ -168,11 +168,12 @@ struct weft_source {
                    checked as they are read alone, since a check before would read them whole */
     int64_t count[2];
     bool prepared[2];
-    bool divided; /* the specification gives the share of the test split */
-    bool whole;   /* features are 64-bit integers or smaller */
-    bool bytes;   /* features are whole numbers from 0 to 255 */
-    bool flags;   /* some features are truth values */
-    bool mixed;   /* those of some inputs are bytes, those of others are not */
+    bool continues; /* each sample begins where the one before has ended */
+    bool divided;   /* the specification gives the share of the test split */
+    bool whole;     /* features are 64-bit integers or smaller */
+    bool bytes;     /* features are whole numbers from 0 to 255 */
+    bool flags;     /* some features are truth values */
+    bool mixed;     /* those of some inputs are bytes, those of others are not */
     bool tabular; /* mean and deviation are computed for each column; `number` reads the features */
     int64_t all;  /* rows of both splits, in which the class names were found */
     int classes;  /* number of classes; idx counts those of the training split alone */
@@ -404,6 +405,7 @@ typedef struct weft_loader_options {
     int64_t batch; /* samples of a full batch of one part */
     uint64_t seed;
     bool shuffle;        /* samples are permuted, differently for each (seed, epoch) */
+    bool streams;        /* each row of a batch continues the row of the batch before */
     int64_t epoch, done; /* start: in epoch `epoch`, after its first `done` samples */
     int64_t epochs;      /* the loader ends before this epoch */
     int64_t slots;       /* rows of a batch, with padding; 0: batch */

@@ -50,6 +50,7 @@ weft_status weft_windows_open(weft_windows *w, const char *name, const weft_wind
                                .shape = weft_shape_of(1, (int64_t[]){w->context}),
                                .values = values};
     s->positions = w->context;
+    s->continues = w->stride == w->context;
     s->classes = values;
     s->valid = true;
     return weft_windows_divide(s, keys->test);

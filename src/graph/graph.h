@@ -85,6 +85,9 @@ struct weft_op {
      * s->graph; out[]: the results that later nodes may read. NULL: by the labels. */
     weft_status (*one_position)(weft_incremental *s, const weft_graph *graph, const weft_node *node,
                                 const weft_value *in, weft_value *out);
+    /* Recurrent states that a batch may take over from the one before: inputs from min_inputs on,
+     * and outputs from 1 on; 0: none. */
+    int carried;
     /* Sets what stands for the results of node n in a graph that only predicts (graph/inference.h);
      * NULL: a copy of the node. */
     weft_status (*inference)(weft_graph_mapper *m, int n, weft_value *out);

@@ -102,6 +102,7 @@ typedef struct weft_run_spec {
     int64_t least_samples;
     char least_remedy[256];
     bool recompute;
+    bool carries;                     /* recurrent states carry over from batch to batch */
     bool measured;                    /* pipeline stages are balanced by measured costs */
     double *profile;                  /* in a dry run, the costs measured for rank 0; else NULL */
     bool traced;                      /* each rank records a trace of its first steps (--trace) */

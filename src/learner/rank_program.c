@@ -1,5 +1,6 @@
 /* Builds the program of one rank: the learner's graph, its plan, this rank's part of the graph, and
  * the instances that train and evaluate. */
+#include "graph/carry.h"
 #include "learner/learner_internal.h"
 #include "models/models.h"
 #include "rewrite/rewrite.h"
@@ -32,6 +33,14 @@ static weft_status recompute(weft_rank *r)
     return status;
 }
 
+static weft_status carry(weft_rank *r)
+{
+    weft_value *values[WEFT_MAX_PORTS];
+    for (int i = 0; i < r->values.count; i++) values[i] = &r->values.ports[i].value;
+    WEFT_TRY(weft_graph_carry(r->graph, values, r->values.count));
+    return weft_graph_show(r->graph, "carrying states over", r->graphs);
+}
+
 /* The optimizer options with which the learner's graph is built. If there is an exchange, it
  * determines where the update is made; a single learner has none. */
 static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_options *out)
@@ -55,10 +64,12 @@ static weft_status build_graph(weft_rank *r)
     WEFT_TRY(weft_graph_create(k->context, k->real, &r->graph));
     WEFT_TRY(weft_build_model(r->graph, &k->model, k->text, &r->values));
     WEFT_TRY(weft_graph_show(r->graph, "building the model", r->graphs));
+    if (k->carries) WEFT_TRY(carry(r));
     WEFT_TRY(weft_graph_check_samples(r->graph, k->least_samples, k->least_remedy));
     WEFT_TRY(weft_graph_differentiate(r->graph, weft_rank_loss(r)));
     WEFT_TRY(weft_graph_show(r->graph, "differentiation", r->graphs));
     WEFT_TRY(weft_optimizer_build(r->graph, &optimizer, &r->optimizer));
+    if (k->carries) WEFT_TRY(weft_graph_carry_next(r->graph));
     WEFT_TRY(weft_graph_show(r->graph, "adding the optimizer", r->graphs));
     if (!k->recompute) return WEFT_OK;
     WEFT_TRY(recompute(r));

@@ -85,6 +85,21 @@ static weft_status update_without_samples(weft_rank *r)
     return status;
 }
 
+/* The sequences of an epoch begin anew. */
+static weft_status clear_carried(const weft_rank *r)
+{
+    for (int i = 0; i < weft_store_count(r->store); i++) {
+        weft_type type = weft_store_type(r->store, i);
+        void *zeros;
+        if (weft_store_role(r->store, i) != WEFT_ROLE_CARRIED) continue;
+        WEFT_TRY(weft_new_bytes(&zeros, weft_type_bytes(&type), 1));
+        weft_status status = weft_store_write(r->store, i, zeros);
+        free(zeros);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensus *consensus)
 {
     const weft_schedule *s = &r->schedule;
@@ -100,6 +115,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
     double began = weft_seconds(), waited = r->used.waited;
     int last = last_backward(s);
     consensus->loss = 0;
+    if (r->run_spec->carries && b->done == b->total) WEFT_TRY(clear_carried(r));
     consensus->leave = r->leaves;
     consensus->dismissed = r->dismissed;
     for (int i = 0; i < s->count; i++) {

@@ -248,6 +248,7 @@ static weft_status one_position(weft_incremental *s, const weft_graph *g, const 
                                   .labels = op##_labels,                                           \
                                   .flops = flops,                                                  \
                                   .one_position = op##_one_position,                               \
+                                  .carried = (gates) == LSTM ? 2 : 1,                              \
                                   .in_place = {[kept] = 1}};                                       \
     const weft_op weft_op_##op##_grad = {.name = #op "_grad",                                      \
                                          .summary = gradient_summary,                              \

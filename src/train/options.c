@@ -35,6 +35,9 @@ const weft_option weft_train_rows[] = {
     OPTION("microbatches", "M", WHOLE("1", 1, 1e6), RUN(length.microbatches),
            .help =
                "micro-batches per step, whose gradients are accumulated; a pipeline overlaps them"),
+    OPTION("carry-state", NULL, FLAG, RUN(length.carry_state),
+           .help = "recurrent states carry over: each row of a batch continues that of the batch "
+                   "before, in the order of the text; back-propagation ends at its beginning"),
     OPTION("seed", "N", WHOLE("1", 0, BIG), RUN(task.seed),
            .help = "seed of weights, sample order and dropout"),
 

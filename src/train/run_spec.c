@@ -60,6 +60,14 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->plan.virtual_workers = (int)o->length.virtual_workers;
     k->schedule = o->parallel.schedule;
     k->recompute = o->parallel.recompute;
+    k->carries = o->length.carry_state;
+    if (k->carries && !t->data->source->continues)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "--carry-state needs samples each of which continues the one before, and "
+            "those of data '%s' do not; give text: or tokens: without stride, or leave "
+            "it out",
+            o->task.data);
     k->measured = o->parallel.profile;
     k->traced = o->output.trace != NULL;
     k->exchange = o->parallel.exchange;

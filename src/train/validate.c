@@ -93,6 +93,23 @@ weft_status weft_train_check_stages(const weft_parallel_choice *o)
     return WEFT_OK;
 }
 
+/* States that carry over belong to the rows of the one batch of a step. */
+static weft_status check_carried(const weft_train_options *o)
+{
+    if (!o->length.carry_state) return WEFT_OK;
+    if (o->parallel.exchange)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "--carry-state and --exchange contradict each other: the rows of a batch "
+                         "continue those of one learner; give --mesh data=N for several ranks, or "
+                         "leave one of them out");
+    if (o->length.microbatches > 1 || o->length.virtual_workers > 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "--carry-state and --%s contradict each other: a state has the rows of a "
+                         "batch, which is computed at once; leave one of them out",
+                         o->length.microbatches > 1 ? "microbatches" : "virtual-workers");
+    return WEFT_OK;
+}
+
 /* A schedule by measurements needs a loss that all learners have at the same step. */
 static weft_status check_schedule(const weft_trainer *t)
 {
@@ -119,6 +136,7 @@ static weft_status check_options(const weft_trainer *t)
     WEFT_TRY(check_devices(t));
     WEFT_TRY(check_between(t));
     WEFT_TRY(check_schedule(t));
+    WEFT_TRY(check_carried(&t->options));
     WEFT_TRY(check_job(t->engine, &t->options.job, t->options.output.checkpoint));
     /* The schedule of an elastic run is for those of its learners that have a pipeline. */
     return t->linked ? WEFT_OK : weft_train_check_stages(&t->options.parallel);
