@@ -141,8 +141,8 @@ weft_status weft_codec_encode(weft_codec *codec, const void *update, void *messa
     return WEFT_OK;
 }
 
-weft_status weft_codec_lay(const weft_codec *codec, const void *numbers, int64_t at, int64_t n,
-                           void *message)
+weft_status weft_codec_write_slice(const weft_codec *codec, const void *numbers, int64_t at,
+                                   int64_t n, void *message)
 {
     char *body = (char *)message + WEFT_MESSAGE_HEADER;
     return WEFT_OF_REAL(codec->dtype, weft_numbers_lay)(numbers, at, n, body);

@@ -116,14 +116,14 @@ bool weft_codec_state_of(weft_codec *codec, int i, weft_codec_state *out);
 /* The largest size in bytes of a message of `count` numbers. */
 size_t weft_encoded_bound(weft_dtype dtype, int64_t count);
 /* Encodes an update into `message`, which has room for weft_encoded_bound bytes. update NULL:
- * weft_codec_lay has written the whole update there. NUMERIC: a number is not finite, and the codec
- * cannot be used any more. */
+ * weft_codec_write_slice has written the whole update there. NUMERIC: a number is not finite, and
+ * the codec cannot be used any more. */
 weft_status weft_codec_encode(weft_codec *codec, const void *update, void *message,
                               size_t *bytes) WEFT_NODISCARD;
 /* With a plain codec: writes n numbers of an update, from element `at` of the range on, into a
  * message while other numbers of the update are not ready yet. NUMERIC: a number is not finite. */
-weft_status weft_codec_lay(const weft_codec *codec, const void *numbers, int64_t at, int64_t n,
-                           void *message) WEFT_NODISCARD;
+weft_status weft_codec_write_slice(const weft_codec *codec, const void *numbers, int64_t at,
+                                   int64_t n, void *message) WEFT_NODISCARD;
 /* Begins a message that will hold the sum of other messages: a dense message of zeros
  * (weft_encoded_bound bytes). Returns its numbers, to which the caller adds the other messages. */
 void *weft_encoded_begin_sum(weft_dtype dtype, int64_t count, void *message);

@@ -85,8 +85,8 @@ static void make_row(making *m, int64_t which, int64_t row)
     const weft_column *weights = &batch->column[last];
     int64_t each = weft_shape_elements(&weights->shape);
     for (int c = 0; c < last; c++)
-        if (weft_dataset_get(m->data, m->o->split, which, batch->drawn ? &key : NULL, c,
-                             (void *)(uintptr_t)weft_batch_rows(batch, c, row)) >= 0)
+        if (weft_dataset_read_column(m->data, m->o->split, which, batch->drawn ? &key : NULL, c,
+                                     (void *)(uintptr_t)weft_batch_rows(batch, c, row)) >= 0)
             atomic_store(&m->wrong, which);
     for (int64_t j = 0; j < each; j++) {
         double weight = weft_dataset_weight(m->data, m->o->split, which, j);

@@ -256,10 +256,10 @@ int64_t weft_first_not_finite(const float *x, int64_t count);
  * not usable: a token or class out of range, in whose place 0 is written, so that it indexes
  * nothing beyond an array, a number that is not finite, or the first one of a sample that is not in
  * the units of the others. -1: there is none. */
-int64_t weft_dataset_get(const weft_dataset *dataset, weft_split split, int64_t i,
-                         const weft_sample_key *key, int column, void *to);
-/* Checks all elements of the samples from `begin` up to `end`; key: as weft_dataset_get. FORMAT:
- * the message has the first one that is not usable, and where it is. */
+int64_t weft_dataset_read_column(const weft_dataset *dataset, weft_split split, int64_t i,
+                                 const weft_sample_key *key, int column, void *to);
+/* Checks all elements of the samples from `begin` up to `end`; key: as weft_dataset_read_column.
+ * FORMAT: the message has the first one that is not usable, and where it is. */
 weft_status weft_dataset_check(const weft_dataset *dataset, weft_split split, int64_t begin,
                                int64_t end, const weft_sample_key *key) WEFT_NODISCARD;
 /* Checks a split, unless its files are large. */

@@ -186,8 +186,8 @@ static int64_t read_target(const weft_dataset *d, weft_split split, int64_t i, v
     return first_outside(label, weft_source_labels(s), stats->classes);
 }
 
-int64_t weft_dataset_get(const weft_dataset *d, weft_split split, int64_t i,
-                         const weft_sample_key *key, int column, void *to)
+int64_t weft_dataset_read_column(const weft_dataset *d, weft_split split, int64_t i,
+                                 const weft_sample_key *key, int column, void *to)
 {
     return column < d->source->inputs ? read_input(d, split, i, key, column, to)
                                       : read_target(d, split, i, to);
@@ -201,7 +201,7 @@ weft_status weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i
     WEFT_CHECK_INDEX(split, WEFT_TEST + 1);
     WEFT_CHECK_INDEX(i, s->prepared[split] ? s->count[split] : 0);
     WEFT_CHECK_INDEX(column, s->inputs + !s->unlabelled);
-    int64_t wrong = weft_dataset_get(d, split, i, NULL, column, to);
+    int64_t wrong = weft_dataset_read_column(d, split, i, NULL, column, to);
     return wrong < 0 ? WEFT_OK : refuse(d, split, i, column, wrong);
 }
 
@@ -234,7 +234,7 @@ weft_status weft_dataset_check(const weft_dataset *d, weft_split split, int64_t 
         for (int c = 0; c < s->inputs + !s->unlabelled && status == WEFT_OK; c++) {
             if (c < s->inputs && s->input[c].dtype == WEFT_F32 && d->finite && !d->one_unit)
                 continue;
-            int64_t wrong = weft_dataset_get(d, split, i, key, c, to);
+            int64_t wrong = weft_dataset_read_column(d, split, i, key, c, to);
             if (wrong >= 0) status = refuse(d, split, i, c, wrong);
         }
         if (status == WEFT_OK) status = weft_source_check_weights(s, split, i);

@@ -8,8 +8,8 @@
 
 /* Copies the part of `rows` that has the shape of `type` and begins at `start`, and converts each
  * element from one number type to the other. */
-static void rotate_part(const weft_type *from, const int64_t *start, const weft_type *type,
-                        const void *rows, void *to)
+static void convert_part(const weft_type *from, const int64_t *start, const weft_type *type,
+                         const void *rows, void *to)
 {
     int64_t at[WEFT_MAX_RANK] = {0}, count = weft_shape_elements(&type->shape);
     for (int64_t i = 0; i < count; i++) {
@@ -72,7 +72,7 @@ void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_valu
     if (type.dtype == dtype)
         copy_part(graph, &(copied){&from, &type, start, rows, to});
     else
-        rotate_part(&from, start, &type, rows, to);
+        convert_part(&from, start, &type, rows, to);
 }
 
 /* Fails with a message that names the input without a column, and all columns of the data. */

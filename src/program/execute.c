@@ -97,7 +97,7 @@ static weft_status finish_gradients(weft_instance *x)
 
 /* Makes progress on transfers, and polls the exchange. Polling one transfer advances all, since the
  * operations of a rank progress together. */
-static weft_status go_on(weft_instance *x)
+static weft_status progress(weft_instance *x)
 {
     bool done;
     if (x->listener.poll) WEFT_TRY(x->listener.poll(x->listener.user));
@@ -124,7 +124,7 @@ weft_status weft_instance_end_before(weft_instance *x, int i)
     return x->pending_count > 0 ? finish_some(x, -1, i) : WEFT_OK;
 }
 
-weft_status weft_instance_settle(weft_instance *x)
+weft_status weft_instance_wait_copies(weft_instance *x)
 {
     if (!x->copying) return WEFT_OK;
     x->copying = false;
@@ -142,7 +142,7 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
         if (*made == x->store->written) return WEFT_OK;
         *made = x->store->written;
     }
-    if (code->space == SPACE_HOST) WEFT_TRY(weft_instance_settle(x));
+    if (code->space == SPACE_HOST) WEFT_TRY(weft_instance_wait_copies(x));
     double start = x->trace_capacity ? weft_seconds() : 0;
     WEFT_TRY(weft_bound_run(bound, x->store->queue));
     if (code->copy) {
@@ -150,14 +150,14 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
         WEFT_TRY(weft_event_record(x->program->schema->device, x->store->queue, x->copied));
     }
     if (x->trace_capacity) { /* a queued kernel has no time until it is waited for */
-        WEFT_TRY(weft_store_finish(x->store));
+        WEFT_TRY(weft_store_synchronize(x->store));
         record(x, i, start, false);
     }
     if (code->transfer)
         note_pending(x, slot_of(x, code), i);
     else if (x->announces)
         WEFT_TRY(weft_exported_gradients_report(x, i));
-    return code->transfer ? WEFT_OK : go_on(x);
+    return code->transfer ? WEFT_OK : progress(x);
 }
 
 weft_status weft_instance_run(weft_instance *x, weft_phase phase)
@@ -175,7 +175,7 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
         if (x->program->code[i].phase == phase) WEFT_TRY(weft_instance_run_one(x, (int)i));
     if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(weft_instance_drain(x));
     if (x->program->writes[phase]) weft_store_touch(x->store);
-    return weft_instance_settle(x);
+    return weft_instance_wait_copies(x);
 }
 
 weft_status weft_instance_prepare(weft_instance *x)
@@ -184,6 +184,6 @@ weft_status weft_instance_prepare(weft_instance *x)
     WEFT_TRY(weft_parallel_threads(x->program->schema->device->threads));
     for (size_t i = 0; i < x->program->code_count; i++)
         if (x->program->code[i].derives) WEFT_TRY(weft_instance_run_one(x, (int)i));
-    WEFT_TRY(weft_instance_settle(x));
-    return weft_store_finish(x->store);
+    WEFT_TRY(weft_instance_wait_copies(x));
+    return weft_store_synchronize(x->store);
 }

@@ -15,7 +15,7 @@ static weft_status look_into(const weft_instance *x, int b, size_t bytes, weft_d
     }
     WEFT_TRY(weft_new_aligned(bytes, &room));
     weft_status status = weft_copy_out(x->store->queue, room, at, bytes);
-    if (status == WEFT_OK) status = weft_store_finish(x->store);
+    if (status == WEFT_OK) status = weft_store_synchronize(x->store);
     *finite = status != WEFT_OK || weft_all_finite(dtype, room, bytes);
     free(room);
     return status;
@@ -116,11 +116,11 @@ static weft_status look_at_all(weft_instance *x, char **where, bool *made, weft_
         WEFT_TRY(weft_instance_end_before(x, (int)i));
         WEFT_TRY(look_at_transfers(x, (int)i, where, made, found));
         WEFT_TRY(weft_instance_run_one(x, (int)i));
-        WEFT_TRY(weft_instance_settle(x));
+        WEFT_TRY(weft_instance_wait_copies(x));
         if (!code->transfer && !*where) WEFT_TRY(look_at(x, i, where, made, found));
     }
     WEFT_TRY(weft_instance_drain(x));
-    WEFT_TRY(weft_instance_settle(x));
+    WEFT_TRY(weft_instance_wait_copies(x));
     return look_at_transfers(x, -1, where, made, found);
 }
 

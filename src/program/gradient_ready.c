@@ -179,11 +179,11 @@ weft_status weft_gradient_map(weft_instance *x, int i, const void **data)
     void *copy;
     if (is_near(x, i, &at)) {
         *data = weft_host(at);
-        return weft_instance_settle(x);
+        return weft_instance_wait_copies(x);
     }
     WEFT_TRY(weft_new_aligned(bytes, &copy));
     weft_status status = weft_copy_out(x->store->queue, copy, at, bytes);
-    if (status == WEFT_OK) status = weft_store_finish(x->store);
+    if (status == WEFT_OK) status = weft_store_synchronize(x->store);
     if (status != WEFT_OK) free(copy);
     *data = copy;
     return status;

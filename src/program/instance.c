@@ -172,7 +172,7 @@ weft_status weft_instance_use(weft_instance *x, weft_store *store)
                                             "must be that one, or a clone of it");
     WEFT_TRY(weft_store_fill(store));
     WEFT_TRY(weft_instance_drain(x));
-    WEFT_TRY(weft_store_finish(x->store));
+    WEFT_TRY(weft_store_synchronize(x->store));
     x->copying = false;
     x->store = store;
     x->at.store = store;
@@ -190,7 +190,7 @@ void weft_instance_destroy(weft_instance **instance)
     if (!instance || !*instance) return;
     weft_instance *x = *instance;
     size_t cells = x->program->code_count * (size_t)x->program->slots;
-    weft_status status = weft_store_finish(x->store); /* a failure does not matter any more */
+    weft_status status = weft_store_synchronize(x->store); /* a failure does not matter any more */
     (void)status;
     for (size_t i = 0; x->bound && i < cells; i++)
         if (x->bound[i]) x->bound[i]->ops->destroy(x->bound[i]);

@@ -119,7 +119,7 @@ weft_address weft_store_address(const weft_store *s, int i);
 /* Records that values were written, so that derived layouts are out of date. */
 void weft_store_touch(weft_store *s);
 /* Waits for the store's queue. */
-weft_status weft_store_finish(const weft_store *s) WEFT_NODISCARD;
+weft_status weft_store_synchronize(const weft_store *s) WEFT_NODISCARD;
 /* The device that computes in a space, and the space of the parameters. */
 static inline weft_device *schema_device(const schema *s, int space)
 {
@@ -400,6 +400,6 @@ static inline weft_address weft_instance_address(const weft_instance *x, int b)
 weft_status weft_instance_end_before(weft_instance *x, int i) WEFT_NODISCARD;
 weft_status weft_instance_run_one(weft_instance *x, int i) WEFT_NODISCARD;
 /* Waits for the last copy between spaces, so that the host may access its memory. */
-weft_status weft_instance_settle(weft_instance *x) WEFT_NODISCARD;
+weft_status weft_instance_wait_copies(weft_instance *x) WEFT_NODISCARD;
 
 #endif

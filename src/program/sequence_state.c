@@ -22,7 +22,7 @@ weft_status weft_sequences_begin(weft_instance *x)
     WEFT_TRY(weft_new_bytes(&zeros, p->sequence_bytes, 1));
     weft_status status =
         weft_copy_in(x->store->queue, (weft_address){x->at.sequences, 0}, zeros, p->sequence_bytes);
-    weft_status ended = weft_store_finish(x->store);
+    weft_status ended = weft_store_synchronize(x->store);
     free(zeros);
     return status == WEFT_OK ? ended : status;
 }
@@ -54,7 +54,7 @@ weft_status weft_instance_read_row(const weft_instance *x, weft_value state, int
     WEFT_NEED_AS("instance, data", x, data);
     WEFT_TRY(need_row(x, state, row, &at, &bytes));
     WEFT_TRY(weft_copy_out(x->store->queue, data, at, bytes));
-    return weft_store_finish(x->store);
+    return weft_store_synchronize(x->store);
 }
 
 weft_status weft_instance_write_row(weft_instance *x, weft_value state, int64_t row,
@@ -67,7 +67,7 @@ weft_status weft_instance_write_row(weft_instance *x, weft_value state, int64_t 
     WEFT_TRY(need_row(x, state, row, &at, &bytes));
     if (!data) WEFT_TRY(weft_new_bytes(&zeros, bytes, 1));
     weft_status status = weft_copy_in(x->store->queue, at, data ? data : zeros, bytes);
-    weft_status ended = weft_store_finish(x->store);
+    weft_status ended = weft_store_synchronize(x->store);
     free(zeros);
     return status == WEFT_OK ? ended : status;
 }

@@ -16,7 +16,7 @@ void weft_store_touch(weft_store *s)
     s->written++;
 }
 
-weft_status weft_store_finish(const weft_store *s)
+weft_status weft_store_synchronize(const weft_store *s)
 {
     if (!s->queue) return WEFT_OK;
     WEFT_TRY(weft_event_record(s->schema->device, s->queue, s->event));
@@ -70,7 +70,7 @@ weft_status weft_store_clone(const weft_store *from, weft_store **out)
 {
     WEFT_NEED(from, out);
     weft_store *store;
-    WEFT_TRY(weft_store_finish(from));
+    WEFT_TRY(weft_store_synchronize(from));
     WEFT_TRY(make(weft_schema_hold(from->schema), from->seed, &store));
     weft_status status = WEFT_OK;
     while (status == WEFT_OK && store->slab_count < from->slab_count) {
@@ -80,7 +80,8 @@ weft_status weft_store_clone(const weft_store *from, weft_store **out)
             status = weft_copy(store->queue, (weft_address){store->slabs[slab], 0},
                                (weft_address){from->slabs[slab], 0}, from->schema->slabs[slab]);
     }
-    if (status == WEFT_OK) status = weft_store_finish(store); /* the original may change then */
+    if (status == WEFT_OK)
+        status = weft_store_synchronize(store); /* the original may change then */
     if (status == WEFT_OK)
         *out = store;
     else

@@ -17,7 +17,7 @@ static weft_status reorder(const weft_store *s, const weft_type *type, const wef
     if (status == WEFT_OK)
         status = weft_bound_place(bound, &source, &target, (weft_address){scratch, 0});
     if (status == WEFT_OK) status = weft_bound_run(bound, s->queue);
-    weft_status ended = weft_store_finish(s);
+    weft_status ended = weft_store_synchronize(s);
     if (bound) bound->ops->destroy(bound);
     weft_memory_free(&scratch);
     kernel->ops->destroy(kernel);
@@ -59,7 +59,7 @@ weft_status weft_store_convert(const weft_store *s, const weft_type *type, const
                                             : reorder(s, type, from, to, a.at, b.at);
     if (status == WEFT_OK && b.own)
         status = weft_copy_out(s->queue, target.wanted, b.at, to->bytes);
-    weft_status ended = weft_store_finish(s);
+    weft_status ended = weft_store_synchronize(s);
     weft_memory_free(&a.own);
     weft_memory_free(&b.own);
     return status == WEFT_OK ? ended : status;
@@ -98,7 +98,7 @@ static weft_status write_flat(weft_store *s, int i, const void *data)
     if (status == WEFT_OK)
         status = weft_copy(s->queue, weft_store_address(s, i), (weft_address){room, begin},
                            weft_type_bytes(&entry->type));
-    if (status == WEFT_OK) status = weft_store_finish(s);
+    if (status == WEFT_OK) status = weft_store_synchronize(s);
     weft_memory_free(&room);
     return status;
 }
@@ -231,7 +231,7 @@ weft_status weft_store_map(const weft_store *s, int i, weft_dtype *dtype, void *
     WEFT_TRY(weft_new_aligned(*bytes, data));
     weft_status status = WEFT_OK;
     if (*bytes > 0) status = weft_copy_out(s->queue, *data, begin, *bytes);
-    if (status == WEFT_OK) status = weft_store_finish(s);
+    if (status == WEFT_OK) status = weft_store_synchronize(s);
     if (status != WEFT_OK) free(*data);
     return status;
 }
@@ -253,7 +253,7 @@ weft_status weft_store_unmap(weft_store *s, int i, void *data)
     if (weft_device_shares(s->schema->device)) return WEFT_OK;
     weft_status status = WEFT_OK;
     if (bytes > 0) status = weft_copy_in(s->queue, begin, data, bytes);
-    weft_status ended = weft_store_finish(s);
+    weft_status ended = weft_store_synchronize(s);
     free(data);
     return status == WEFT_OK ? ended : status;
 }
@@ -278,7 +278,7 @@ static weft_status map_own(const weft_store *s, int i, const void *image, const 
     WEFT_TRY(range_of(s, i, &dtype, &begin, &bytes));
     WEFT_TRY(weft_new_aligned(bytes, copy));
     weft_status status = weft_copy_out(s->queue, *copy, begin, bytes);
-    weft_status ended = weft_store_finish(s);
+    weft_status ended = weft_store_synchronize(s);
     *out = *copy;
     return status == WEFT_OK ? ended : status;
 }

@@ -16,7 +16,7 @@ void weft_generation_request_init_size(weft_generation_request *request, size_t 
 
 static void free_sequence(weft_generation *s)
 {
-    weft_drawer_close(&s->drawer);
+    weft_sampler_close(&s->sampler);
     free(s->tokens);
     free(s->states);
     free(s->logits);
@@ -158,7 +158,7 @@ static weft_status make_sequence(weft_servable *servable, const weft_generation_
                          (long long)request->end_token, values - 1);
     WEFT_TRY(weft_new_bytes(&s->states, WEFT_MAX(g->state_bytes, 1), 1));
     WEFT_TRY(WEFT_NEW(&s->logits, values));
-    return weft_drawer_open(values, &s->drawer);
+    return weft_sampler_open(values, &s->sampler);
 }
 
 static weft_status check(const weft_servable *servable, const weft_generation_request *q)

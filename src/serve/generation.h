@@ -30,7 +30,7 @@ typedef struct weft_generation {
     int64_t row;
     void *states;
     double *logits;
-    weft_drawer drawer;
+    weft_sampler sampler;
     weft_error error;         /* a failure of this sequence alone */
     double began, token_sent; /* times of the request, and of its last token; 0: none yet */
     bool drawn;               /* the last position that was computed has given the last token */

@@ -180,7 +180,7 @@ static void draw(weft_generation *s, const weft_step_program *p)
     weft_status status = WEFT_GROW(&s->tokens, &s->capacity, s->count);
     if (status == WEFT_OK)
         status =
-            weft_drawer_draw(&s->drawer, &s->request.sampling, s->logits, &s->tokens[s->count]);
+            weft_sampler_sample(&s->sampler, &s->request.sampling, s->logits, &s->tokens[s->count]);
     s->drawn = status == WEFT_OK;
     s->count += s->drawn;
     weft_error_catch(&s->error, status);

@@ -102,8 +102,9 @@ static weft_status read_prompt(const weft_generate_options *o, char **out)
 
 /* Passes drawn text on. Bytes that may begin a text that stops it are held back in `held` until
  * more is drawn, or the text ends. *goes_on: false if it was stopped, or fn wants no more. */
-static weft_status pass(const weft_generate_options *o, const char *text, size_t size, bool ends,
-                        weft_text *held, weft_generate_fn fn, void *user, bool *goes_on)
+static weft_status emit_text(const weft_generate_options *o, const char *text, size_t size,
+                             bool ends, weft_text *held, weft_generate_fn fn, void *user,
+                             bool *goes_on)
 {
     if (o->stop.count == 0 || held->size + size == 0) {
         *goes_on = fn(user, text, size);
@@ -120,8 +121,9 @@ static weft_status pass(const weft_generate_options *o, const char *text, size_t
     return WEFT_OK;
 }
 
-static weft_status go_on(weft_generator *g, const weft_generate_options *o, const char *prompt,
-                         weft_text *held, weft_generate_fn fn, void *user)
+static weft_status generate_tokens(weft_generator *g, const weft_generate_options *o,
+                                   const char *prompt, weft_text *held, weft_generate_fn fn,
+                                   void *user)
 {
     char text[4096];
     int32_t token;
@@ -136,7 +138,7 @@ static weft_status go_on(weft_generator *g, const weft_generate_options *o, cons
         bool last = i + 1 == o->tokens;
         WEFT_TRY(weft_generator_draw(g, &o->sampling, &token));
         size_t size = weft_generator_decode(g, token, text, sizeof(text));
-        WEFT_TRY(pass(o, text, size, last, held, fn, user, &goes_on));
+        WEFT_TRY(emit_text(o, text, size, last, held, fn, user, &goes_on));
         if (goes_on && !last) WEFT_TRY(weft_generator_feed(g, token));
     }
     return WEFT_OK;
@@ -156,7 +158,7 @@ weft_status weft_generate(weft_context *context, const weft_generate_options *op
     WEFT_TRY(read_prompt(options, &prompt));
     weft_status status = weft_generator_open(context, options->checkpoint, options->device,
                                              options->mesh, (int)options->threads, &g);
-    if (status == WEFT_OK) status = go_on(g, options, prompt, &held, fn, user);
+    if (status == WEFT_OK) status = generate_tokens(g, options, prompt, &held, fn, user);
     weft_generator_close(&g);
     free(prompt);
     free(held.data);

@@ -22,7 +22,7 @@ struct weft_generator {
     int64_t position;          /* of the next token */
     int32_t *sequence;         /* [window] the tokens before `position`, if that is limited */
     double *logits;            /* [tokens] */
-    weft_drawer drawer;
+    weft_sampler sampler;
 };
 
 /* --- opening --- */
@@ -51,7 +51,7 @@ static weft_status open_all(weft_generator *g, const char *checkpoint, const cha
         WEFT_TRY(weft_tokenizer_read(g->checkpoint.path, s->tokenizer, &g->tokenizer));
     WEFT_TRY(WEFT_NEW(&g->sequence, s->input[0].shape.dim[0]));
     WEFT_TRY(WEFT_NEW(&g->logits, s->classes));
-    WEFT_TRY(weft_drawer_open(s->classes, &g->drawer));
+    WEFT_TRY(weft_sampler_open(s->classes, &g->sampler));
     WEFT_TRY(open_ranks(g, device, threads));
     WEFT_TRY(weft_step_program_build(g->context, &g->checkpoint, &g->run, &g->weights, g->team, 1,
                                      &g->program));
@@ -88,7 +88,7 @@ void weft_generator_close(weft_generator **generator)
     weft_mesh_weights_close(&g->weights);
     weft_core_sets_free(&g->cores);
     free(g->mesh);
-    weft_drawer_close(&g->drawer);
+    weft_sampler_close(&g->sampler);
     weft_tokenizer_free(&g->tokenizer);
     if (g->context) weft_options_free(weft_train_table(g->context), &g->run);
     weft_checkpoint_close(&g->checkpoint);
@@ -143,7 +143,7 @@ void weft_generator_reset(weft_generator *generator)
     generator->position = 0;
 }
 
-static weft_status run_position(weft_generator *g, int32_t token)
+static weft_status decode_step(weft_generator *g, int32_t token)
 {
     if (g->position == 0) WEFT_TRY(weft_step_program_clear(&g->program, 0));
     weft_step_program_set(&g->program, 0, token, g->position);
@@ -158,7 +158,7 @@ static weft_status slide(weft_generator *g)
 {
     int64_t window = g->program.window, keep = window / 2, first = window - keep;
     weft_generator_reset(g);
-    for (int64_t i = 0; i < keep; i++) WEFT_TRY(run_position(g, g->sequence[first + i]));
+    for (int64_t i = 0; i < keep; i++) WEFT_TRY(decode_step(g, g->sequence[first + i]));
     return WEFT_OK;
 }
 
@@ -178,7 +178,7 @@ weft_status weft_generator_feed(weft_generator *generator, int32_t token)
         return weft_fail(WEFT_ERR_ARGUMENT, "token %d, must be from 0 to %d", token, tokens - 1);
     if (weft_step_program_is_limited(&g->program) && g->position == g->program.window)
         WEFT_TRY(slide(g));
-    WEFT_TRY(run_position(g, token));
+    WEFT_TRY(decode_step(g, token));
     weft_step_program_logits(&g->program, 0, g->logits);
     return WEFT_OK;
 }
@@ -195,5 +195,5 @@ weft_status weft_generator_draw(weft_generator *generator, const weft_sampling *
     WEFT_NEED(generator, sampling, token);
     if (generator->position == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "the sequence is empty; feed a token first");
-    return weft_drawer_draw(&generator->drawer, sampling, generator->logits, token);
+    return weft_sampler_sample(&generator->sampler, sampling, generator->logits, token);
 }

@@ -157,11 +157,11 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
 }
 
 /* Reports the step to the supervisor, and reads its request to stop. */
-static void listen(weft_run *run, weft_step_consensus *consensus)
+static void report_step_and_poll_stop(weft_run *run, weft_step_consensus *consensus)
 {
     weft_trainer *t = run->job;
     const weft_rank *r = &run->rank;
-    consensus->stop = weft_trainer_is_asked(t);
+    consensus->stop = weft_trainer_stop_requested(t);
     weft_status_page_step(&t->line, r->rank, r->position.step + 1);
 }
 
@@ -174,7 +174,7 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
         weft_step_consensus v;
         if (!batch) break;
         WEFT_TRY(weft_batch_check(batch, run->job->data, WEFT_TRAIN));
-        listen(run, &v);
+        report_step_and_poll_stop(run, &v);
         WEFT_TRY(weft_rank_step(r, batch, &v));
         WEFT_TRY(after_step(run, batch, &v, &stop));
     }

@@ -83,7 +83,7 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->begun = t->begun;
     k->timeout = o->job.timeout;
     k->saves = o->output.checkpoint;
-    k->asked = weft_trainer_is_asked;
+    k->asked = weft_trainer_stop_requested;
     k->user = t;
     WEFT_TRY(weft_optimizer_chosen(t->context, &o->update, &t->place, &k->optimizer));
     k->optimizer.accumulate = k->microbatches;

@@ -4,16 +4,16 @@
 
 #include <math.h>
 
-weft_status weft_drawer_open(int tokens, weft_drawer *out)
+weft_status weft_sampler_open(int tokens, weft_sampler *out)
 {
-    *out = (weft_drawer){.tokens = tokens};
+    *out = (weft_sampler){.tokens = tokens};
     return WEFT_NEW(&out->candidates, tokens);
 }
 
-void weft_drawer_close(weft_drawer *drawer)
+void weft_sampler_close(weft_sampler *sampler)
 {
-    free(drawer->candidates);
-    drawer->candidates = NULL;
+    free(sampler->candidates);
+    sampler->candidates = NULL;
 }
 
 weft_status weft_sampling_check(const weft_sampling *s)
@@ -40,7 +40,7 @@ static int by_probability(const void *a, const void *b)
 
 /* Fills the candidates with exp((logit - largest logit) / temperature), the most probable first.
  * temperature 0: the largest logits alone have a probability. */
-static weft_status weigh(weft_drawer *d, const weft_sampling *s, const double *logits)
+static weft_status weigh(weft_sampler *d, const weft_sampling *s, const double *logits)
 {
     double most = -INFINITY;
     for (int i = 0; i < d->tokens; i++) {
@@ -61,10 +61,10 @@ static weft_status weigh(weft_drawer *d, const weft_sampling *s, const double *l
     return WEFT_OK;
 }
 
-weft_status weft_drawer_draw(weft_drawer *drawer, const weft_sampling *sampling,
-                             const double *logits, int32_t *token)
+weft_status weft_sampler_sample(weft_sampler *sampler, const weft_sampling *sampling,
+                                const double *logits, int32_t *token)
 {
-    weft_drawer *d = drawer;
+    weft_sampler *d = sampler;
     WEFT_TRY(weft_sampling_check(sampling));
     WEFT_TRY(weigh(d, sampling, logits));
     if (!d->begun || d->seed != sampling->seed)

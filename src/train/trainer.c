@@ -382,7 +382,7 @@ void weft_trainer_stop(weft_trainer *t)
     atomic_store_explicit(&t->stop, 1, memory_order_relaxed);
 }
 
-bool weft_trainer_is_asked(void *trainer)
+bool weft_trainer_stop_requested(void *trainer)
 {
     weft_trainer *t = trainer;
     pthread_mutex_lock(&t->lock);

@@ -111,7 +111,7 @@ weft_status weft_trainer_everywhere(weft_trainer *t,
 
 /* Whether the run is asked to stop: by weft_trainer_stop, or by the supervisor, whose request the
  * process of rank 0 reads. `trainer` is a weft_trainer. */
-bool weft_trainer_is_asked(void *trainer);
+bool weft_trainer_stop_requested(void *trainer);
 
 /* The place of a learner in an elastic run: slot `slot`, where `learners` were planned. model: text
  * of the YAML model as the coordinator sends it; NULL: the model is built in. coordinator NULL: the

@@ -88,8 +88,8 @@ static void test_pieces(void **state)
     all(reads_in_pieces);
 }
 
-/* With a plain codec, weft_codec_lay writes an update into a message in pieces, in any order; the
- * message equals one that is encoded at once. */
+/* With a plain codec, weft_codec_write_slice writes an update into a message in pieces, in any
+ * order; the message equals one that is encoded at once. */
 static void is_laid_in_pieces(const char *spec, weft_dtype dtype, int64_t count)
 {
     line l = line_open(context, spec, dtype, count, 4);
@@ -101,13 +101,14 @@ static void is_laid_in_pieces(const char *spec, weft_dtype dtype, int64_t count)
         draw(&l.random, dtype, l.update, count);
         line_send(&l);
         const char *rest = (const char *)l.update + (size_t)cut * size;
-        assert_ok(weft_codec_lay(l.codec, rest, cut, count - cut, laid));
-        assert_ok(weft_codec_lay(l.codec, l.update, 0, cut, laid));
+        assert_ok(weft_codec_write_slice(l.codec, rest, cut, count - cut, laid));
+        assert_ok(weft_codec_write_slice(l.codec, l.update, 0, cut, laid));
         assert_ok(weft_codec_encode(l.codec, NULL, laid, &bytes));
         assert_int_equal(bytes, l.bytes);
         assert_memory_equal(laid, l.message, bytes);
         weft_number_put(dtype, l.update, count - 1, NAN);
-        assert_int_equal(weft_codec_lay(l.codec, rest, cut, count - cut, laid), WEFT_ERR_NUMERIC);
+        assert_int_equal(weft_codec_write_slice(l.codec, rest, cut, count - cut, laid),
+                         WEFT_ERR_NUMERIC);
         free(laid);
     }
     line_close(&l);

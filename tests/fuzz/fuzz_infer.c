@@ -19,7 +19,7 @@ static void answer(const weft_servable_info *about, weft_inference *i)
     int64_t size = weft_shape_elements(&about->input[0].shape);
     for (int64_t k = 0; k < i->request.rows * about->outputs; k++)
         i->prediction[k] = (i->x ? (double)i->x[k % size] : i->x_double[k % size]) / 3;
-    must(weft_infer_write(about, i, &reply) == WEFT_OK);
+    must(weft_infer_write_reply(about, i, &reply) == WEFT_OK);
     json_t *said = json_loadb(reply.text.data, reply.json ? reply.json : reply.text.size, 0, NULL);
     must(said != NULL);
     json_decref(said);

@@ -20,7 +20,7 @@ static void answer(const weft_servable_info *about, weft_inference *i)
         int64_t at = k % (i->request.rows * features);
         i->prediction[k] = i->x ? (double)i->x[at] : i->x_double[at];
     }
-    must(weft_predict_write(about, i, &reply) == WEFT_OK);
+    must(weft_predict_write_reply(about, i, &reply) == WEFT_OK);
     must(reply.code == 200 && reply.text.size > 0);
     free(reply.text.data);
 }

@@ -99,8 +99,8 @@ static void write_head(const weft_servable_info *about, const weft_inference *i,
     weft_text_add_bytes(out, datatype, strlen(datatype));
 }
 
-weft_status weft_infer_write(const weft_servable_info *about, const weft_inference *i,
-                             weft_reply *reply)
+weft_status weft_infer_write_reply(const weft_servable_info *about, const weft_inference *i,
+                                   weft_reply *reply)
 {
     weft_text data = {0}, *out = &reply->text;
     int64_t columns = about->targets ? about->targets : about->classes;

@@ -125,7 +125,7 @@ static void read_large(weft_http_request *c)
     pthread_mutex_lock(&s->lock);
     bool others = --s->readers > 0;
     pthread_mutex_unlock(&s->lock);
-    if (!others && weft_http_request_leave_unread(c)) weft_http_request_refused(c, status);
+    if (!others && weft_http_request_leave_unread(c)) weft_http_request_fail_inference(c, status);
 }
 
 bool weft_http_request_leave_unread(weft_http_request *request)

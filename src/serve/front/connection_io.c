@@ -44,7 +44,7 @@ static bool shake(weft_server *s, weft_http_connection *c)
 void weft_http_connection_refuse(weft_server *s, weft_http_connection *c,
                                  const weft_http_fault *fault)
 {
-    c->failed |= weft_http_request_refuse(s, c, fault) == NULL;
+    c->failed |= weft_http_request_reply_malformed(s, c, fault) == NULL;
 }
 
 /* Reads a head. Returns the bytes that were used, which are 0 if more must come. */
@@ -69,9 +69,10 @@ static size_t read_head(weft_server *s, weft_http_connection *c, const char *dat
     c->chunks = (weft_http_chunks){0};
     /* The client waits with the body. Its socket takes these few bytes, since the reply before has
      * been sent. */
-    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    static const char step_connection[] = "HTTP/1.1 100 Continue\r\n\r\n";
     if (request->head.expects_continue && head == size && (c->left > 0 || request->head.chunked))
-        c->failed |= weft_transport_write(&c->transport, go_on, sizeof(go_on) - 1, false) < 0;
+        c->failed |= weft_transport_write(&c->transport, step_connection,
+                                          sizeof(step_connection) - 1, false) < 0;
     return head;
 }
 
@@ -87,7 +88,7 @@ static size_t read_body(weft_server *s, weft_http_connection *c, const char *dat
     size_t used = (size_t)WEFT_MIN((int64_t)size, c->left);
     if (used > 0) add(s, c, data, used);
     c->left -= (int64_t)used;
-    if (c->phase == WEFT_PHASE_BODY && c->left == 0) weft_http_request_arrived(c->request);
+    if (c->phase == WEFT_PHASE_BODY && c->left == 0) weft_http_request_on_body(c->request);
     return used;
 }
 
@@ -100,7 +101,7 @@ static size_t read_chunks(weft_server *s, weft_http_connection *c, const char *d
             weft_http_chunks_read(&c->chunks, data + at, size - at, &used, &piece, &fault);
         at += used;
         if (result == WEFT_HTTP_DATA) add(s, c, data + at - piece, piece);
-        if (result == WEFT_HTTP_END) weft_http_request_arrived(c->request);
+        if (result == WEFT_HTTP_END) weft_http_request_on_body(c->request);
         if (result == WEFT_HTTP_FAULTY) weft_http_connection_refuse(s, c, &fault);
     }
     return at;
@@ -210,7 +211,7 @@ static bool finish(weft_server *s, weft_http_connection *c)
 {
     bool last = c->last;
     keep_memory(s, c);
-    weft_http_request_completed(c->request, true);
+    weft_http_request_end(c->request, true);
     if (last) {
         weft_transport_finish(&c->transport);
         c->phase = WEFT_PHASE_LINGER;
@@ -274,7 +275,7 @@ static bool linger(weft_server *s, weft_http_connection *c)
 }
 
 /* One step; false: the connection waits, or is closed. */
-static bool go_on(weft_server *s, weft_http_connection *c)
+static bool step_connection(weft_server *s, weft_http_connection *c)
 {
     switch (c->phase) {
     case WEFT_PHASE_HANDSHAKE: return shake(s, c);
@@ -289,5 +290,5 @@ static bool go_on(weft_server *s, weft_http_connection *c)
 
 void weft_http_connection_run(weft_server *s, weft_http_connection *c)
 {
-    while (go_on(s, c)) continue;
+    while (step_connection(s, c)) continue;
 }

@@ -99,7 +99,7 @@ static void free_connection(weft_server *s, weft_http_connection *c)
 
 void weft_http_connection_close(weft_server *s, weft_http_connection *c)
 {
-    if (c->request) weft_http_request_completed(c->request, false);
+    if (c->request) weft_http_request_end(c->request, false);
     free_connection(s, c);
 }
 

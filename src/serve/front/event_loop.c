@@ -79,7 +79,7 @@ static bool take_answered(weft_server *s)
         if (!c->connection && weft_http_stream_outlives(c)) continue;
         if (!c->connection)
             weft_http_request_free(c);
-        else if (weft_http_request_answer(c))
+        else if (weft_http_request_complete_suspended(c))
             weft_http_connection_run(s, c->connection);
         else
             weft_http_connection_close(s, c->connection);
@@ -132,7 +132,7 @@ static int idle_time(weft_server *s)
     return (int)ceil(1e3 * time);
 }
 
-static void see(weft_server *s, const struct epoll_event *event)
+static void handle_event(weft_server *s, const struct epoll_event *event)
 {
     void *what = event->data.ptr;
     uint64_t times;
@@ -149,13 +149,13 @@ static void see(weft_server *s, const struct epoll_event *event)
 
 /* Waits for events, and sees all that have come. An event names a connection at most once, and only
  * its own closes it, so none that follows is of one that is gone. */
-static void see_all(weft_server *s)
+static void wait_and_handle_events(weft_server *s)
 {
     struct epoll_event events[EVENTS];
     int n = epoll_wait(s->epoll, events, EVENTS, idle_time(s));
     s->now = weft_seconds();
     for (int round = 1; n > 0; round++) {
-        for (int i = 0; i < n; i++) see(s, &events[i]);
+        for (int i = 0; i < n; i++) handle_event(s, &events[i]);
         n = n == EVENTS && round < ROUNDS ? epoll_wait(s->epoll, events, EVENTS, 0) : 0;
     }
 }
@@ -214,7 +214,7 @@ static void *loop(void *user)
     weft_block_sigpipe();
     s->self = pthread_self();
     for (;;) {
-        see_all(s);
+        wait_and_handle_events(s);
         leave_shared_port(s);
         weft_server_take_tokens(s);
         sample(s);

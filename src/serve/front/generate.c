@@ -82,7 +82,7 @@ void weft_http_request_generate(weft_http_request *request, bool streams)
         if (status != WEFT_OK) {
             __atomic_fetch_sub(&c->server->generating, 1, __ATOMIC_ACQ_REL);
             c->stream.finished = true;
-            weft_http_request_refused(c, status);
+            weft_http_request_fail_inference(c, status);
         }
         free(prompt);
         return;

@@ -35,8 +35,8 @@ weft_status weft_infer_read(const weft_servable_info *about, const char *body, s
                             int64_t json, weft_inference *out) WEFT_NODISCARD;
 void weft_inference_free(weft_inference *inference);
 /* answer_text.c: writes the reply to an inference request. */
-weft_status weft_infer_write(const weft_servable_info *about, const weft_inference *i,
-                             weft_reply *reply) WEFT_NODISCARD;
+weft_status weft_infer_write_reply(const weft_servable_info *about, const weft_inference *i,
+                                   weft_reply *reply) WEFT_NODISCARD;
 /* predict.c: the body of a plain prediction request, a picture or rows of CSV. */
 typedef enum weft_body_kind { WEFT_BODY_PICTURE, WEFT_BODY_CSV } weft_body_kind;
 typedef struct weft_plain_body {
@@ -69,8 +69,8 @@ weft_status weft_predict_read(const weft_servable_info *about, const weft_plain_
 /* predict_text.c: chooses the format of the reply by the Accept header (NULL: none), and writes the
  * reply in this format. */
 void weft_predict_choose_format(const char *accept, weft_inference *out);
-weft_status weft_predict_write(const weft_servable_info *about, const weft_inference *i,
-                               weft_reply *reply) WEFT_NODISCARD;
+weft_status weft_predict_write_reply(const weft_servable_info *about, const weft_inference *i,
+                                     weft_reply *reply) WEFT_NODISCARD;
 
 /* metadata.c: metadata and statistics of the server and its models, as JSON. */
 weft_status weft_write_server_metadata(weft_reply *reply) WEFT_NODISCARD;

@@ -216,7 +216,8 @@ static void check_head(weft_http_request *c)
     weft_server *s = c->server;
     const char *coding = header(c, "Content-Encoding");
     if (c->connection->surplus)
-        weft_http_request_reject(c, "the limit of open connections is reached (--connections)");
+        weft_http_request_reply_unavailable(
+            c, "the limit of open connections is reached (--connections)");
     else if (!may_ask(c))
         weft_reply_error(&c->reply, 429,
                          "this address sends more requests per second than the server allows");
@@ -227,7 +228,7 @@ static void check_head(weft_http_request *c)
     /* Connections to a shared port get one more answer, which closes them. */
     if (!c->reply.code && weft_server_is_draining(s) && !s->shared &&
         strcmp(c->method, "POST") == 0)
-        weft_http_request_reject(c, "the server is about to end");
+        weft_http_request_reply_unavailable(c, "the server is about to end");
     c->gzip = coding && (strcasecmp(coding, "gzip") == 0 || strcasecmp(coding, "x-gzip") == 0);
     if (!c->reply.code && coding && !c->gzip && strcasecmp(coding, "identity") != 0)
         weft_reply_error(&c->reply, 415, "the server knows no Content-Encoding but gzip");
@@ -269,7 +270,7 @@ weft_http_request *weft_http_request_begin(weft_server *s, weft_http_connection 
     if (fault.code) {
         weft_reply_error(&c->reply, fault.code, fault.sentence);
         connection->last = true;
-        weft_http_request_send(c);
+        weft_http_request_queue_reply(c);
         return c;
     }
     connection->last = !c->head.keeps_alive;
@@ -280,18 +281,19 @@ weft_http_request *weft_http_request_begin(weft_server *s, weft_http_connection 
     bool now = c->head.length > WEFT_FORGOTTEN || c->head.expects_continue;
     if (!c->reply.code || !now) return c;
     connection->last = true; /* the body may come or not */
-    weft_http_request_send(c);
+    weft_http_request_queue_reply(c);
     return c;
 }
 
-weft_http_request *weft_http_request_refuse(weft_server *s, weft_http_connection *connection,
-                                            const weft_http_fault *fault)
+weft_http_request *weft_http_request_reply_malformed(weft_server *s,
+                                                     weft_http_connection *connection,
+                                                     const weft_http_fault *fault)
 {
     weft_http_request *c = connection->request ? connection->request : new_request(s, connection);
     if (!c) return NULL;
     if (!c->reply.code) weft_reply_error(&c->reply, fault->code, fault->sentence);
     connection->last = true;
-    weft_http_request_send(c);
+    weft_http_request_queue_reply(c);
     return c;
 }
 
@@ -316,7 +318,7 @@ static void count_reply(weft_http_request *c)
     s->reply_bytes += c->reply_bytes;
 }
 
-void weft_http_request_send(weft_http_request *c)
+void weft_http_request_queue_reply(weft_http_request *c)
 {
     weft_reply *r = &c->reply;
     weft_http_connection *connection = c->connection;
@@ -344,18 +346,18 @@ void weft_http_request_send(weft_http_request *c)
     connection->phase = WEFT_PHASE_SEND;
 }
 
-void weft_http_request_arrived(weft_http_request *c)
+void weft_http_request_on_body(weft_http_request *c)
 {
     if (!c->reply.code) weft_http_request_route(c, c->connection->only_metrics);
     if (c->state != WEFT_HTTP_SUSPENDED) {
-        weft_http_request_send(c);
+        weft_http_request_queue_reply(c);
         return;
     }
     c->connection->phase = WEFT_PHASE_WORK;
     weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_SUSPENDED);
 }
 
-bool weft_http_request_answer(weft_http_request *c)
+bool weft_http_request_complete_suspended(weft_http_request *c)
 {
     if (c->cancelled || weft_http_stream_is_abandoned(c)) return false;
     if (c->stream.begun) {
@@ -364,8 +366,8 @@ bool weft_http_request_answer(weft_http_request *c)
         weft_http_connection_set_state(c->server, c->connection, WEFT_CONNECTION_SENDING);
         return true;
     }
-    weft_http_request_finish(c);
-    weft_http_request_send(c);
+    weft_http_request_write_reply(c);
+    weft_http_request_queue_reply(c);
     return true;
 }
 
@@ -399,7 +401,7 @@ static void log_request(const weft_http_request *c, bool whole)
     weft_access_log_add(c->server->access_log, &line);
 }
 
-void weft_http_request_completed(weft_http_request *c, bool whole)
+void weft_http_request_end(weft_http_request *c, bool whole)
 {
     if (c->server->access_log) log_request(c, whole);
     c->connection->request = NULL;

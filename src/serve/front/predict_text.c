@@ -160,8 +160,8 @@ static void write_header(weft_text *text, const weft_servable_info *about)
     }
 }
 
-weft_status weft_predict_write(const weft_servable_info *about, const weft_inference *i,
-                               weft_reply *reply)
+weft_status weft_predict_write_reply(const weft_servable_info *about, const weft_inference *i,
+                                     weft_reply *reply)
 {
     static const char *const types[] = {
         [WEFT_REPLY_JSON] = "application/json",

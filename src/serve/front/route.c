@@ -55,7 +55,7 @@ static bool takes(weft_http_request *c, const char *method)
 
 /* --- inference --- */
 
-void weft_http_request_answered(void *user, const weft_request_result *a)
+void weft_http_request_on_inference(void *user, const weft_request_result *a)
 {
     weft_http_request *c = user;
     c->status = a->status;
@@ -64,15 +64,15 @@ void weft_http_request_answered(void *user, const weft_request_result *a)
     weft_http_request_resume(c);
 }
 
-void weft_http_request_refused(weft_http_request *request, weft_status status)
+void weft_http_request_fail_inference(weft_http_request *request, weft_status status)
 {
     weft_error error = {0};
     weft_error_catch(&error, status);
-    weft_http_request_answered(request,
-                               &(weft_request_result){.status = status, .message = error.message});
+    weft_http_request_on_inference(
+        request, &(weft_request_result){.status = status, .message = error.message});
 }
 
-void weft_http_request_reject(weft_http_request *request, const char *sentence)
+void weft_http_request_reply_unavailable(weft_http_request *request, const char *sentence)
 {
     char **piece = request->piece;
     int n = request->pieces;
@@ -99,12 +99,12 @@ void weft_http_request_submit(weft_http_request *request)
         q->queue_timeout =
             WEFT_MAX(q->queue_timeout - (weft_seconds() - request->arrived), ALREADY_LATE);
     q->user = request;
-    q->done = weft_http_request_answered;
+    q->done = weft_http_request_on_inference;
     q->no_wake = true; /* the loop looks for batches after it has queued all requests */
     request->server->submitted++;
     weft_status status = weft_servable_submit(request->servable, q, &request->ticket);
     request->is_queued = status == WEFT_OK;
-    if (status != WEFT_OK) weft_http_request_refused(request, status);
+    if (status != WEFT_OK) weft_http_request_fail_inference(request, status);
 }
 
 static void no_such(weft_http_request *c, const char *what, const char *name)
@@ -181,7 +181,7 @@ static void repository(weft_http_request *c, const char *name, const char *verb)
             pthread_detach(thread);
             return;
         }
-        weft_http_request_refused(c, status);
+        weft_http_request_fail_inference(c, status);
         return;
     }
     fail(c, status);
@@ -353,9 +353,9 @@ void weft_http_request_route(weft_http_request *request, bool only_metrics)
     else if (request->too_large)
         weft_reply_error(&request->reply, 413, "the body is larger than the server takes (--body)");
     else if (request->no_memory)
-        weft_http_request_reject(request,
-                                 "the bodies of other requests take all memory that the server "
-                                 "has for them; send this one again later");
+        weft_http_request_reply_unavailable(
+            request, "the bodies of other requests take all memory that the server "
+                     "has for them; send this one again later");
     else if (n == 1 && strcmp(piece[0], "metrics") == 0) {
         if (takes(request, "GET"))
             reply_failure(request,
@@ -374,7 +374,7 @@ void weft_http_request_route(weft_http_request *request, bool only_metrics)
     }
 }
 
-void weft_http_request_finish(weft_http_request *request)
+void weft_http_request_write_reply(weft_http_request *request)
 {
     if (request->kind == WEFT_HTTP_GENERATE) {
         weft_http_stream_finish(request);
@@ -384,11 +384,11 @@ void weft_http_request_finish(weft_http_request *request)
                          request->too_large ? 413 : weft_http_status_of(request->status),
                          request->message);
     } else if (request->kind == WEFT_HTTP_INFER) {
-        reply_failure(request,
-                      weft_infer_write(&request->about, &request->inference, &request->reply));
+        reply_failure(
+            request, weft_infer_write_reply(&request->about, &request->inference, &request->reply));
     } else if (request->kind == WEFT_HTTP_PREDICT) {
-        reply_failure(request,
-                      weft_predict_write(&request->about, &request->inference, &request->reply));
+        reply_failure(request, weft_predict_write_reply(&request->about, &request->inference,
+                                                        &request->reply));
     } else {
         request->reply.code = 200;
     }

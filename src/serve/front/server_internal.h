@@ -215,15 +215,15 @@ bool weft_http_request_split_path(weft_http_request *request, char *room);
  * only_metrics: the request came to the metrics port. */
 void weft_http_request_route(weft_http_request *request, bool only_metrics);
 /* Writes the reply after other threads have handed the request back. */
-void weft_http_request_finish(weft_http_request *request);
+void weft_http_request_write_reply(weft_http_request *request);
 /* Queues the parsed inference request of a suspended HTTP request. Call it in the loop. */
 void weft_http_request_submit(weft_http_request *request);
 /* Any thread calls this when an inference request has ended: stores the result and hands the HTTP
  * request back to the loop. Afterwards the HTTP request may have been freed. */
-void weft_http_request_answered(void *user, const weft_request_result *a);
-void weft_http_request_refused(weft_http_request *request, weft_status status);
+void weft_http_request_on_inference(void *user, const weft_request_result *a);
+void weft_http_request_fail_inference(weft_http_request *request, weft_status status);
 /* Writes a reply with code 503, and counts an inference request as refused. */
-void weft_http_request_reject(weft_http_request *request, const char *sentence);
+void weft_http_request_reply_unavailable(weft_http_request *request, const char *sentence);
 /* body_reader.c: starts answering an inference request, or a plain prediction request. */
 void weft_http_request_infer(weft_http_request *request);
 /* Inflates a small body of gzip data in place, to at most so many bytes. false: there is a reply.
@@ -271,19 +271,20 @@ void weft_http_stream_free(weft_http_request *request);
 weft_http_request *weft_http_request_begin(weft_server *server, weft_http_connection *connection,
                                            const char *head, size_t size);
 /* Begins a request that is no valid HTTP, and writes the reply. NULL: there is no memory. */
-weft_http_request *weft_http_request_refuse(weft_server *server, weft_http_connection *connection,
-                                            const weft_http_fault *fault);
+weft_http_request *weft_http_request_reply_malformed(weft_server *server,
+                                                     weft_http_connection *connection,
+                                                     const weft_http_fault *fault);
 /* Adds bytes to its body. false: so much was dropped that the connection must be closed. */
 bool weft_http_request_add(weft_http_request *request, const char *data, size_t size);
 /* Its body has arrived: replies, or suspends it. */
-void weft_http_request_arrived(weft_http_request *c);
+void weft_http_request_on_body(weft_http_request *c);
 /* Replies when other threads have handed it back. false: it was abandoned, and its connection must
  * be closed without a reply. */
-bool weft_http_request_answer(weft_http_request *request);
+bool weft_http_request_complete_suspended(weft_http_request *request);
 /* Hands the reply to the connection. */
-void weft_http_request_send(weft_http_request *c);
+void weft_http_request_queue_reply(weft_http_request *c);
 /* The request has ended. whole: all of its reply was sent. */
-void weft_http_request_completed(weft_http_request *c, bool whole);
+void weft_http_request_end(weft_http_request *c, bool whole);
 /* Cancels the request if its large body or its inference request still waits. true: there will be
  * no answer, so the caller must resume the HTTP request. */
 bool weft_http_request_cancel(weft_http_request *request);

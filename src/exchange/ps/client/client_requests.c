@@ -176,7 +176,7 @@ weft_status weft_range_request_write(const ps_client *c, range_request *r, const
             r->of.codec->ops->plain;
     if (!*laid) return WEFT_OK;
     if (!r->next) WEFT_TRY(renew(c, r));
-    return weft_codec_lay(r->of.codec, gradient, at, n, r->next->data);
+    return weft_codec_write_slice(r->of.codec, gradient, at, n, r->next->data);
 }
 
 /* Encodes the next push. A server multiplies an update by its weight, and does not add an elastic

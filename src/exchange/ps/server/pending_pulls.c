@@ -82,7 +82,7 @@ static bool may_answer(const hosted_range *f, const pending_pull *q, int64_t slo
 }
 
 /* Removes leaving learners from the range as soon as all their updates have arrived. */
-static weft_status let_go(server *s, hosted_range *f)
+static weft_status remove_leaving_learners(server *s, hosted_range *f)
 {
     for (size_t i = 0; i < f->pull_count; i++) {
         const pending_pull *q = &f->pulls[i];
@@ -109,7 +109,7 @@ static weft_status advance(server *s, hosted_range *f, const pending_pull *q)
 weft_status weft_hosted_range_answer_pulls(server *s, hosted_range *f)
 {
     size_t kept = 0;
-    WEFT_TRY(let_go(s, f));
+    WEFT_TRY(remove_leaving_learners(s, f));
     /* An answer changes no clock, and removes no learner. */
     int64_t slowest = weft_range_slowest(f->of.range);
     bool empty = weft_range_learners(f->of.range) == 0;

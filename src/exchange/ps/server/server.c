@@ -26,7 +26,7 @@ weft_status weft_server_give_up(weft_actor *actor)
 
 /* --- views --- */
 
-static weft_status let_in(server *s, hosted_range *f, const weft_view *v)
+static weft_status add_joined_learners(server *s, hosted_range *f, const weft_view *v)
 {
     for (size_t i = 0; i < v->member_count; i++) {
         const weft_view_member *m = &v->members[i];
@@ -38,7 +38,7 @@ static weft_status let_in(server *s, hosted_range *f, const weft_view *v)
     return WEFT_OK;
 }
 
-static weft_status let_out(server *s, hosted_range *f, const weft_view *v)
+static weft_status remove_left_learners(server *s, hosted_range *f, const weft_view *v)
 {
     weft_actor_id learner;
     for (int i = 0; weft_range_learner_at(f->of.range, i, &learner);) {
@@ -64,8 +64,8 @@ static weft_status host_range(server *s, int number, const weft_view *v)
     f->primary = primary;
     if (!primary) return WEFT_OK;
     WEFT_TRY(weft_hosted_range_set_replica(s, f, k->replica));
-    WEFT_TRY(let_in(s, f, v));
-    WEFT_TRY(let_out(s, f, v));
+    WEFT_TRY(add_joined_learners(s, f, v));
+    WEFT_TRY(remove_left_learners(s, f, v));
     return weft_hosted_range_answer_pulls(s, f);
 }
 
@@ -83,7 +83,7 @@ static weft_status request_resends(server *s)
 /* Checks that a learner can initialize the ranges of this server that have no parameters yet. If no
  * learner of the view has the state of the run (has loaded its checkpoint), that state is lost,
  * which the server reports to the coordinator. */
-static weft_status find_donor(const server *s)
+static weft_status report_lost_state(const server *s)
 {
     const weft_view *v = weft_member_view(s->member);
     bool learners = false, lacks = false;
@@ -104,7 +104,7 @@ static weft_status take_view(server *s)
     const weft_view *v = weft_member_view(s->member);
     for (int k = 0; k < v->range_count && !v->fault; k++) WEFT_TRY(host_range(s, k, v));
     WEFT_TRY(request_resends(s));
-    WEFT_TRY(find_donor(s));
+    WEFT_TRY(report_lost_state(s));
     if (!v->over && !v->fault && !weft_member_dismissed(s->member)) return WEFT_OK;
     if (s->leaving) return WEFT_OK;
     s->leaving = true;
@@ -126,7 +126,7 @@ static bool is_ahead(const server *s, int64_t view)
 
 /* Records the sender of a request that this server cannot answer yet, if the request comes from a
  * newer view; when the server has installed that view, it asks the sender to retransmit. */
-static weft_status leave_open(server *s, weft_actor_id who, int64_t view)
+static weft_status defer_until_view(server *s, weft_actor_id who, int64_t view)
 {
     if (!is_ahead(s, view) || s->early_count >= WEFT_MOST_MEMBERS) return WEFT_OK;
     for (size_t i = 0; i < s->early_count; i++)
@@ -168,13 +168,13 @@ static weft_status take_push(void *self, const weft_message *message, const void
                 .weight = m->weight,
                 .empty = m->empty,
                 .update = message->payload};
-    if (!f || !f->initialized) return leave_open(s, message->from, m->view);
+    if (!f || !f->initialized) return defer_until_view(s, message->from, m->view);
     if (m->last > 0 && is_first(s, message->from)) WEFT_TRY(end_at(s, f, m->last));
     weft_status status = weft_hosted_range_apply(s, f, &c, &result);
     /* A damaged update fails its learner, not the server. */
     if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
     if (result == WEFT_PUSH_UNKNOWN_CLIENT && is_ahead(s, m->view))
-        return leave_open(s, message->from, m->view);
+        return defer_until_view(s, message->from, m->view);
     reply.range = m->range;
     reply.sequence = m->sequence;
     reply.fate = status == WEFT_ERR_FORMAT            ? WEFT__PUSH_ACK__FATE__DAMAGED
@@ -188,7 +188,7 @@ static weft_status take_push(void *self, const weft_message *message, const void
 
 /* Whether this learner is to initialize the ranges: it has the lowest slot among the learners that
  * have the state of the run. */
-static bool gives(const server *s, weft_actor_id learner)
+static bool is_initializer(const server *s, weft_actor_id learner)
 {
     const weft_view *v = weft_member_view(s->member);
     const weft_view_member *me = weft_view_find(v, learner);
@@ -200,8 +200,8 @@ static bool gives(const server *s, weft_actor_id learner)
     return true;
 }
 
-static weft_status send_parameters(server *s, const weft_message *message, const Weft__Pull *m,
-                                   bool wanted)
+static weft_status send_pull_refusal(server *s, const weft_message *message, const Weft__Pull *m,
+                                     bool wanted)
 {
     Weft__PullReply p = WEFT__PULL_REPLY__INIT;
     p.range = m->range;
@@ -216,12 +216,13 @@ static weft_status take_pull(void *self, const weft_message *message, const void
     server *s = self;
     const Weft__Pull *m = content;
     hosted_range *f = primary_of(s, m->range);
-    if (!f) return leave_open(s, message->from, m->view);
+    if (!f) return defer_until_view(s, message->from, m->view);
     bool known = m->leaving ? weft_range_knows(f->of.range, message->from)
                             : weft_range_clock(f->of.range, message->from) >= 0;
-    if (!known && is_ahead(s, m->view)) return leave_open(s, message->from, m->view);
-    if (!known) return send_parameters(s, message, m, false);
-    if (!f->initialized && gives(s, message->from)) return send_parameters(s, message, m, true);
+    if (!known && is_ahead(s, m->view)) return defer_until_view(s, message->from, m->view);
+    if (!known) return send_pull_refusal(s, message, m, false);
+    if (!f->initialized && is_initializer(s, message->from))
+        return send_pull_refusal(s, message, m, true);
     s->halt = s->halt || (m->halt && !s->options.goes_on);
     if (m->halt) WEFT_TRY(end_at(s, f, m->clock));
     pending_pull q = {.learner = message->from,
@@ -243,7 +244,7 @@ static weft_status take_init(void *self, const weft_message *message, const void
     const Weft__Init *m = content;
     hosted_range *f = primary_of(s, m->range);
     Weft__InitAck reply = WEFT__INIT_ACK__INIT;
-    if (!f || (!f->initialized && !gives(s, message->from))) return WEFT_OK;
+    if (!f || (!f->initialized && !is_initializer(s, message->from))) return WEFT_OK;
     if (!f->initialized) {
         weft_status status = weft_hosted_range_restore(f, message->payload);
         if (status == WEFT_ERR_FORMAT) return WEFT_OK;
@@ -309,7 +310,8 @@ static weft_status server_timer(weft_actor *actor, int timer)
     bool some = false;
     if (timer == WEFT_MEMBER_TIMER) {
         report_figures(s);
-        if (!s->failed) WEFT_TRY(find_donor(s)); /* again, since the last report may be lost */
+        if (!s->failed)
+            WEFT_TRY(report_lost_state(s)); /* again, since the last report may be lost */
         WEFT_TRY(weft_member_timer(s->member));
         actor->done = weft_member_has_left(s->member);
         return WEFT_OK;
