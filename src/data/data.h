@@ -251,11 +251,11 @@ weft_status weft_source_check_weights(const weft_source *source, weft_split spli
                                       int64_t i) WEFT_NODISCARD;
 /* The first number that is not finite; -1: there is none. */
 int64_t weft_first_not_finite(const float *x, int64_t count);
-/* As weft_dataset_read, of a sample and column that there are, with a key for random numbers of the
- * training (NULL: none). Returns the first element that is
- * not usable: a token or class out of range, in whose place 0 is written, so that it indexes
- * nothing beyond an array, a number that is not finite, or the first one of a sample that is not in
- * the units of the others. -1: there is none. */
+/* Reads a column of a sample as weft_dataset_read, without checks of the indices. key: for random
+ * numbers of the training, or NULL. Returns the index of the first invalid element, or -1. Invalid
+ * are a token or class out of range (replaced by 0, so that it indexes nothing beyond an array), a
+ * number that is not finite, and the first number of a sample that is not in the units of the
+ * others. */
 int64_t weft_dataset_read_column(const weft_dataset *dataset, weft_split split, int64_t i,
                                  const weft_sample_key *key, int column, void *to);
 /* Checks all elements of the samples from `begin` up to `end`; key: as weft_dataset_read_column.

@@ -49,8 +49,8 @@ weft_status weft_source_not_finite(const weft_source *s, weft_split split, int64
                 "leave the sample out");
 }
 
-/* The range of the numbers that count of an input of sample i; x: those of an input that is no
- * table. */
+/* The least and the largest of the elements of an input of sample i, without padding. x: the
+ * elements, unless the source is a table, of which the numbers are read in double precision. */
 static weft_range range_of(const weft_source *s, weft_split split, int64_t i, int input,
                            const float *x)
 {

@@ -5,7 +5,10 @@
  * model in the other learners. A step calls the hooks of the exchange:
  *
  *   before   before the forward pass: the exchange writes received updates into the parameters
+ *   needed   before the first instruction that reads a parameter, if the exchange asked for it
  *   ready    during backward, as soon as a gradient is final for this step
+ *   poll     between instructions: the exchange makes progress on its transfers
+ *   wait     between two steps, before other code reads the parameters: waits for their new values
  *   update   in place of the learner's own update, if the exchange owns the update
  *   after    after the update: the exchange sends the result of the step, or learners average
  *

@@ -117,8 +117,8 @@ static void feed_scalar(weft_rank *r, weft_value v, double value)
 
 /* The row of the batch that weft_feed takes as row 0 of micro-batch m; weft_feed adds the offset of
  * this rank's part of a micro-batch. Without virtual workers the micro-batches follow each other.
- * With them each rank computes consecutive virtual workers, one in each micro-batch, so the offset
- * is taken out again. */
+ * With them a rank computes consecutive virtual workers, one in each micro-batch, so this function
+ * subtracts the offset. */
 static int64_t first_row(const weft_rank *r, int m)
 {
     const weft_run_spec *k = r->run_spec;

@@ -95,8 +95,8 @@ static weft_status finish_gradients(weft_instance *x)
     return WEFT_OK;
 }
 
-/* Makes progress on transfers, and polls the exchange. Polling one transfer advances all, since the
- * operations of a rank progress together. */
+/* Makes progress on transfers, and polls the exchange. weft_operation_test advances all active
+ * operations of this rank, so a test of one is enough. */
 static weft_status progress(weft_instance *x)
 {
     bool done;

@@ -66,9 +66,9 @@ static void fail(weft_submission *s, weft_status status, const char *message)
     (void)snprintf(s->error.message, sizeof(s->error.message), "%s", message);
 }
 
-/* Takes `count` off what is left, with the answer of a part (NULL: none) or a failure. If nothing
- * is left, the caller is told, unless no part was ever answered, and the submission is freed. true:
- * it is over without an answer. */
+/* Subtracts `count` pending parts, with the answer of a part (NULL: none) or a failure. At zero it
+ * calls `done` if any part was answered, and frees the submission. Returns true if the submission
+ * ended without a call of `done`. */
 static bool finish_part(weft_submission *s, int count, const weft_request_result *answer,
                         weft_status status, const char *message)
 {

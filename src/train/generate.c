@@ -131,7 +131,7 @@ static weft_status generate_tokens(weft_generator *g, const weft_generate_option
     WEFT_TRY(prompt ? feed_prompt(g, prompt, fn, user, &goes_on)
                     : weft_generator_feed(g, weft_generator_first(g)));
     goes_on = goes_on && fn(user, prompt ? prompt : "", prompt ? strlen(prompt) : 0);
-    /* Numbers of tokens are apart by spaces. */
+    /* Without a tokenizer, ids of tokens are printed with a space between them. */
     bool apart = !prompt || weft_generator_has_text(g) || prompt[strlen(prompt) - 1] == ' ';
     if (goes_on && !apart) goes_on = fn(user, " ", 1);
     for (int64_t i = 0; i < o->tokens && goes_on; i++) {

@@ -28,9 +28,12 @@ typedef struct weft_run {
     double test_loss; /* of the last evaluation */
     bool dismissed;   /* the learner was asked to leave (weft leave), and the run continues */
     double started;   /* time of the start */
-    /* See throughput.c: time of the last step's end, and samples of all learners by then; seconds
-     * of steps, and samples that events report for them, and those of this learner. */
-    double last_step, counted, working, worked, own;
+    /* For the throughput (throughput.c). */
+    double last_step;                      /* time at which the last step ended */
+    double counted;                        /* samples of all learners until then */
+    double working;                        /* seconds of the steps since the last event */
+    double worked;                         /* samples of all learners in these steps */
+    double own;                            /* samples of this learner in these steps */
     double recent_samples, recent_seconds; /* sums over this learner's steps, which decay */
     double first_step_seconds;             /* from process start to the end of the first step */
     double *planned;                       /* [ranks]: bytes of each rank's program */

@@ -36,8 +36,8 @@ typedef struct weft_ps_exchange {
     weft_segment_list segments;          /* by which the servers update the parameters */
     weft_codec_checkpoint *codec_states; /* codec state for checkpoints */
     weft_shared_params *shared;          /* parameters that ranks of the learner share */
-    /* This rank talks to the servers, as the leader of its shards; it has left the servers. */
-    bool leads, ended;
+    bool leads;    /* this rank talks to the servers, as the leader of its shards */
+    bool ended;    /* it has left the servers */
     bool halts;    /* after `ended`: the leave asks all learners to end */
     bool stays;    /* after `ended` the learner remains a member until the exchange is closed */
     int64_t until; /* on the first learner: the end step that it has set; 0: none */

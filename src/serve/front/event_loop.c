@@ -9,13 +9,16 @@
 
 #include "serve/front/server_internal.h"
 
-/* COMPUTE_SECONDS: for which the loop computes batches at a time. CHECK_SECONDS: between two checks
- * while requests are suspended or accepting pauses. MOST_WAIT_SECONDS: of one wait.
- * SAMPLE_SECONDS: between two samples for the status page. EVENTS: handled at a time. ROUNDS: of
- * events before a batch is computed. */
-static const double COMPUTE_SECONDS = 1e-3, CHECK_SECONDS = 5e-3, MOST_WAIT_SECONDS = 1,
-                    SAMPLE_SECONDS = 2;
-enum { EVENTS = 64, ROUNDS = 8 };
+/* The loop computes batches for so long before it handles events again. */
+static const double COMPUTE_SECONDS = 1e-3;
+/* The time between two checks while requests are suspended or accepting pauses. */
+static const double CHECK_SECONDS = 5e-3;
+static const double MOST_WAIT_SECONDS = 1; /* the longest wait for events */
+static const double SAMPLE_SECONDS = 2;    /* between two samples for the status page */
+enum {
+    EVENTS = 64, /* handled after one wait */
+    ROUNDS = 8   /* waits with events before a batch is computed */
+};
 
 /* --- requests from other threads --- */
 

@@ -5,11 +5,15 @@
 
 #include "serve/front/server_internal.h"
 
-/* MOST_SPARE: freed requests that are kept for reuse. KEPT: largest buffer of a body that such a
- * request keeps. KEPT_HEAD: of a head, and of its path once more. MOST_BODIES: largest bodies for
- * which there is memory at a time, once for bodies and once for replies; a buffer of at most KEPT
- * bytes does not count, since the number of connections limits those. */
-enum { MOST_SPARE = 256, KEPT = 64 << 10, KEPT_HEAD = 4 << 10, MOST_BODIES = 16 };
+enum {
+    MOST_SPARE = 256,    /* freed requests that are kept for reuse */
+    KEPT = 64 << 10,     /* bytes of the largest body buffer that such a request keeps */
+    KEPT_HEAD = 4 << 10, /* bytes of the head, and again of the path, that it keeps */
+    /* Memory is limited to that of so many bodies of the largest size, once for bodies and once for
+     * replies. Buffers of up to KEPT bytes are not counted; the number of connections limits them.
+     */
+    MOST_BODIES = 16
+};
 
 /* --- requests --- */
 

@@ -134,7 +134,6 @@ struct weft_server {
     char date[40];
     int64_t connection_count;
     int submitted;            /* inference requests queued in this round */
-    bool busy;                /* there is more to do, so the loop does not wait */
     int suspended;            /* requests that other threads work on */
     int generating;           /* generation requests that have not ended; atomic */
     int requests;             /* requests whose headers have arrived and that are not freed yet */

@@ -42,9 +42,9 @@ typedef struct ps_client {
     bool in;       /* the run has begun: the client has a view */
     bool arriving; /* its pulls request a start clock */
     bool computing;
-    /* The client leaves the servers; it requests that all learners leave; a server has reported
-     * that all are to leave. */
-    bool leaving, halt, halted;
+    bool leaving;      /* the client leaves the servers */
+    bool halt;         /* it requests that all learners leave */
+    bool halted;       /* a server has reported that all learners are to leave */
     int64_t end, last; /* end clock that its pushes carry; that servers report; 0: none */
     bool idle;         /* no computation since the last elastic update had samples */
     bool responds;     /* the elastic update is due when all replies have arrived */

@@ -171,7 +171,8 @@ static weft_status renew(const ps_client *c, range_request *r)
 weft_status weft_range_request_write(const ps_client *c, range_request *r, const void *gradient,
                                      int64_t at, int64_t n, bool *laid)
 {
-    /* Sums of gradients, local SGD and the elastic difference read `gradients`. */
+    /* Accumulation over steps, local SGD and the elastic difference need the gradient in the flat
+     * buffer, which the caller then fills; nothing is written here. */
     *laid = c->options.push <= 1 && !c->options.descent && !c->options.elastic.options &&
             r->of.codec->ops->plain;
     if (!*laid) return WEFT_OK;

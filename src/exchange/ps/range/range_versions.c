@@ -46,8 +46,8 @@ static int by_learner(const void *a, const void *b)
     return (x->push.sequence > y->push.sequence) - (x->push.sequence < y->push.sequence);
 }
 
-/* Mean sample weight of the first n pending updates; 0: all weights are equal, and none is
- * applied. */
+/* Mean sample weight of the first n pending updates. 0: all weights are equal; the caller then
+ * leaves weights out. */
 static double mean_weight(const weft_range *r, int n)
 {
     double sum = 0;
