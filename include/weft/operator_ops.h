@@ -13,7 +13,7 @@
  * Arrays are dense and row-major. Functions are called by several threads at once, with different
  * graphs or different memory; they keep no state. Functions with a status return WEFT_OK, or fail
  * with a message (services->fail_node, services->fail); a rule that adds nodes fails by the graph,
- * which keeps its first failure. docs/howto/add-an-operator.md is a tutorial.
+ * which keeps its first failure. docs/howto/add-from-outside.md is a tutorial.
  */
 #ifndef WEFT_OPERATOR_OPS_H
 #define WEFT_OPERATOR_OPS_H
