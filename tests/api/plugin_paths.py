@@ -8,19 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import zlib
 
-WEFT, PLUGIN = os.path.abspath(sys.argv[1]), os.path.join(os.path.abspath(sys.argv[2]), "libgood.so")
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, end, scratch, weft as WEFT
+
+PLUGIN = os.path.join(os.path.abspath(sys.argv[2]), "libgood.so")
 DATA = "glyphs:size=12,train=90,test=30"
-passed = failed = 0
-
-
-def check(good, what):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    if not good:
-        print("FAILED", what)
 
 
 def weft(*words, plugins=None, timeout=60):
@@ -65,13 +59,13 @@ def hostile_records(source, file, commands):
         ending = [command for command in commands if command[0] != "serve"]
         for command in commands if option == "model" else [ending[turn % len(ending)]]:
             text, loaded = weft(*command)
-            check(not loaded, f"{command[0]} of {source} loads the plug-in that its option {option} names: {text}")
+            check(f"{command[0]} of {source} loads no plug-in that its option {option} names", not loaded, text)
             if option == "model" and command[0] not in ("inspect", "train"):
-                check("WEFT_PLUGINS" in text, f"{command[0]} says how a plug-in is loaded: {text}")
+                check(f"{command[0]} says how a plug-in is loaded", "WEFT_PLUGINS" in text, text)
 
 
 def main():
-    os.chdir(tempfile.mkdtemp())
+    scratch()
     run = ("--model", "mlp", "--data", DATA, "--batch", "18", "-q")
     weft("train", *run, "--steps", "3", "--checkpoint", "run")
     weft("export", "run/latest", "--folder", "model")
@@ -86,7 +80,7 @@ def main():
         with open("net.yaml", "w") as file:
             file.write(f"layers:\n  - {{type: {layer}, units: outputs}}\n" + (f"loss: {loss}\n" if loss else ""))
         text, loaded = weft("plan", "--model", "net.yaml", "--data", DATA)
-        check(not loaded, f"a YAML model with {layer}, {loss} loads a plug-in: {text}")
+        check(f"a YAML model with {layer}, {loss} loads no plug-in", not loaded, text)
 
     # The user's own words load it.
     with open("run.yaml", "w") as file:
@@ -100,13 +94,11 @@ def main():
                     PLUGIN, "--timeout", "1"), ("coordinator", "--exchange", PLUGIN),
                     ("load", "http://127.0.0.1:1", "--arrivals", PLUGIN)):
         text, loaded = weft(*command, timeout=3 if command[0] in ("join", "server", "coordinator", "load") else 60)
-        check(loaded, f"weft {' '.join(command)} loads no plug-in: {text}")
-    check(weft("inspect", "--list", plugins=f"{PLUGIN}:{PLUGIN}")[1], "WEFT_PLUGINS loads no plug-in")
+        check(f"weft {' '.join(command)} loads the plug-in", loaded, text)
+    check("WEFT_PLUGINS loads a plug-in", weft("inspect", "--list", plugins=f"{PLUGIN}:{PLUGIN}")[1])
     text = weft("eval", "run/latest", plugins="./missing.so")[0]
-    check("./missing.so: cannot open" in text, f"a missing plug-in is named: {text}")
-    shutil.rmtree(os.getcwd())
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0
+    check("a missing plug-in is named", "./missing.so: cannot open" in text, text)
+    return end()
 
 
 sys.exit(main())

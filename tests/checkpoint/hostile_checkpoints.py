@@ -9,18 +9,10 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import zlib
 
-WEFT = os.path.abspath(sys.argv[1])
-passed = failed = 0
-
-
-def check(good, what):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    if not good:
-        print("FAILED", what)
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, main, weft as WEFT
 
 
 def weft(*words):
@@ -77,11 +69,10 @@ def faults(tensors):
     yield {**tensors, "another": ("F32", [1], b"\0" * 4)}, "'another', which this model has not"
 
 
-def main():
-    os.chdir(tempfile.mkdtemp())
+def everything():
     run = ("--data", "glyphs:size=8,train=40,test=20", "--batch", "20", "-t", "1", "-q", "--model", "mlp")
-    check(weft("train", *run, "--steps", "2", "--checkpoint", "run")[0] == 0, "a run")
-    check(weft("export", "run/latest", "--folder", "model")[0] == 0, "an export")
+    check("a run", weft("train", *run, "--steps", "2", "--checkpoint", "run")[0] == 0)
+    check("an export", weft("export", "run/latest", "--folder", "model")[0] == 0)
     for source, file, index in ((os.path.realpath("run/latest"), "parameters.safetensors", "index.json"),
                                 ("model", "weights.safetensors", "model.json")):
         tensors, about = read_tensors(os.path.join(source, file))
@@ -92,16 +83,13 @@ def main():
             write_index("copy", index, [file])
             for to in (("--output", "out.safetensors"), ("--folder", "out")):
                 code, text = weft("export", "copy", *to)
-                check(code in (1, 2) and words in text, f"export {to[0]} of {source}: {code}, {text}")
-                check(not os.path.exists(to[1]), f"a refused export writes nothing: {to[1]}")
+                check(f"export {to[0]} of {source}", code in (1, 2) and words in text, (code, text))
+                check("a refused export writes nothing", not os.path.exists(to[1]), to[1])
     os.mkdir("empty")
     for folder in ("full", "empty"):  # where no byte can be written
         done = subprocess.run([WEFT, "export", "run/latest", "--folder", folder], stderr=subprocess.PIPE, timeout=60, check=False,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
-        check(done.returncode == 1 and os.path.exists(folder) == (folder == "empty"), f"{folder}: {done}")
-    shutil.rmtree(os.getcwd())
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0
+        check(folder, done.returncode == 1 and os.path.exists(folder) == (folder == "empty"), done)
 
 
-sys.exit(main())
+sys.exit(main(everything))

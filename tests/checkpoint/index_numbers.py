@@ -13,21 +13,15 @@ import sys
 import tempfile
 import zlib
 
-weft = os.path.abspath(sys.argv[1])
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, main, weft
+
 fast = os.environ.get("WEFT_FAST")
 TOO_FAR = [-2**63, 2**62, 2**63 - 1]  # for anything that an index counts
 EXTREMES = TOO_FAR + ([2**31] if fast else [-1, 0, 2**31 - 1, 2**31, 2**53])
 COMMANDS = {"train": ["train", "--resume", "--epochs", "3", "--checkpoint", "run", "-t", "1"], "eval": ["eval", "run"], "predict": ["predict", "run"],
             "inspect": ["inspect", "run"], "export": ["export", "run", "-q", "-o", "-"]}
 LIMIT = 120
-passed = failed = 0
-
-
-def check(what, good, told):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    if not good:
-        print(f"FAILED: {what}: {str(told)[:400]}", flush=True)
 
 
 def rewrite(folder, path, value):
@@ -76,8 +70,9 @@ def try_number(top, model, options, path, value):
     return results
 
 
-def main():
-    with tempfile.TemporaryDirectory() as top, concurrent.futures.ThreadPoolExecutor(2) as pool:
+def everything():
+    top = os.getcwd()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
         with open(f"{top}/letters.txt", "w") as f:
             f.write("a few words to learn, and a few more\n" * 40)
         with open(f"{top}/rows.csv", "w") as f:
@@ -98,9 +93,6 @@ def main():
         for results in pool.map(lambda t: try_number(*t), tries):
             for what, good, told in results:
                 check(what, good, told)
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(main(everything))

@@ -13,25 +13,17 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 
-weft = os.path.abspath(sys.argv[1])
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import checks
+from checks import check, main, weft
+
 ROWS, CLASSES = 23, 4
 NAMES = ["ash", "birch", "cedar", "fir, silver"]  # sorted, as classes are numbered
-failed = passed = 0
-
-
-def check(what, holds, told=""):
-    global failed, passed
-    passed, failed = passed + bool(holds), failed + (not holds)
-    if not holds:
-        print(f"FAILED: {what}: {str(told)[:400]}")
 
 
 def run(*words):
-    done = subprocess.run([weft, *words], capture_output=True, text=True, timeout=120)
-    check("weft " + " ".join(words), done.returncode == 0, done.stderr)
-    return done.stdout
+    return checks.run(*words).stdout
 
 
 def label_of(i):
@@ -331,17 +323,4 @@ def tables():
     predicted("csv:t.csv", False, p)
 
 
-work = tempfile.mkdtemp()
-try:
-    os.chdir(work)
-    predictions()
-    traces()
-    manuals()
-    plans()
-    pins()
-    tables()
-finally:
-    os.chdir("/")
-    shutil.rmtree(work, ignore_errors=True)
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed > 0)
+sys.exit(main(predictions, traces, manuals, plans, pins, tables))

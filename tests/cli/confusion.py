@@ -4,23 +4,15 @@
 What `weft eval` and `weft predict --json` print is computed here again from the CSV of `weft predict`; a matrix that
 fits the width is printed whole, a wider one as the list of the classes most confused.
 """
-import csv, json, os, re, subprocess, sys, tempfile
+import csv, json, os, re, shutil, sys
 
-weft = os.path.abspath(sys.argv[1])
-failed = passed = 0
-
-
-def check(what, holds, told=""):
-    global failed, passed
-    passed, failed = passed + bool(holds), failed + (not holds)
-    if not holds:
-        print(f"FAILED: {what}: {str(told)[:600]}")
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import checks
+from checks import check, end, scratch
 
 
 def run(*words, columns=80):
-    done = subprocess.run([weft, *words], capture_output=True, text=True, timeout=120, env=dict(os.environ, COLUMNS=str(columns)))
-    check("weft " + " ".join(words), done.returncode == 0, done.stderr)
-    return done.stdout
+    return checks.run(*words, env=dict(os.environ, COLUMNS=str(columns))).stdout
 
 
 def matrix_in(text, names):
@@ -89,12 +81,10 @@ def check_classes(names, shown, as_numbers):
     check("classes of a checkpoint", re.findall(r"^  \d+ +(.*)$", text.split("\nclasses:\n")[1].split("\n\n")[0], re.M) == shown, text)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    for names in (["0", "1", "2"], ["3", "20", "111"], ["no", "yes"], ["B\u00e4r", 'a "b", c', "back\\slash", "two words"],
-                  [f"letter {i:02}" for i in range(62)], [f"{i}" for i in range(25)]):
-        names = sorted(names, key=lambda n: (0, int(n), "") if n.isdigit() else (1, 0, n.encode()))
-        subprocess.run(["rm", "-rf", "run"], check=True)
-        check_classes(names, names, names == [str(i) for i in range(len(names))])
-print(f"{passed} checks passed, {failed} failed")
-sys.exit(failed > 0)
+scratch()
+for names in (["0", "1", "2"], ["3", "20", "111"], ["no", "yes"], ["B\u00e4r", 'a "b", c', "back\\slash", "two words"],
+              [f"letter {i:02}" for i in range(62)], [f"{i}" for i in range(25)]):
+    names = sorted(names, key=lambda n: (0, int(n), "") if n.isdigit() else (1, 0, n.encode()))
+    shutil.rmtree("run", ignore_errors=True)
+    check_classes(names, names, names == [str(i) for i in range(len(names))])
+sys.exit(end())

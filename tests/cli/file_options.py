@@ -17,8 +17,7 @@ import tempfile
 import threading
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../serve"))
-weft = os.path.abspath(sys.argv[1])
-from serve_harness import CERTIFICATE, KEY  # noqa: E402 (takes the first argument as well)
+from serve_harness import CERTIFICATE, KEY, Server, check, main, weft, write
 
 PRECIOUS = "precious\n"
 SMALL = ["--model", "mlp", "--data", "glyphs:size=8,train=60,test=20", "--batch", "20", "--steps", "2", "-q", "-t", "1"]
@@ -39,14 +38,6 @@ INSTEAD = {("eval", "checkpoint"): [], ("predict", "checkpoint"): [], ("generate
 # opens its folder as `train` does, when a coordinator has answered.
 OWN = {(command, option) for command in COMMANDS for option in ("output", "checkpoint", "key")} - {("join", "checkpoint")}
 LIMIT = 60  # seconds, also on a busy machine; an output waits ten for the reader of its pipe
-passed, failed = 0, 0
-
-
-def check(what, good, told):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    if not good:
-        print(f"FAILED: {what}: {told}", flush=True)
 
 
 def run(words, home, limit=LIMIT):
@@ -61,13 +52,6 @@ def run(words, home, limit=LIMIT):
         process.wait()
         late.cancel()
         return None if process.returncode == -signal.SIGKILL else process.returncode, told
-
-
-def write(path, text, mode=0o600):
-    with open(path, "w") as f:
-        f.write(text)
-    os.chmod(path, mode)
-    return path
 
 
 def bind(path):
@@ -193,7 +177,7 @@ def prepare():
         assert code == 0, (words, told)
 
 
-def main():
+def try_all():
     tries = [(try_folder if "DIR" in argument else try_option, command, option) for command, option, argument in options()]
     tries += [(try_data, form, spec) for form, spec in data_kinds()]
     check("options are found", len(tries) > 30, tries)
@@ -201,18 +185,15 @@ def main():
         for results in pool.map(lambda one: list(one[0](*one[1:])), tries):
             for what, good, told in results:
                 check(what, good, told)
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0
 
 
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as top:
-        prepare()
-        server = subprocess.Popen([weft, "serve", f"m={top}/run", "--port", "0", "--metrics-port", "-1", "--times", "none"], stdout=subprocess.PIPE, text=True)
-        try:
-            url = next(line.split()[-1] for line in server.stdout if line.startswith("listening"))
-            code = main()
-        finally:
-            server.kill()
-            server.wait()
-    sys.exit(code)
+def everything():
+    global top, url
+    top = os.getcwd()
+    prepare()
+    with Server("--times", "none", models=[f"m={top}/run"], ports=(0, -1)) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        try_all()
+
+
+sys.exit(main(everything))

@@ -6,27 +6,17 @@ update. The files are sparse, so that they take no room until they are read.
 """
 import json
 import os
-import resource
-import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 
-weft = os.path.abspath(sys.argv[1])
-folder = tempfile.mkdtemp()
-os.chdir(folder)
-failed = passed = 0
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, end, scratch, weft
+
+folder = scratch()
 SIZE, MOST = 1 << 30, 300 << 20  # bytes of the large files, and of resident memory for a few samples
 SIDE, ROWS = 256, 4096
-
-
-def check(what, holds, told=""):
-    global failed, passed
-    passed, failed = passed + bool(holds), failed + (not holds)
-    if not holds:
-        print(f"FAILED: {what}: {str(told)[-300:]}")
 
 
 def header(kind, shape):
@@ -176,7 +166,4 @@ code, said, peak = run("train -q -m own.yaml -b 64 --steps 32 --metrics m.jsonl 
 own = json.loads(open("m.jsonl").readlines()[-1])["peak_rss_bytes"]
 check("peak memory", code == 0 and own > 1 << 20 and peak - own > 100 << 20, (code, said, peak, own))
 
-os.chdir("/")
-shutil.rmtree(folder)
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed > 0)
+sys.exit(end())

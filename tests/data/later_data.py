@@ -13,20 +13,14 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import urllib.error
 import urllib.request
 
-weft = os.path.abspath(sys.argv[1])
-os.chdir(tempfile.mkdtemp())
-failed = passed = 0
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, end, scratch, weft
+from torch_compare import single
 
-
-def check(what, holds, told=""):
-    global failed, passed
-    passed, failed = passed + bool(holds), failed + (not holds)
-    if not holds:
-        print(f"FAILED: {what}: {str(told)[:300]}")
+scratch()
 
 
 def run(*words):
@@ -40,10 +34,6 @@ def npy(name, kind, shape, numbers):
     with open(name, "wb") as f:
         f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
         f.write(struct.pack("<%d%s" % (len(numbers), code), *numbers))
-
-
-def single(x):
-    return struct.unpack("f", struct.pack("f", x))[0]
 
 
 def train(folder, model, data, *more):
@@ -249,5 +239,4 @@ for x, q, how, told in (
     said = train("run", "two.yaml", f"npy:x={x}.npy,q={q}.npy,label=y.npy", "--normalize", how)
     check(f"inputs {x} and {q}, {how}", (told in said.stderr and said.returncode == 2) if told else said.returncode == 0, said.stderr)
 
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed > 0)
+sys.exit(end())

@@ -11,28 +11,16 @@ import random
 import struct
 import subprocess
 import sys
-import tempfile
 
-weft = os.path.abspath(sys.argv[1])
-os.chdir(tempfile.mkdtemp())
-failed = passed = 0
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, end, scratch, weft, write
+
+scratch()
 EXACT = "--device reference --dtype f64".split()
-
-
-def check(what, holds, told=""):
-    global failed, passed
-    passed, failed = passed + bool(holds), failed + (not holds)
-    if not holds:
-        print(f"FAILED: {what}: {str(told)[:300]}")
 
 
 def run(*words):
     return subprocess.run([weft, *words], capture_output=True, text=True, timeout=120)
-
-
-def write(name, text):
-    with open(name, "w") as f:
-        f.write(text)
 
 
 write("net.yaml", """layers:
@@ -240,5 +228,4 @@ for name, words in [("short", "short.npy has 13 weights"), ("wide", "weights mus
     done = run("train", "--model", "net.yaml", "--data", f"npy:x.npy,target=y.npy,weight={name}.npy", "-q")
     check(words, 0 < done.returncode < 5 and words in done.stderr, done.stderr)
 
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed > 0)
+sys.exit(end())

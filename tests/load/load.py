@@ -20,21 +20,13 @@ import time
 import xml.etree.ElementTree
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../serve"))
-from serve_harness import CERTIFICATE, KEY, OTHER_CERTIFICATE, write
+import serve_harness
+from serve_harness import CERTIFICATE, KEY, OTHER_CERTIFICATE, check, main, weft, write
 
-weft = os.path.abspath(sys.argv[1])
-failed = passed = 0
 OUTPUTS = [{"name": "prediction", "datatype": "FP32", "shape": [1, 2], "data": [0.25, 0.75]}]
 GOOD = json.dumps({"model_name": "m", "outputs": OUTPUTS}).encode()
 SIZES = {"BOOL": 1, "UINT8": 1, "UINT16": 2, "UINT32": 4, "UINT64": 8, "INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8, "FP16": 2, "BF16": 2,
          "FP32": 4, "FP64": 8}
-
-
-def check(what, holds, told=""):
-    global failed, passed
-    passed, failed = passed + bool(holds), failed + (not holds)
-    if not holds:
-        print(f"FAILED: {what}: {str(told)[:600]}", flush=True)
 
 
 def answer(body=GOOD, status=200, headers=()):
@@ -50,8 +42,8 @@ def tensor(name, datatype, shape):
     return {"name": name, "datatype": datatype, "shape": shape}
 
 
-class Server:
-    """behave(n, server) is what becomes of the infer request n, of which 0 is the one that is asked before the load: bytes that are
+class FakeServer:
+    """Stands for a server of models: behave(n, server) is what becomes of the infer request n, of which 0 is the one that is asked before the load: bytes that are
     sent, in one piece or in a list of several, or None: the connection is closed."""
 
     def __init__(self, behave=lambda n, server: answer(), model=None, host="127.0.0.1", delay=0.0, index=None, lingers=False, secure=None):
@@ -133,10 +125,8 @@ class Server:
                     pass
 
 
-def run(*words, code=0, timeout=60):
-    done = subprocess.run([weft, "load", *map(str, words)], capture_output=True, text=True, timeout=timeout)
-    check("code of weft load " + " ".join(map(str, words)), done.returncode == code, (done.returncode, done.stdout, done.stderr))
-    return done
+def run(*words, code=0):
+    return serve_harness.run("load", *words, code=code)
 
 
 def load(server, *words, code=0):
@@ -167,7 +157,7 @@ FAST = ("--rate", 2000, "--requests")
 
 
 def counts():
-    server = Server()
+    server = FakeServer()
     row = load(server, *FAST, 300)[0]
     check("all are answered", (row["sent"], row["ok"]) == (300, 300), row)
     check("the server has seen as many, and one before", server.asked == 301, server.asked)
@@ -207,10 +197,10 @@ def counts():
         check("a trace as it was recorded", 48 <= row["sent"] <= 51 and row["rate"] == 0, row)
         row = load(server, "-a", f"trace:{times.name}", "-s", 0.5, "--rate", 200)[0]
         check("a trace at another rate", 97 <= row["sent"] <= 101, row)
-    a, b = Server(), Server()
+    a, b = FakeServer(), FakeServer()
     row = load(a.url, b.url, *FAST, 100)[0]
     check("targets in turn", (row["ok"], a.asked, b.asked) == (100, 51, 51), (a.asked, b.asked))
-    server = Server()
+    server = FakeServer()
     row = load(f"http://localhost:{server.port}/v2/models/m", *FAST, 20)[0]
     check("the address of a name that answers", row["ok"] == 20, row)
     row = load(f"localhost:{server.port}/v2/models/m/infer/", *FAST, 20)[0]
@@ -218,7 +208,7 @@ def counts():
 
 
 def requests():
-    server = Server()
+    server = FakeServer()
     load(server, *FAST, 40, "--rows", 3, "--token", "abc.def")
     for head, body in zip(server.heads[1:], server.bodies):
         size = int(re.search(rb"Inference-Header-Content-Length: (\d+)\r\n", head).group(1))
@@ -236,19 +226,19 @@ def requests():
             if words:
                 refused(words, server.url, "--token-file", f.name, *(["--token", "a"] if "exclude" in words else []), code=2)
             else:
-                other = Server()
+                other = FakeServer()
                 load(other, *FAST, 5, "--token-file", f.name)
                 check("the token of a file goes along", all(b"\r\nAuthorization: Bearer abc.def\r\n" in head for head in other.heads), other.heads[:1])
     check("requests differ", len(set(server.bodies)) == 16, len(set(server.bodies)))
-    again = Server()
+    again = FakeServer()
     load(again, *FAST, 40, "--rows", 3)
     check("a seed is the same requests", set(again.bodies) == set(server.bodies))
-    server = Server(model=metadata(*[tensor(name, name, [-1, 3]) for name in SIZES], tensor("fixed", "INT8", [2, 2])))
+    server = FakeServer(model=metadata(*[tensor(name, name, [-1, 3]) for name in SIZES], tensor("fixed", "INT8", [2, 2])))
     load(server, *FAST, 5, "--rows", 2)
     for head, body in zip(server.heads[1:], server.bodies):
         size = int(re.search(rb"Content-Length: (\d+)\r\n", head).group(1))
         check("all types", len(body) == size + 6 * sum(SIZES.values()) + 4, len(body) - size)
-    server = Server(model=metadata(tensor("a", "FP64", [-1, 2]), tensor("b", "INT64", [-1]), tensor("c", "BOOL", [1, 2])))
+    server = FakeServer(model=metadata(tensor("a", "FP64", [-1, 2]), tensor("b", "INT64", [-1]), tensor("c", "BOOL", [1, 2])))
     load(server, *FAST, 5, "--json-tensors")
     for head, body in zip(server.heads[1:], server.bodies):
         data = [one["data"] for one in json.loads(body)["inputs"]]
@@ -260,7 +250,7 @@ def requests():
         for path, content in contents.items():
             with open(path, "wb") as out:
                 out.write(content)
-            server = Server()
+            server = FakeServer()
             load(server, *FAST, 5, "--body", path)
             check("a body as it is", set(server.bodies) == {content} and server.asked == 6, server.bodies[:1])
             length = re.search(rb"Inference-Header-Content-Length: (\d+)\r\n", server.heads[0])
@@ -273,7 +263,7 @@ def slow():
     def wait(n, server):
         time.sleep(0.03)
         return answer()
-    row = load(Server(wait), "--rate", 200, "-n", 40)[0]
+    row = load(FakeServer(wait), "--rate", 200, "-n", 40)[0]
     check("the load waits for a server that is slow", row["busy"] < 0.9, row["busy"])
     check("latency is that of the server at least", row["latency"]["min"] >= 0.03 and row["latency"]["p50"] >= 0.0297, row["latency"])
 
@@ -283,12 +273,12 @@ def slow():
                 time.sleep(0.3)
         return answer()
     for connections in (1, 200):
-        row = load(Server(stall), "--rate", 200, "-a", "steady", "-n", 150, "-c", connections)[0]
+        row = load(FakeServer(stall), "--rate", 200, "-a", "steady", "-n", 150, "-c", connections)[0]
         # Due while it stood still, 60 of them, and late by what was left of that.
         check("a stall is seen by all that were due", row["ok"] == 150 and at_least(row, 0.1) >= 35 and at_least(row, 0.2) >= 16,
               (connections, at_least(row, 0.1), at_least(row, 0.2)))
-    check("those that wait for a connection are told", load(Server(wait), *FAST, 30, "-c", 1)[0]["waited"] >= 20)
-    row = load(Server(delay=0.7), *FAST, 10)[0]
+    check("those that wait for a connection are told", load(FakeServer(wait), *FAST, 30, "-c", 1)[0]["waited"] >= 20)
+    row = load(FakeServer(delay=0.7), *FAST, 10)[0]
     check("a server that starts slowly is waited for", row["ok"] == 10, row)
 
 
@@ -298,20 +288,20 @@ def errors():
             return answer(b'{"error":"the queue is \\"full\\""}', 503, ["Retry-After: 1"])
         return answer(b"bad \x01 words", 400) if n and n % 5 == 0 else answer()
     for way in (FAST, ("--closed", 4, "-n")):
-        row = load(Server(refuse), *way, 150)[0]
+        row = load(FakeServer(refuse), *way, 150)[0]
         check("errors are counted by status", failures(row) == {503: 50, 400: 20} and row["ok"] == 80, row["failures"])
         examples = {f["status"]: f["example"] for f in row["failures"]}
         check("examples are what the server said", examples == {503: 'the queue is "full"', 400: "bad \\x01 words"}, examples)
-    told = run(Server(refuse).url, *FAST, 30).stdout
+    told = run(FakeServer(refuse).url, *FAST, 30).stdout
     check("errors are told", re.search(r'at 2000: 10 requests failed: status 503, such as: the queue is "full"', told), told)
-    done = run(Server(lambda n, s: answer(b'{"error":"away"}', 503)).url, *FAST, 20, code=1)
+    done = run(FakeServer(lambda n, s: answer(b'{"error":"away"}', 503)).url, *FAST, 20, code=1)
     check("nothing but errors", "none of 20 requests was answered with status 200; the first: away" in done.stderr, done.stderr)
 
-    silent = Server(lambda n, s: time.sleep(1) if n and n % 5 == 0 else answer())
+    silent = FakeServer(lambda n, s: time.sleep(1) if n and n % 5 == 0 else answer())
     begun = time.monotonic()
     row = load(silent, *FAST, 50, "--timeout", 0.5)[0]
     check("what is not answered in time has failed", failures(row) == {"timeout": 10} and time.monotonic() - begun < 30, row["failures"])
-    row = load(Server(lambda n, s: answer() if n == 0 else time.sleep(1)), *FAST, 10, "--timeout", 0.4, "-c", 2, "-a", "bursts:size=10",
+    row = load(FakeServer(lambda n, s: answer() if n == 0 else time.sleep(1)), *FAST, 10, "--timeout", 0.4, "-c", 2, "-a", "bursts:size=10",
                code=1)[0]
     check("so has what found no connection", failures(row) == {"timeout": 2, "no connection": 8}, row["failures"])
 
@@ -321,7 +311,7 @@ def errors():
             return None
         return answer()
     for way in (("--rate", 400, "-a", "steady", "-n"), ("--closed", 3, "-n")):
-        row = load(Server(die), *way, 120, "--timeout", 5)[0]
+        row = load(FakeServer(die), *way, 120, "--timeout", 5)[0]
         kinds = set(failures(row))
         check("a server that dies", row["sent"] == 120 and 40 <= row["ok"] <= 90 and "connect" in kinds and kinds <= {"connect", "closed"},
               (row["ok"], row["failures"]))
@@ -357,19 +347,19 @@ def answers():
         "of HTTP/1.0": lambda n, s: answer(headers=["connection: close"]).replace(b"HTTP/1.1", b"HTTP/1.0"),
     }
     for name, behave in good.items():
-        row = load(Server(behave), *FAST, 20)[0]
+        row = load(FakeServer(behave), *FAST, 20)[0]
         check(f"answers that are {name}", row["ok"] == 20, row["failures"])
         if name.startswith(("closing", "with", "of HTTP")):  # whether the other side closes it at once or not
-            row = load(Server(behave, lingers=True), "--closed", 1, "-n", 20)[0]
+            row = load(FakeServer(behave, lingers=True), "--closed", 1, "-n", 20)[0]
             check(f"what closes is opened again, {name}", (row["opened"], row["again"]) == (20, 0), row)
 
     def close_quietly(n, server):
         return None if n % 7 == 3 else answer()
-    row = load(Server(close_quietly), "--closed", 1, "-n", 50)[0]
+    row = load(FakeServer(close_quietly), "--closed", 1, "-n", 50)[0]
     check("what a server closes between answers is sent again", row["ok"] == 50 and row["again"] == 8 and row["opened"] == 9, row)
 
     # Closed after the answer, without notice, while nothing is asked of the only connection there is.
-    close_idle = Server(lambda n, s: [answer(), None])
+    close_idle = FakeServer(lambda n, s: [answer(), None])
     row = load(close_idle, "--rate", 25, "-a", "steady", "-n", 8, "-c", 1, "--timeout", 5)[0]
     check("a connection that is closed while it is idle can be opened again", (row["ok"], row["sent"]) == (8, 8), row)
 
@@ -394,7 +384,7 @@ def answers():
         b"HTTP/1.1 200 OK\r\n" + b"X: abcdefgh\r\n" * 9000 + b"\r\n": ("protocol", "64 KiB"),
     }
     for said, (what, words) in wrong.items():
-        row = load(Server(lambda n, s: said if n % 2 else answer(headers=["Connection: close"])),
+        row = load(FakeServer(lambda n, s: said if n % 2 else answer(headers=["Connection: close"])),
                    "--closed", 1, "-n", 8, "--timeout", 0.25 if what == "timeout" else 10)[0]
         check("an answer that is wrong", failures(row) == {what: 4} and row["ok"] == 4 and words in row["failures"][0]["example"],
               (said[:90], row["ok"], row["failures"]))
@@ -417,19 +407,19 @@ def pictures():
     with tempfile.TemporaryDirectory() as folder:
         picture = os.path.join(folder, "a.svg")
         for closed, count, shares in (("1,2", 9, (50, 90)), ("1,2", 120, (50, 90, 99)), ("4", 1200, (50, 90, 99, 99.9))):
-            rows = load(Server(), "--closed", closed, "-n", count, "--svg", picture)
+            rows = load(FakeServer(), "--closed", closed, "-n", count, "--svg", picture)
             nines = lambda share: -math.log10(1 - share / 100)
             tail = max(math.log10(max(row["ok"] for row in rows)), 1)
             wanted = {f"{share} %": (nines(share) - nines(50)) / (tail - nines(50)) for share in shares}
             found = ticks(picture, -1)
             check(f"percentiles of {count} requests", set(found) == set(wanted) and all(abs(found[k] - wanted[k]) < 0.01 for k in wanted),
                   (found, wanted))
-        rates = ticks(picture, 0) if load(Server(), "--closed", "1,3,5", "-n", 20, "--svg", picture) else {}
+        rates = ticks(picture, 0) if load(FakeServer(), "--closed", "1,3,5", "-n", 20, "--svg", picture) else {}
         check("requests under way", all(abs(at - float(text) / 5) < 0.01 for text, at in rates.items()) and len(rates) >= 3, rates)
 
 
 def output():
-    server = Server(lambda n, s: answer(b'{"error":"<&>"}', 503) if n % 4 == 1 else answer())
+    server = FakeServer(lambda n, s: answer(b'{"error":"<&>"}', 503) if n % 4 == 1 else answer())
     with tempfile.TemporaryDirectory() as folder:
         picture, table = os.path.join(folder, "a.svg"), os.path.join(folder, "t.csv")
         for rates in ("500", "500,1000,2000"):
@@ -474,26 +464,26 @@ def tls():
         large = answer(json.dumps({"model_name": "m", "outputs": [{**OUTPUTS[0], "data": [0.25] * 20000, "shape": [1, 20000]}]}).encode())
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
             context.minimum_version = context.maximum_version = version
-            server = Server(secure=context)
+            server = FakeServer(secure=context)
             row = load(server, "--ca", ours, *FAST, 200)[0]
             check(f"{version.name}: all are answered", (row["sent"], row["ok"], server.asked) == (200, 200, 201), row)
-            row = load(Server(lambda n, s: large, secure=context), "--insecure", "--closed", 3, "-n", 30)[0]
+            row = load(FakeServer(lambda n, s: large, secure=context), "--insecure", "--closed", 3, "-n", 30)[0]
             check(f"{version.name}: answers of several records, over few connections", row["ok"] == 30 and row["opened"] == 3, row)
-            server = Server(model=metadata(tensor("x", "FP32", [-1, 300000])), secure=context)
+            server = FakeServer(model=metadata(tensor("x", "FP32", [-1, 300000])), secure=context)
             row = load(server, "--ca", ours, "--closed", 2, "-n", 6)[0]
             check(f"{version.name}: large requests", row["ok"] == 6 and all(len(b) > 1200000 for b in server.bodies), row)
-            row = load(Server(lambda n, s: answer(headers=["Connection: close"]), secure=context), "--ca", ours, *FAST, 20)[0]
+            row = load(FakeServer(lambda n, s: answer(headers=["Connection: close"]), secure=context), "--ca", ours, *FAST, 20)[0]
             check(f"{version.name}: a connection for each", row["ok"] == 20 and row["opened"] == 20, row)
-            row = load(Server(lambda n, s: None if n % 2 else answer(), secure=context), "--ca", ours, "--closed", 1, "-n", 20)[0]
+            row = load(FakeServer(lambda n, s: None if n % 2 else answer(), secure=context), "--ca", ours, "--closed", 1, "-n", 20)[0]
             check(f"{version.name}: connections that break", row["sent"] == 20 and row["ok"] > 0 and set(failures(row)) <= {"closed"}, row)
         url = server.url
         refused("give --ca FILE", url, code=1)
         refused("give --ca FILE", url, "--ca", others, code=1)
         refused("text.pem: has no certificate", url, "--ca", text, code=1)
         refused("none.pem: cannot open", url, "--ca", f"{folder}/none.pem", code=1)
-        away = Server(host="127.0.0.2", secure=context)
+        away = FakeServer(host="127.0.0.2", secure=context)
         refused("name in the certificate does not match", f"https://127.0.0.2:{away.port}/v2/models/m", "--ca", ours, code=1)
-        refused("no TLS connection: ", Server(secure=NoTls()).url, "--ca", ours, code=1)
+        refused("no TLS connection: ", FakeServer(secure=NoTls()).url, "--ca", ours, code=1)
 
 
 def refused(words, *arguments, code):
@@ -503,7 +493,7 @@ def refused(words, *arguments, code):
 
 
 def bad_input():
-    server = Server()
+    server = FakeServer()
     with socket.create_server(("127.0.0.1", 0)) as free:
         closed_port = free.getsockname()[1]
     url = server.url
@@ -520,9 +510,9 @@ def bad_input():
     refused("cannot be found", "http://no-such-host.invalid/", code=1)
     refused("there is no model of that name", url + "x", code=1)
     refused("does not list its models (404); give one, as in http://127.0.0.1", f"http://127.0.0.1:{server.port}", code=1)
-    two = Server(index=answer(b'[{"name":"a"},{"name":"b"}]'))
+    two = FakeServer(index=answer(b'[{"name":"a"},{"name":"b"}]'))
     refused("several models (a, b)", f"http://127.0.0.1:{two.port}/v2", code=2)
-    one = Server(index=answer(b'[{"name":"m","version":"1"},{"name":"m","version":"2"}]'))
+    one = FakeServer(index=answer(b'[{"name":"m","version":"1"},{"name":"m","version":"2"}]'))
     check("the only model there is", load(f"http://127.0.0.1:{one.port}", *FAST, 5)[0]["ok"] == 5)
     for model, words in ((metadata(tensor("x", "BYTES", [-1])), "inputs of BYTES, as 'x' is, cannot be made"),
                          (metadata(tensor("x", "FP32", [-1, 3, -1])), "has a dimension of unknown size besides its rows"),
@@ -531,12 +521,12 @@ def bad_input():
                          (metadata(tensor("x", "FP32", 3)), "no shape"), (metadata(tensor("x", "FP32", ["a"])), "no whole numbers"),
                          (answer(b"<html>"), "no JSON object"), (b"nonsense\r\n", "not HTTP"),
                          (answer(b'{"error":"who are you"}', 401), "who are you; give --token-file")):
-        refused(words, Server(model=model).url, code=1)
-    refused("is always 1, not the 4 of --rows", Server(model=metadata(tensor("x", "FP32", [1, 5]))).url, "--rows", 4, code=2)
-    refused("it has no outputs", Server(lambda n, s: answer(b"{}")).url, code=1)
-    refused("does not begin with a JSON object", Server(lambda n, s: answer(b"ok")).url, code=1)
-    refused("a request is answered with 400: a bad shape", Server(lambda n, s: answer(b'{"error":"a bad shape"}', 400)).url, code=1)
-    refused("does not answer in time", Server(delay=5).url, "--timeout", 0.3, code=1)
+        refused(words, FakeServer(model=model).url, code=1)
+    refused("is always 1, not the 4 of --rows", FakeServer(model=metadata(tensor("x", "FP32", [1, 5]))).url, "--rows", 4, code=2)
+    refused("it has no outputs", FakeServer(lambda n, s: answer(b"{}")).url, code=1)
+    refused("does not begin with a JSON object", FakeServer(lambda n, s: answer(b"ok")).url, code=1)
+    refused("a request is answered with 400: a bad shape", FakeServer(lambda n, s: answer(b'{"error":"a bad shape"}', 400)).url, code=1)
+    refused("does not answer in time", FakeServer(delay=5).url, "--timeout", 0.3, code=1)
     for words, options in (("is no rate", ["--rate", "a"]), ("is no rate", ["--rate", "1..3"]), ("is no rate", ["--rate", "3..1:1"]),
                            ("is no rate", ["--rate", "5@0"]), ("above 0", ["--rate", "0"]), ("above 0", ["--rate", "-3"]),
                            ("more than 1024", ["--rate", "1..5000:1"]), ("whole number", ["--closed", "1.5"]), ("no number of requests", ["--closed", "x"]),
@@ -553,10 +543,4 @@ def bad_input():
     check("nothing was sent to a server of which no load was made", server.asked <= 2, server.asked)
 
 
-begun = time.monotonic()
-for part in (counts, requests, slow, errors, answers, pictures, output, tls, bad_input):
-    part()
-    if "-v" in sys.argv:
-        print(f"{part.__name__}: {time.monotonic() - begun:.1f} s", flush=True)
-print(f"{passed} checks passed, {failed} failed")
-sys.exit(failed > 0)
+sys.exit(main(counts, requests, slow, errors, answers, pictures, output, tls, bad_input))

@@ -6,27 +6,16 @@ and by asyncio. Answers are compared with those of `weft predict`.
 """
 import asyncio
 import json
-import os
-import re
-import subprocess
 import sys
-import tempfile
 
 import numpy
 import tritonclient.http as triton
 import tritonclient.http.aio as triton_aio
 from tritonclient.utils import InferenceServerException
 
-weft = os.path.abspath(sys.argv[1])
+from serve_harness import Server, check, main, run
+
 DATA = "glyphs:size=11,train=300,test=60"
-failed = passed = 0
-
-
-def check(what, holds, told=""):
-    global failed, passed
-    passed, failed = passed + bool(holds), failed + (not holds)
-    if not holds:
-        print(f"FAILED: {what}: {str(told)[:400]}")
 
 
 def refused(what, status, call):
@@ -36,13 +25,9 @@ def refused(what, status, call):
         check(what, str(status) in (e.status() or "") and len(e.message()) > 10, (e.status(), e.message()))
 
 
-def run(*words):
-    return subprocess.run([weft, *words], check=True, capture_output=True, text=True).stdout
-
-
 def samples():
     """The test part, as `weft predict` sees it before anything is normalised, and what it says of it."""
-    told = [json.loads(line) for line in run("predict", "-c", "c", "--json", "--data", "npy:x.npy").splitlines()]
+    told = [json.loads(line) for line in run("predict", "-c", "c", "--json", "--data", "npy:x.npy").stdout.splitlines()]
     return numpy.array([t["probabilities"] for t in told], dtype=numpy.float32)
 
 
@@ -119,7 +104,7 @@ def repository(client, x, right):
     client.load_model("glyph")
     check("loaded", client.is_model_ready("glyph"))
     check("and answers", near(client.infer("glyph", [asked(x[:2], True)]).as_numpy("prediction"), right[:2]))
-    refused("a model that nobody knows", 400, lambda: client.load_model("nobody"))
+    refused("a model that nobody knows", 404, lambda: client.load_model("nobody"))
 
 
 async def by_asyncio(url, x, right):
@@ -130,7 +115,7 @@ async def by_asyncio(url, x, right):
     await client.close()
 
 
-def main():
+def everything():
     rng = numpy.random.default_rng(1)
     x = rng.integers(0, 256, (60, 1, 11, 11)).astype(numpy.uint8)
     numpy.save("x.npy", x)
@@ -143,17 +128,10 @@ def main():
         numpy.save(f"{name}.npy", array)
     run("train", "-m", "transformer:layers=1,heads=2,width=8", "--data", "npy:x=tokens.npy,lengths=lengths.npy,label=tags.npy,test=0", "--steps", "3",
         "--batch", "12", "-c", "t", "-q")
-    told = map(json.loads, run("predict", "-c", "t", "--json", "--data", "npy:x=tokens.npy,lengths=lengths.npy").splitlines())
+    told = map(json.loads, run("predict", "-c", "t", "--json", "--data", "npy:x=tokens.npy,lengths=lengths.npy").stdout.splitlines())
     tags = numpy.array([t["probabilities"] for t in told], dtype=numpy.float32).reshape(12, 7, 4)
-    server = subprocess.Popen([weft, "serve", "glyph=c", "tagged=t", "--port", "0", "--metrics-port", "0", "--control"],
-                              stdout=subprocess.PIPE, text=True)
-    url = None
-    try:
-        for line in server.stdout:
-            match = re.search(r"http://([0-9.:]+)", line)
-            if match:
-                url = match.group(1)
-                break
+    with Server("--control", models=("glyph=c", "tagged=t")) as server:
+        url = f"127.0.0.1:{server.port}"
         client = triton.InferenceServerClient(url, concurrency=8)
         values = x.astype(numpy.float32)
         infer_all(client, values, right)
@@ -162,14 +140,6 @@ def main():
         asyncio.run(by_asyncio(url, values, right))
         repository(client, values, right)
         client.close()
-    finally:
-        server.terminate()
-        code = server.wait(30)
-    check("the server ends with 0", code == 0, code)
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    sys.exit(main())
+sys.exit(main(everything))

@@ -4,7 +4,6 @@
 Its answers are those of `weft predict`, however they are asked for; whatever else comes is refused with a sentence, and hurts
 nobody; models are loaded anew, and the server ends, while others ask.
 """
-import http.client
 import json
 import os
 import random
@@ -14,24 +13,14 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-from served import ROWS, SIDE, SIZE, Client, Server, check, end, lock, near, one, train
-
-weft = os.path.abspath(sys.argv[1])
-
-
-def run(*words, code=0):
-    done = subprocess.run([weft, *words], capture_output=True, text=True, timeout=120)
-    check("weft " + " ".join(words), done.returncode == code, (done.returncode, done.stderr))
-    return done.stdout
+from serve_harness import BODY, INFER, SIDE, SIZE, Client, Crowd, Server, check, main, near, one, run, train, weft, whole, wait_until
 
 
 def answers(port, rows, right):
-    c = Client(port)
-    path = "/v2/models/m/infer"
+    c, path = Client(port), INFER
     for n in (1, 2, 3, 7, 16):
         flat = [v for r in rows[:n] for v in r]
         wanted = [p for r in right[:n] for p in r]
@@ -47,19 +36,16 @@ def answers(port, rows, right):
             head = json.dumps({"inputs": [{"name": "x", "shape": [n, SIZE], "datatype": datatype,
                                            "parameters": {"binary_data_size": len(tensor)}}],
                                "parameters": {"binary_data_output": True}}).encode()
-            code, text, reply = c.ask(path, head + tensor, headers={"Inference-Header-Content-Length": str(len(head))})
-            end = int(reply.getheader("Inference-Header-Content-Length") or 0)
+            code, text, headers = c.ask(path, head + tensor, headers={"Inference-Header-Content-Length": str(len(head))})
+            end = int(headers.get("Inference-Header-Content-Length") or 0)
             said = struct.unpack(f"<{10 * n}f", text[end:]) if code == 200 and end else ()
             check(f"{n} rows of {datatype}", near(said, wanted), text[:200])
     code, told = c.told(path, json.dumps(one(rows[0], [1, SIZE], outputs=[{"name": "prediction", "parameters": {"classification": 2}}])))
     order = sorted(range(10), key=lambda k: -right[0][k])
     check("classification", [int(t.split(":")[1]) for t in told["outputs"][0]["data"]] == order[:2], told)
-    for _ in range(100):  # an answer is on its way before it is counted
-        counted = c.told("/v2/models/m/stats")[1]["model_stats"][0]["inference_count"]
-        if counted == 29 * 13 + 1:
-            break
-        time.sleep(0.05)
-    check("what it has counted", counted == 29 * 13 + 1, counted)
+    def counted():
+        return c.told("/v2/models/m/stats")[1]["model_stats"][0]["inference_count"]
+    check("what it has counted", wait_until(lambda: counted() == 29 * 13 + 1), counted())  # an answer is on its way before it is counted
     c.close()
 
 
@@ -128,12 +114,12 @@ def raw(port, data, hang=False):
         return got
 
 
-def cut_everywhere(port, whole):
+def cut_everywhere(port, good):
     """Connections that each send a beginning of a request and wait, all at once."""
     open_ones = []
-    for cut in range(len(whole)):
+    for cut in range(len(good)):
         s = socket.create_connection(("127.0.0.1", port), timeout=60)
-        s.sendall(whole[:cut])
+        s.sendall(good[:cut])
         open_ones.append(s)
     time.sleep(0.3)
     for cut, s in enumerate(open_ones):
@@ -147,56 +133,29 @@ def cut_everywhere(port, whole):
 
 
 def hostile(port, rows):
-    body = json.dumps(one([9] * SIZE, [1, SIZE])).encode()
-    head = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n" % len(body)
-    whole, last = head + b"\r\n" + body, head + b"Connection: close\r\n\r\n" + body
-    cut_everywhere(port, whole)
+    body, good, last = BODY.encode(), whole(), whole(more="Connection: close\r\n")
+    cut_everywhere(port, good)
     check("and whole", raw(port, last).startswith(b"HTTP/1.1 200"))
     random.seed(4)
     for i in range(60):
-        mixed = bytearray(whole)
+        mixed = bytearray(good)
         for _ in range(1 + i % 5):
             mixed[random.randrange(len(mixed))] = random.randrange(256)
         raw(port, bytes(mixed), hang=True)
         raw(port, bytes(random.randrange(256) for _ in range(200)), hang=True)
-        raw(port, whole, hang=True)
+        raw(port, good, hang=True)
     got = raw(port, b"GET /v2 HTTP/1.1\r\nHost: a\r\nX: " + b"y" * (1 << 20) + b"\r\nConnection: close\r\n\r\n")
     check("a header of a megabyte", not got.startswith(b"HTTP/1.1 2"), got[:100])
-    got = raw(port, whole * 4 + last)
+    got = raw(port, good * 4 + last)
     check("five in one go", got.count(b"HTTP/1.1 200") == 5, got[:100])
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(body[i:i + 50]), body[i:i + 50]) for i in range(0, len(body), 50))
     got = raw(port, b"POST /v2/models/m/infer HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
     check("in chunks", got.startswith(b"HTTP/1.1 200"), got[:100])
 
 
-def crowd(port, rows, right, stop, counts, may_end):
-    """Asks until told to stop; every answer must be right, and none may be missing unless the server ends."""
-    rng = random.Random(threading.get_ident())
-    c = Client(port)
-    while not stop.is_set():
-        k, n = rng.randrange(ROWS - 4), rng.randrange(1, 4)
-        body = json.dumps(one([v for r in rows[k:k + n] for v in r], [n, SIZE]))
-        try:
-            code, told = c.told("/v2/models/m/infer", body)
-        except (OSError, http.client.HTTPException):
-            if may_end.is_set():
-                return
-            check("a connection that breaks", False)
-            return
-        if code == 503 and may_end.is_set():
-            return
-        check("an answer in a crowd", code == 200 and near(told["outputs"][0]["data"], [p for r in right[k:k + n] for p in r]), (code, told))
-        with lock:
-            counts[0] += 1
-    c.close()
-
-
 def under_load(rows, right):
-    server = Server(weft, "-t", "1", "m=c", "--control", "--body", "2", "--instances", "2", "--connections", "1000")
-    stop, may_end, counts = threading.Event(), threading.Event(), [0]
-    threads = [threading.Thread(target=crowd, args=(server.port, rows, right, stop, counts, may_end)) for _ in range(6)]
-    for t in threads:
-        t.start()
+    server = Server("--control", "--body", "2", "--instances", "2", "--connections", "1000")
+    crowd = Crowd(server.port, rows, right)
     hostile(server.port, rows)
     idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(300)]
     for s in idle[::2]:
@@ -210,12 +169,10 @@ def under_load(rows, right):
     os.rename("away", "c")
     check("leaves what served before", c.told("/v2/models/m")[1]["versions"] == ["3"])
     check("a model that nobody knows", c.told("/v2/repository/models/n/load", "{}")[0] == 404)
-    check("and is asked meanwhile", counts[0] > 20, counts)
-    may_end.set()
-    server.end()
-    stop.set()
-    for t in threads:
-        t.join()
+    check("and is asked meanwhile", crowd.counts[200] > 20, crowd.counts)
+    with crowd:
+        server.end()
+        crowd.end()
     for s in idle:
         s.close()
 
@@ -228,7 +185,6 @@ def masked(pid, number, mask="SigBlk"):
 
 def told_to_end():
     """Each of the signals ends a server that loads and one that serves, and a request that waits is answered."""
-    body = json.dumps(one([9] * SIZE, [1, SIZE]))
     os.mkdir("times")
     os.mkfifo("times/m.json")  # is not used, and the server says so
     reader, full = os.pipe()  # but nobody reads it, so loading lasts
@@ -240,10 +196,7 @@ def told_to_end():
         os.set_blocking(full, True)
     for number in (signal.SIGTERM, signal.SIGINT):
         process = subprocess.Popen([weft, "serve", "m=c", "--port", "0", "--metrics-port", "0", "--times", "times"], stdout=subprocess.PIPE, stderr=full, text=True)
-        for _ in range(600):
-            if masked(process.pid, number):
-                break
-            time.sleep(0.1)
+        wait_until(lambda: masked(process.pid, number))
         time.sleep(1)
         process.send_signal(number)
         try:
@@ -252,13 +205,10 @@ def told_to_end():
             process.kill()
             out, _ = process.communicate()
         check(f"signal {number} while it loads", process.returncode == 0 and "listening" not in out, (process.returncode, out))
-        server, found = Server(weft, "-t", "1", "m=c", "--policy", "fixed:wait=3000000,max=50"), []
-        client = threading.Thread(target=lambda: found.append(Client(server.port).ask("/v2/models/m/infer", body)[0]))
+        server, found = Server("--policy", "fixed:wait=3000000,max=50"), []
+        client = threading.Thread(target=lambda: found.append(Client(server.port).code(INFER, BODY)))
         client.start()
-        c = Client(server.port)
-        for _ in range(600):
-            if "nv_inference_pending_request_count{model=\"m\",version=\"1\"} 1" in c.ask("/metrics")[1].decode():
-                break
+        wait_until(lambda: server.metric("nv_inference_pending_request_count") == 1)
         server.end(number)
         client.join(60)
         check(f"signal {number} while a request waits", found == [200], found)
@@ -282,9 +232,9 @@ def bad_starts():
                                   (["m=c", "--host", "nowhere"], 2, "nowhere"), (["a/b=c"], 2, "no name"), (["m=c", "--rate", "3"], 2, "rate"),
                                   (["--simulate", "--service", "1=x"], 2, "ROWS=MS"), (["--simulate", "--arrivals", "x"], 2, "arriv"),
                                   (["m=c", "--share", "m=0"], 2, "above 0"), (["m=c", "--share", "n=2"], 2, "'n', which is not served")):
-            done = subprocess.run([weft, "serve", *words], capture_output=True, text=True, timeout=60)
-            check(f"weft serve {words}", done.returncode == code and told in done.stderr, (done.returncode, done.stderr))
-    out = run("serve", "--simulate", "--rate", "300", "--requests", "2000")
+            errors = run("serve", *words, code=code).stderr
+            check(f"weft serve {words}", told in errors, errors)
+    out = run("serve", "--simulate", "--rate", "300", "--requests", "2000").stdout
     check("a simulation", all(p in out for p in ("adaptive", "greedy", "none", "fixed")), out)
     simulations()
 
@@ -292,7 +242,7 @@ def bad_starts():
 def simulations():
     """Late requests are simulated, and so are the batch times of a model."""
     def line(policy, *words):
-        out = run("serve", "--simulate", *words)
+        out = run("serve", "--simulate", *words).stdout
         found = re.search(rf"^{policy} +(.*)$", out, re.M)
         check(f"a line of {policy}", found, out)
         return [float(n) for n in re.findall(r"[0-9.]+", found.group(1))] if found else [0] * 9
@@ -309,13 +259,13 @@ def simulations():
     check("the times of a model", 1000 <= figures[0] < 1100, figures)
     os.remove("m.json")
     for words, told in ((["m=c", "n=c"], "one model"), (["m=c", "--service", "1=1"], "not both"), (["--processes", "2"], "one process")):
-        done = subprocess.run([weft, "serve", "--simulate", *words], capture_output=True, text=True, timeout=60)
-        check(f"weft serve --simulate {words}", done.returncode == 2 and told in done.stderr, done.stderr)
+        errors = run("serve", "--simulate", *words, code=2).stderr
+        check(f"weft serve --simulate {words}", told in errors, errors)
 
 
-def main():
-    rows, right = train(weft)
-    server = Server(weft, "-t", "1", "m=c", "--body", "2")
+def everything():
+    rows, right = train()
+    server = Server("--body", "2")
     endpoints(server)
     answers(server.port, rows, right)
     refusals(server.port, rows)
@@ -323,9 +273,6 @@ def main():
     under_load(rows, right)
     told_to_end()
     bad_starts()
-    return end()
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    sys.exit(main())
+sys.exit(main(everything))

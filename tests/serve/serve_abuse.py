@@ -12,22 +12,16 @@ import resource
 import socket
 import struct
 import sys
-import tempfile
 import threading
 import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from serve_harness import SANITIZED
-from served import Client, Crowd, Server, check, end, is_right, one, train, SIZE
-from waiting import wait_until
+from serve_harness import INFER, SANITIZED, SIZE, Client, Crowd, Server, check, is_right, main, one, train, wait_until
 
-weft = os.path.abspath(sys.argv[1])
-PATH = b"/v2/models/m/infer"
 MANY = 1000 if SANITIZED else 10000
 rng = random.Random(5)
 
 
-def head(length, *more, method=b"POST", path=PATH, version=b"1.1"):
+def head(length, *more, method=b"POST", path=INFER.encode(), version=b"1.1"):
     lines = [method + b" " + path + b" HTTP/" + version, b"Host: a", *more]
     if length is not None:
         lines.append(b"Content-Length: " + (length if isinstance(length, bytes) else b"%d" % length))
@@ -140,7 +134,7 @@ def cuts(port, b):
         c = Client(port)
         headers = dict([tuple(m.decode().split(": ")) for m in more])
         for cut in range(len(body)):
-            code, text, _ = c.ask("/v2/models/m/infer", body[:cut], headers=headers)
+            code, text, _ = c.ask(INFER, body[:cut], headers=headers)
             check(f"a body of {cut} bytes instead of {len(body)}", code == 400 and len(json.loads(text)["error"]) > 10, (code, text))
         c.close()
 
@@ -298,7 +292,7 @@ def wrong_fields(port, b):
         if not hasattr(clients, "c"):
             clients.c = Client(port)
         try:
-            return clients.c.ask("/v2/models/m/infer", text.encode("utf-8", "surrogatepass"))[:2]
+            return clients.c.ask(INFER, text.encode("utf-8", "surrogatepass"))[:2]
         except OSError as e:
             return 0, repr(e).encode()
     for (at, other, text), (code, body) in zip(bodies, side_by_side(ask, bodies)):
@@ -311,7 +305,7 @@ def heavy(port, b):
     c = Client(port)
     for text in (b"[" + b"1," * 50000, b'{"id": "' + b"x" * 100000, json.dumps(one([1] * 20000, [1, SIZE])).encode()):
         for _ in range(70):
-            code, body, _ = c.ask("/v2/models/m/infer", text)
+            code, body, _ = c.ask(INFER, text)
             check("a large body", code == 400 and len(json.loads(body)["error"]) > 10, (code, body))
     c.close()
 
@@ -342,8 +336,7 @@ def gone(port, b):
 
 def memory(server):
     """MiB that it has taken, whether touched or not: what has been given back within the process comes and goes in what is resident."""
-    with open(f"/proc/{server.process.pid}/status") as f:
-        return next(int(line.split()[1]) / 1024 for line in f if line.startswith("VmData"))
+    return server.status("VmData")
 
 
 def many(server, crowd, b):
@@ -352,7 +345,7 @@ def many(server, crowd, b):
         idle, half = [], head(len(b.json)) + b.json
         try:
             for i in range(MANY):
-                s = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+                s = server.plain()
                 idle.append(s)
                 if i % 3:
                     s.sendall(half[:len(half) * (i % 7) // 8])
@@ -371,7 +364,7 @@ def many(server, crowd, b):
 
 def slow(rows, right, b):
     """Who sends a little from time to time is waited for, who sends nothing is not; more connections than there may be wait."""
-    server = Server(weft, "m=c", "-t", "1", "--timeout", "1", "--connections", "40")
+    server = Server("--timeout", "1", "--connections", "40")
     whole = head(len(b.json), b"Connection: close") + b.json
     step = len(whole) // 6
     check("a slow client is answered", b.good(talk(server.port, [whole[i:i + step] for i in range(0, len(whole), step)], cut=False, gap=0.4)))
@@ -379,7 +372,7 @@ def slow(rows, right, b):
     for start in (b"", whole[:20], whole[:-1], whole[:-len(b.json) // 2]):
         refused("a client that says nothing more", talk(server.port, start, cut=False), closed=True)
     check("is not waited for", time.monotonic() - began < 20, time.monotonic() - began)
-    idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
+    idle = [server.plain() for _ in range(100)]
     found = replies(talk(server.port, whole, cut=False, seconds=60) or b"")
     check("one above the limit waits, or is told", not found or found[0][0] in (200, 503), found)
     for s in idle:
@@ -394,15 +387,15 @@ def served_well(crowd, server):
     server.end()
 
 
-def main():
+def everything():
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if most != resource.RLIM_INFINITY and most < MANY + 500:
         print(f"SKIPPED {MANY} connections: 'ulimit -Hn' is {most}")
     else:
         resource.setrlimit(resource.RLIMIT_NOFILE, (MANY + 500 if most == resource.RLIM_INFINITY else most, most))
-    rows, right = train(weft)
+    rows, right = train()
     b = Bodies(rows[0], right[0])
-    server = Server(weft, "m=c", "-t", "1", "--body", "2", "--timeout", "1")
+    server = Server("--body", "2", "--timeout", "1")
     crowd = Crowd(server.port, rows, right, count=2, pause=0.01)
     found = []
     for _ in range(2):
@@ -424,16 +417,13 @@ def main():
     check("the server lives", server.process.poll() is None)
     served_well(crowd, server)
     if resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= MANY + 500:
-        server = Server(weft, "m=c", "-t", "1")
+        server = Server()
         crowd = Crowd(server.port, rows, right, count=2, pause=0.01)
         found += many(server, crowd, b)
         check("nor with ten thousand", SANITIZED or found[-1] < 1.1 * found[-2], found)
         served_well(crowd, server)
     slow(rows, right, b)
     print("memory after each round, MiB:", [round(m, 1) for m in found])
-    return end()
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    sys.exit(main())
+sys.exit(main(everything))

@@ -14,15 +14,11 @@ import os
 import random
 import statistics
 import struct
-import subprocess
 import sys
-import tempfile
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from served import Client, Server, check, end, npy
+from serve_harness import Client, Server, check, main, npy, run
 from torch_compare import single, write_npy
 
-weft = os.path.abspath(sys.argv[1])
 FAST = "WEFT_FAST" in os.environ
 SIDE, ROWS, COLUMNS, MOST = 17, 9, 5, 1e-6
 POSITIONS, WIDTH, TOKENS = 7, 3, 6
@@ -61,10 +57,6 @@ WAYS = {"one instance": ([], True, ()), "batches of 2": (["--instances", "2", "-
         "tensor=2": (["--mesh", "tensor=2"], False, ()), "domain=2": (["--mesh", "domain=2"], False, ("table", "twins", "series"))}
 
 
-def run(*words):
-    return subprocess.run([weft, *words], check=True, timeout=600, capture_output=True, text=True).stdout
-
-
 def price(row):
     return 1e3 + sum(row)
 
@@ -93,7 +85,7 @@ def prepare():
     rng = random.Random(5)
     pictures = [[rng.randrange(256) for _ in range(SIDE * SIDE)] for _ in range(ROWS)]
     table = [[round(rng.uniform(-1, 1) * 10 ** j, 4) for j in range(COLUMNS)] for _ in range(40)]
-    npy("x.npy", pictures, SIDE)
+    npy("x.npy", pictures, (1, SIDE, SIDE))
     with open("norm.yaml", "w") as f:
         f.write(NETWORK)
     with open("table.csv", "w") as f:
@@ -106,8 +98,8 @@ def prepare():
     said = {}
     for name, (model, dtype, kind) in MODELS.items():
         training, data, _ = KINDS[kind]
-        run("train", "-m", model, "--data", training, "--dtype", dtype, "--steps", "3", "--batch", "9", "-c", name, "-q", "-t", "1")
-        out = run("predict", "-t", "1", "--batch", "1", "-c", name, "--json", "--data", data)
+        run("train", "-m", model, "--data", training, "--dtype", dtype, "--steps", "3", "--batch", "9", "-c", name, "-q", "-t", "1", timeout=600)
+        out = run("predict", "-t", "1", "--batch", "1", "-c", name, "--json", "--data", data, timeout=600).stdout
         said[name] = [[] for _ in range(ROWS)]
         for line in map(json.loads, out.splitlines()):
             said[name][line["sample"]] += line["predicted"] if kind == "table" else line["probabilities"]
@@ -135,10 +127,10 @@ def ask(client, name, rows, binary):
     head = json.dumps(request).encode()
     if binary:
         headers["Inference-Header-Content-Length"] = str(len(head))
-    code, text, reply = client.ask(f"/v2/models/{name}/infer", head + tensors, headers=headers)
+    code, text, headers = client.ask(f"/v2/models/{name}/infer", head + tensors, headers=headers)
     if not check(f"{name} answers", code == 200, (code, text)):
         return []
-    length = int(reply.getheader("Inference-Header-Content-Length") or len(text))
+    length = int(headers.get("Inference-Header-Content-Length") or len(text))
     output = json.loads(text[:length])["outputs"][0]
     numbers = output.get("data")
     if binary:
@@ -185,17 +177,14 @@ def compare(way, port, name, rows, right):
     print(f"{way:14} {name:10} alone {'the same bits' if same else f'{alone:.1e}':14} in batches {f'{worst:.1e}' if worst else 'the same bits'}", flush=True)
 
 
-def main():
+def everything():
     rows, said = prepare()
     for k, (way, (words, _, unfit)) in enumerate(WAYS.items()):
         names = [name for i, (name, (_, _, kind)) in enumerate(MODELS.items()) if kind not in unfit and not (FAST and k and (i + k) % 3)]
-        server = Server(weft, "-t", "1", *(words if "--limit" in words else [*words, "--limit", "9"]), "--measure", "0", "--times", "none", *(f"{name}={name}" for name in names), wait=600)
-        for name in names:
-            compare(way, server.port, name, rows[MODELS[name][2]], said[name])
-        server.end()
-    return end()
+        limit = [] if "--limit" in words else ["--limit", "9"]
+        with Server(*words, *limit, "--measure", "0", "--times", "none", models=[f"{name}={name}" for name in names], wait=600) as server:
+            for name in names:
+                compare(way, server.port, name, rows[MODELS[name][2]], said[name])
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    sys.exit(main())
+sys.exit(main(everything))

@@ -11,9 +11,7 @@ import subprocess
 import sys
 import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from waiting import wait_until
-from serve_harness import BODY, INFER, SANITIZED, SIZE, Server, check, main, read_all, weft, whole
+from serve_harness import BODY, INFER, SANITIZED, SIZE, Client, Server, check, main, one, read_all, run, train, wait_until, weft, whole, write
 
 
 def slow():
@@ -68,11 +66,9 @@ def gone():
             if way == "both ways":
                 c.shutdown(socket.SHUT_RDWR)
             c.close()
-            for _ in range(20):
-                if (now := s.count('failure{model="m",version="1",reason="CANCELED"')) > cancelled:
-                    break
-                time.sleep(0.05)
-            check(f"{way}: it is given up", now == cancelled + 1, (now, cancelled))
+            given_up = lambda: s.count('failure{model="m",version="1",reason="CANCELED"')
+            wait_until(lambda: given_up() > cancelled)
+            check(f"{way}: it is given up", given_up() == cancelled + 1, (given_up(), cancelled))
         time.sleep(1.6)
         check("and not computed", s.count("success") == 0, s.count("success"))
         for more, shut in (("", True), ("", False), ("Connection: close\r\n", True)):
@@ -97,7 +93,7 @@ def gone():
         for c in many[1::2]:
             check("among others who leave", c.recv(65536).startswith(b"HTTP/1.1 200"))
             c.close()
-        wide = json.dumps({"inputs": [{"name": "x", "shape": [74, SIZE], "datatype": "FP32", "data": [9] * SIZE * 74}]})
+        wide = json.dumps(one([9] * SIZE * 74, [74, SIZE]))
         check("and none of those", wait_until(lambda: s.count("success") == 23), s.count("success"))
         for cut in (False, True):  # a batch of it is computed at once, the rest waits for more
             with s.plain() as c:
@@ -106,7 +102,7 @@ def gone():
                     check("a request of two batches", c.recv(65536).startswith(b"HTTP/1.1 200"))
                 else:
                     time.sleep(0.3)
-        check("of one whose client leaves nothing is left", wait_until(lambda: "weft_queue_rows{model=\"m\",version=\"1\"} 0" in s.ask("/metrics")[2].decode()))
+        check("of one whose client leaves nothing is left", wait_until(lambda: s.metric("weft_queue_rows") == 0))
         check("and its last part is not computed", wait_until(lambda: s.count("success") == 26), s.count("success"))
         rest = s.plain()
         rest.sendall(whole())
@@ -148,12 +144,9 @@ def half_at_the_end():
         s.terminate()
         rejected = 'failure{model="m",version="1",reason="REJECTED"'
         try:
-            for _ in range(600):
-                if s.code("/v2/health/ready") == 503:
-                    break
-                time.sleep(0.05)
+            wait_until(lambda: s.code("/v2/health/ready") == 503)
             before = s.count(rejected)
-            code, headers, text = s.ask(INFER, BODY)
+            code, text, headers = s.ask(INFER, BODY)
             check("a later one is refused", code == 503 and headers["Retry-After"] and headers["Connection"] == "close" and b"about to end" in text, (code, text))
             check("and counted", s.count(rejected) == before + 1, before)
         except OSError as e:
@@ -171,34 +164,27 @@ def patience():
     """A request may have less patience than the server, not more; both ports count clients alike."""
     with Server("--policy", "fixed:wait=8000000,max=50", "--patience", "1") as s:
         for more in ("", ', "parameters": {"timeout": 60000000}', ', "parameters": {"timeout": 1000}'):
-            code, headers, text = s.ask(INFER, BODY[:-1] + more + "}")
+            code, text, headers = s.ask(INFER, BODY[:-1] + more + "}")
             check(f"no more patience than the server{more}", code == 503 and headers["Retry-After"], (code, text))
         idle = [s.plain() for _ in range(20)]
-        for port in (s.port, s.metrics):
-            for _ in range(600):  # connections are counted from their acceptance until the server has seen their end
-                open_now = int(s.ask("/metrics", port=port)[2].decode().split("\nweft_open_connections ")[1].split()[0])
-                if 20 <= open_now <= 21:
-                    break
-                time.sleep(0.05)
-            check("open connections", 20 <= open_now <= 21, open_now)
+        for port in (s.port, *s.metrics):  # connections are counted from their acceptance until the server has seen their end
+            open_now = lambda: int(s.ask("/metrics", port=port)[1].decode().split("\nweft_open_connections ")[1].split()[0])
+            check("open connections", wait_until(lambda: 20 <= open_now() <= 21), open_now())
         for c in idle:
             c.close()
 
 
 def memory():
     """Bodies that are sent and not ended take a bounded part of memory, and small requests are answered."""
-    def resident():
-        with open(f"/proc/{s.process.pid}/status") as f:
-            return next(int(line.split()[1]) / 1024 for line in f if line.startswith("VmRSS"))
     with Server("--body", "4", "--timeout", "3600", "--receive", "3600") as s:  # however long all of them take
         large = whole(body=BODY + " " * ((4 << 20) - len(BODY)))
         check("a large body", s.code(INFER, large.partition(b"\r\n\r\n")[2]) == 200)
-        before, many = resident(), [s.plain() for _ in range(60)]
+        before, many = s.status("VmRSS"), [s.plain() for _ in range(60)]
         for c in many:
             c.sendall(large[:-1000])
         for _ in range(100):
             check("small requests beside them", s.code(INFER, BODY) == 200)
-        check("memory for 16 of them", SANITIZED or resident() - before < 64 + 32, (resident(), before))
+        check("memory for 16 of them", SANITIZED or s.status("VmRSS") - before < 64 + 32, (s.status("VmRSS"), before))
         found = []
         for c in many:
             c.sendall(large[-1000:])
@@ -215,13 +201,12 @@ def memory():
 def replies():
     """Replies that nobody reads take a bounded part of memory, and are gone after --timeout without progress."""
     classes, limit = 1000, 64 << 20
-    with open("classes.csv", "w") as f:
-        f.write("a,y\n" + "".join(f"{i / classes},c{i}\n" for i in range(classes)) * 2)
-    subprocess.run([weft, "train", "-q", "-m", "mlp", "-d", "csv:classes.csv,label=y", "--steps", "1", "-t", "1", "-c", "wide"], check=True)
-    body = json.dumps({"inputs": [{"name": "x", "shape": [1000, 1], "datatype": "FP32", "data": [0.5] * 1000}]})
+    write("classes.csv", "a,y\n" + "".join(f"{i / classes},c{i}\n" for i in range(classes)) * 2)
+    run("train", "-q", "-m", "mlp", "-d", "csv:classes.csv,label=y", "--steps", 1, "-t", 1, "-c", "wide")
+    body = json.dumps(one([0.5] * 1000, [1000, 1]))
     large = whole(body=body)
     with Server("--body", "4", "--timeout", "20", "--receive", "3600", models=("m=wide",)) as s:
-        code, _, text = s.ask(INFER, body)
+        code, text, _ = s.ask(INFER, body)
         check("a large reply", code == 200 and len(text) > 6 << 20, (code, len(text), text[:300]))
         found, many = [], []
         while len(many) < 5 + limit // len(text):
@@ -235,13 +220,8 @@ def replies():
         first = found.index(503) if 503 in found else 0
         check("replies up to the limit, and no more", set(found[:first]) == {200} and set(found[first:]) == {503}, found)
         check("the limit is that of memory", first == limit // len(text), (first, len(text)))
-        check("small requests beside them", s.code(INFER, json.dumps({"inputs": [{"name": "x", "shape": [1, 1], "datatype": "FP32", "data": [1]}]})) == 200)
-        for _ in range(600):
-            code = s.code(INFER, body)
-            if code == 200:
-                break
-            time.sleep(0.2)
-        check("those who do not read lose their replies", code == 200)
+        check("small requests beside them", s.code(INFER, json.dumps(one([1], [1, 1]))) == 200)
+        check("those who do not read lose their replies", wait_until(lambda: s.code(INFER, body) == 200))
         for c in many:
             c.close()
 
@@ -254,12 +234,10 @@ def log():
         s.ask("/v2/models/nothing")
         s.ask(INFER, "{")
         s.ask(INFER, " " * (2 << 20))
-        c = s.client()
-        for i in range(200):
-            c.request("GET", f"/v2/models/m?{i}")
-            c.getresponse().read()
-        c.close()
-        s.ask("/metrics", port=s.metrics)
+        with s.client() as c:
+            for i in range(200):
+                c.ask(f"/v2/models/m?{i}")
+        s.ask("/metrics", port=s.metrics[0])
     with open("log", "rb") as f:
         lines = f.read().decode("ascii").splitlines()
     told = []
@@ -277,26 +255,23 @@ def log():
     check("the codes", [t["status"] for t in told[1:6]] == [200, 400, 404, 400, 413], told[1:6])
     with Server("--log", "-") as s:
         s.ask("/v2")
-    check("to standard output", json.loads(s.lines)["path"] == "/v2", s.lines)
+    check("to standard output", [json.loads(line)["path"] for line in s.printed()] == ["/v2"], s.out)
     with Server("--log", "log") as s:
         s.ask("/v2")
     with open("log") as f:
         check("it is added to", len(f.readlines()) == 208)
     with Server("--log", "/dev/full") as s:
-        c = s.client()
-        for _ in range(20000):  # more than there is room for
-            c.request("GET", "/v2/models/none/ready")
-            check("a full disk harms nobody", b"error" in c.getresponse().read())
-        c.close()
-    check("and it is said once", s.errors.count("cannot write the request log") == 1 and "No space left" in s.errors, s.errors)
-    with Server("--log", "-") as s:  # nobody reads what it prints until it ends
-        c = s.client()
-        for _ in range(3000):
-            c.request("GET", "/v2/models/none/ready")
-            c.getresponse().read()
-        c.close()
+        with s.client() as c:
+            for _ in range(20000):  # more than there is room for
+                check("a full disk harms nobody", b"error" in c.ask("/v2/models/none/ready")[1])
+    errors = str(s.errors)
+    check("and it is said once", errors.count("cannot write the request log") == 1 and "No space left" in errors, errors)
+    with Server("--log", "-", deaf=True) as s:
+        with s.client() as c:
+            for _ in range(3000):
+                c.ask("/v2/models/none/ready")
         check("who does not read the log keeps nobody waiting", s.code(INFER, BODY) == 200)
-    check("and has whole lines", all(json.loads(line)["status"] for line in s.lines.splitlines()[:-1]) and s.lines.count("\n") > 100, s.lines[-200:])
+    check("and has whole lines", all(json.loads(line)["status"] for line in s.printed()[:-1]) and len(s.printed()) > 100, s.printed()[-2:])
 
 
 def logged(path):
@@ -317,7 +292,7 @@ def names():
         for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/m/ready", "/v2/models/m/versions/1/ready"):
             check(f"{path}", s.code(path) == 200)
         check("a bad health check", s.code("/v2/models/none/ready") == 400)
-        ids = [s.ask("/v2", X_Request_ID=id)[1].get("X-Request-ID") for id in ("a-b/c:1", "x" * 129, "a b", "x" * 128)] + [s.ask("/v2")[1].get("X-Request-ID") for _ in range(3)]
+        ids = [s.ask("/v2", X_Request_ID=id)[2].get("X-Request-ID") for id in ("a-b/c:1", "x" * 129, "a b", "x" * 128)] + [s.ask("/v2")[2].get("X-Request-ID") for _ in range(3)]
         with s.plain() as c:
             c.sendall(b"GET /v2 HTTP/9.9\r\n\r\n")
             check("what is no HTTP", c.recv(100).startswith(b"HTTP/1.1 505"))
@@ -333,21 +308,19 @@ def names():
         s.ask("/v2", X_Forwarded_For="203.0.113.9")
     check("who is no trusted proxy names nobody", logged("names2")[0]["client"] == "127.0.0.1")
     with Server() as s:
-        check("without a log only what came is said", s.ask("/v2", X_Request_ID="7")[1]["X-Request-ID"] == "7" and "X-Request-ID" not in s.ask("/v2")[1])
+        check("without a log only what came is said", s.ask("/v2", X_Request_ID="7")[2]["X-Request-ID"] == "7" and "X-Request-ID" not in s.ask("/v2")[2])
     with Server("--rate-limit", "3", "--proxies", "127.0.0.1") as s:
         codes = [[s.code("/v2", X_Forwarded_For=client) for _ in range(5)] for client in ("203.0.113.1", "203.0.113.2")]
         check("clients behind a proxy have rates of their own", all(found[:3] == [200] * 3 and 429 in found for found in codes), codes)
     for proxies in ("10.0.0.0/33", "nobody", "10.0.0.1,", "::1/129", "10.0.0.0/-1"):
-        done = subprocess.run([weft, "serve", "m=c", "--proxies", proxies, "--port", "0", "--metrics-port", "-1"], capture_output=True, text=True, timeout=60)
-        check(f"the proxies {proxies} are refused", done.returncode == 2 and "proxies" in done.stderr, done)
+        done = run("serve", "m=c", "--proxies", proxies, "--port", 0, "--metrics-port", -1, code=2)
+        check(f"the proxies {proxies} are refused", "proxies" in done.stderr, done)
 
 
 def hangups():
     """SIGHUP opens the log again, reads secrets and models again, and ends nothing."""
-    with open("secrets", "w") as f:
-        f.write("* first\n")
-    os.chmod("secrets", 0o600)
     for words in ([], ["--processes", "2"]):
+        write("secrets", "* first\n")
         for name in ("rotated", "rotated.1"):
             if os.path.exists(name):
                 os.remove(name)
@@ -356,8 +329,7 @@ def hangups():
             check("before", ask("/v2/before", "first") == 404)
             check("it is written", wait_until(lambda: os.path.getsize("rotated") > 0))
             os.rename("rotated", "rotated.1")
-            with open("secrets", "w") as f:
-                f.write("* second\n")
+            write("secrets", "* second\n")
             s.process.send_signal(signal.SIGHUP)
             check("the log is opened again", wait_until(lambda: os.path.exists("rotated")))
             check("the tokens are read again", wait_until(lambda: ask("/v2/after", "second") == 404))
@@ -366,8 +338,6 @@ def hangups():
             check("and it serves", ask("/v2", "second") == 200)
         check("each file has its own", {line["path"] for line in logged("rotated.1")} >= {"/v2/before"} and "/v2/after" not in [line["path"] for line in logged("rotated.1")]
               and "/v2/after" in [line["path"] for line in logged("rotated")], (logged("rotated.1"), logged("rotated")))
-        with open("secrets", "w") as f:
-            f.write("* first\n")
 
 
 def pieces():
@@ -378,11 +348,9 @@ def pieces():
     said = b""
     while not (port := re.search(rb"http://127\.0\.0\.1:(\d+)\n", said)):
         said += os.read(r, 1 << 16)
-    c = http.client.HTTPConnection("127.0.0.1", int(port[1]), timeout=60)
-    for _ in range(300):  # more than the pipe holds, so lines gather
-        c.request("GET", "/" + "x" * 700)
-        c.getresponse().read()
-    c.close()
+    with Client(int(port[1])) as c:
+        for _ in range(300):  # more than the pipe holds, so lines gather
+            c.ask("/" + "x" * 700)
     process.send_signal(signal.SIGTERM)
     got = []
     while piece := os.read(r, 1 << 16):
@@ -392,4 +360,4 @@ def pieces():
     check("the server ends", process.wait(60) == 0)
 
 
-sys.exit(main(slow, gone, unread, half_at_the_end, patience, memory, replies, log, names, hangups, pieces))
+sys.exit(main(slow, gone, unread, half_at_the_end, patience, memory, replies, log, names, hangups, pieces, first=train))

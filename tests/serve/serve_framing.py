@@ -6,10 +6,9 @@ request of its own (request smuggling). tests/fuzz/fuzz_http.c compares every he
 """
 import json
 import re
-import socket
 import sys
 
-from serve_harness import BODY, INFER, Server, check, main, read_all
+from serve_harness import BODY, INFER, Server, check, main, read_all, train
 
 HIDDEN = b"POST /v2/repository/models/m/unload HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
 FIRST, HOST = b"POST /v2/models/m/infer HTTP/1.1", b"Host: a"
@@ -134,10 +133,10 @@ def framing():
         for part in (lengths, codings, hosts, tokens, lines):
             part(s)
         check("and it serves", s.code(INFER, BODY) == 200)
-        with socket.create_connection(("127.0.0.1", s.port)) as c:
+        with s.plain() as c:
             c.sendall(b"GET / HTTP/1.1\r\n")
             got = read_all(c)[0]
             check("who sends half a head is told", got.startswith(b"HTTP/1.1 408"), got)
 
 
-sys.exit(main(framing))
+sys.exit(main(framing, first=train))

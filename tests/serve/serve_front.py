@@ -15,10 +15,8 @@ import sys
 import time
 import warnings
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from serve_harness import BODY, CERTIFICATE, INFER, KEY, OTHER_CERTIFICATE, OTHER_KEY, SIZE, Server, check, main, read_all, weft, whole, write
-from waiting import wait_until
-
+from serve_harness import BODY, CERTIFICATE, INFER, KEY, OTHER_CERTIFICATE, OTHER_KEY, SIZE, Client, Server, check, main, one, read_all, run, train, wait_until, weft, \
+    whole, write
 
 warnings.simplefilter("ignore", DeprecationWarning)  # old versions of TLS are used on purpose
 
@@ -37,17 +35,13 @@ def tls():
     with Server("--certificate", "cert.pem", "--key", "key.pem", "--timeout", "1", "--receive", "1", secure=trust) as s:
         check("it says https", s.scheme == "https")
         check("a request over TLS", s.code(INFER, BODY) == 200)
-        check("metrics over TLS", s.code("/metrics", port=s.metrics) == 200)
-        c = s.client()
-        for i in range(20):
-            c.request("POST", INFER, BODY)
-            reply = c.getresponse()
-            check("of many over one connection", reply.status == 200 and json.loads(reply.read())["model_name"] == "m")
-        large = json.dumps({"inputs": [{"name": "x", "shape": [64, SIZE], "datatype": "FP64", "data": [i / 7 for i in range(64 * SIZE)]}]})
-        c.request("POST", INFER, large)
-        reply = c.getresponse()
-        check("a large one", reply.status == 200 and len(json.loads(reply.read())["outputs"][0]["data"]) == 640, reply.status)
-        c.close()
+        check("metrics over TLS", s.code("/metrics", port=s.metrics[0]) == 200)
+        with s.client() as c:
+            for i in range(20):
+                code, told = c.told(INFER, BODY)
+                check("of many over one connection", code == 200 and told["model_name"] == "m")
+            code, told = c.told(INFER, json.dumps(one([i / 7 for i in range(64 * SIZE)], [64, SIZE], "FP64")))
+            check("a large one", code == 200 and len(told["outputs"][0]["data"]) == 640, code)
         with s.plain() as plain:
             plain.sendall(whole())
             check("what is no TLS gets no answer", b"200" not in read_all(plain)[0])
@@ -69,9 +63,8 @@ def tls():
             except (ssl.SSLError, ConnectionError) as e:
                 check(f"{version.name} is refused in the handshake", "ALERT" in str(e) or "EOF" in str(e) or isinstance(e, ConnectionError), e)
         s.secure = trust
-        done = subprocess.run([weft, "load", f"https://localhost:{s.port}", "--ca", "cert.pem", "--closed", "2", "-n", "20", "--json"],
-                              capture_output=True, text=True, timeout=120)
-        check("weft load over TLS", done.returncode == 0 and json.loads(done.stdout)["rates"][0]["ok"] == 20, done)
+        done = run("load", f"https://localhost:{s.port}", "--ca", "cert.pem", "--closed", 2, "-n", 20, "--json")
+        check("weft load over TLS", json.loads(done.stdout)["rates"][0]["ok"] == 20, done)
 
 
 def tokens():
@@ -83,7 +76,7 @@ def tokens():
                       "Bearer " + "x" * 1000, "secret-of-m", "Bearer secret-of-M"):
             for path, body in ((INFER, BODY), ("/v2", None), ("/v2/models/m", None), ("/v2/repository/index", ""), ("/metrics", None), ("/x", None)):
                 headers = {} if given is None else {"Authorization": given}
-                code, told, text = s.ask(path, body, **headers)
+                code, text, told = s.ask(path, body, **headers)
                 check(f"{path} with {given}", code == 401 and told["WWW-Authenticate"].startswith("Bearer") and len(json.loads(text)["error"]) > 10, code)
         rights = (("/v2", None, 200, 200, 200), (INFER, BODY, 200, 403, 200), ("//v2//models/m/infer", BODY, 403, 403, 404),
                   ("/v2/models/%6d", None, 200, 403, 200), ("/v2/models/n/infer", BODY, 403, 200, 200), ("/v2/models/m/versions/1", None, 200, 403, 200),
@@ -93,7 +86,7 @@ def tokens():
             for token, wanted in zip(("secret-of-m", "secret-of-n", "secret-of-all"), codes):
                 got = s.code(path, body, Authorization="Bearer " + token)
                 check(f"{path} with {token}", got == wanted, got)
-        check("metrics at their own port, too", s.code("/metrics", port=s.metrics) == 401)
+        check("metrics at their own port, too", s.code("/metrics", port=s.metrics[0]) == 401)
         check("the scheme in any case", s.code("/v2", Authorization="bEARER secret-of-m") == 200)
         code = s.code(INFER, " " * (1 << 20), Authorization="Bearer x")
         check("with a body of a megabyte", code == 401, code)
@@ -115,30 +108,25 @@ def renewals():
         with trust.wrap_socket(s.plain(), server_hostname="localhost") as c:
             return ssl.DER_cert_to_PEM_cert(c.getpeercert(binary_form=True))
 
-    def until(what, holds):
-        check(what, wait_until(holds))
-
     def told(s, words):
-        check(f"it says '{words}'", any(words in line for line in s.process.stderr))
+        check(f"it says '{words}'", s.errors.wait_for(re.escape(words)), s.errors)
     with Server("--certificate", "cert.pem", "--key", "key.pem", "--tokens", "tokens", secure=trust) as s:
         check("the first certificate", shown(s) == CERTIFICATE)
         kept = s.client()
-        kept.request("GET", "/v2", headers={"Authorization": "Bearer first"})
-        check("a connection with it", kept.getresponse().read() is not None)
+        check("a connection with it", kept.ask(Authorization="Bearer first")[1] is not None)
         write("key.pem", OTHER_KEY)
         told(s, "key.pem: is not the key of the certificate cert.pem")
         check("half of a pair is not used", shown(s) == CERTIFICATE and s.code("/v2", Authorization="Bearer first") == 200)
         write("new.pem", OTHER_CERTIFICATE, 0o644)
         os.replace("new.pem", "cert.pem")
-        until("the second certificate", lambda: shown(s) == OTHER_CERTIFICATE)
-        kept.request("GET", "/v2", headers={"Authorization": "Bearer first"})
-        check("the connection with the first one remains", kept.getresponse().status == 200)
+        check("the second certificate", wait_until(lambda: shown(s) == OTHER_CERTIFICATE))
+        check("the connection with the first one remains", kept.code(Authorization="Bearer first") == 200)
         kept.close()
         write("tokens", "m second\nall of it\n")
         told(s, "tokens:2: a line is MODEL TOKEN")
         check("bad tokens are not used", s.code("/v2", Authorization="Bearer first") == 200 and s.code("/v2", Authorization="Bearer second") == 401)
         write("tokens", "m second\n")
-        until("a new token", lambda: s.code("/v2", Authorization="Bearer second") == 200)
+        check("a new token", wait_until(lambda: s.code("/v2", Authorization="Bearer second") == 200))
         check("the old one has ended", s.code("/v2", Authorization="Bearer first") == 401)
         os.chmod("tokens", 0o644)
         told(s, "other users can access this, a file of tokens")
@@ -161,10 +149,8 @@ def addresses():
     except OSError:
         return
     with Server("--host", "::1") as s:
-        c = http.client.HTTPConnection("::1", s.port, timeout=30)
-        c.request("POST", INFER, BODY)
-        check("over IPv6", c.getresponse().status == 200)
-        c.close()
+        with Client(s.port, host="::1") as c:
+            check("over IPv6", c.code(INFER, BODY) == 200)
 
 
 # --- how far ---
@@ -186,7 +172,7 @@ def limits():
                 got = read_all(c)[0]
                 check(f"{size} bytes of headers", re.match(rb"HTTP/1.1 200" if size == 4000 else rb"HTTP/1.1 4(31|13)", got), got[:80])
         for size in (1 << 20, (1 << 20) + 1, 5 << 20):
-            code, _, text = s.ask(INFER, " " * size)
+            code, text, _ = s.ask(INFER, " " * size)
             check(f"a body of {size} bytes", code == (400 if size == 1 << 20 else 413) and "error" in json.loads(text), code)
         with s.plain() as c:
             c.sendall(b"POST " + INFER.encode() + b" HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000000\r\n\r\n")
@@ -212,19 +198,17 @@ def packed():
             more = {"Content_Type": kind} if kind else {}
             plain = s.ask(path, body, **more)
             for coding in ("gzip", "x-gzip", "GZIP"):
-                code, _, text = s.ask(path, gzip.compress(body), Content_Encoding=coding, **more)
-                check(f"{path} with {coding}", code == 200 and text == plain[2] and plain[0] == 200, (code, text, plain))
+                code, text, _ = s.ask(path, gzip.compress(body), Content_Encoding=coding, **more)
+                check(f"{path} with {coding}", code == 200 and text == plain[1] and plain[0] == 200, (code, text, plain))
         bomb = gzip.compress(b" " * (1 << 30), 9)  # 1 MB
         for path in (INFER, "/v2/models/m/predict", "/v2/repository/index"):
-            code, _, text = s.ask(path, gzip.compress(b" " * ((1 << 20) + 1)), Content_Encoding="gzip")
+            code, text, _ = s.ask(path, gzip.compress(b" " * ((1 << 20) + 1)), Content_Encoding="gzip")
             check(f"{path}: too large when it is inflated", code == 413 and b"inflates to more than" in text, (code, text))
-            code, _, text = s.ask(path, bomb[:1 << 20], Content_Encoding="gzip")
+            code, text, _ = s.ask(path, bomb[:1 << 20], Content_Encoding="gzip")
             check(f"{path}: a bomb", code == 413, (code, text))
-        with open(f"/proc/{s.process.pid}/status") as f:
-            peak = next(int(line.split()[1]) >> 10 for line in f if line.startswith("VmHWM"))
-        check("and takes no memory", peak < 400, peak)
+        check("and takes no memory", s.status("VmHWM") < 400, s.status("VmHWM"))
         for body in (BODY.encode(), gzip.compress(BODY.encode())[:-3], b"", gzip.compress(BODY.encode()) + b"x"):
-            code, _, text = s.ask(INFER, body, Content_Encoding="gzip")
+            code, text, _ = s.ask(INFER, body, Content_Encoding="gzip")
             check("what is no gzip data", code == 400 and b"gzip" in text, (code, text))
         check("another coding", s.code(INFER, BODY, Content_Encoding="br") == 415)
         check("and it serves", s.code(INFER, BODY) == 200)
@@ -240,7 +224,7 @@ def foreign_pages():
                                  (f"http://127.0.0.1:{s.port + 1}", here), (f"http://localhost.evil:{s.port}", f"localhost.evil:{s.port}"),
                                  ("https://a.example.evil", here), (f"http://[evil]:{s.port}", f"[evil]:{s.port}")):
                 for path, body in paths:
-                    code, told, text = s.ask(path, body, Origin=origin, Host=host, Content_Type="text/plain")
+                    code, text, told = s.ask(path, body, Origin=origin, Host=host, Content_Type="text/plain")
                     check(f"{path} of {origin} at {host}", code == 403 and b"--cors" in text and "Access-Control-Allow-Origin" not in told, (code, text))
             for origin, host in (("https://a.example", here), ("https://a.example", "any.proxy")):
                 check(f"{origin} at {host}", s.code(INFER, BODY, Origin=origin, Host=host) == (200 if "--cors" in words else 403))
@@ -253,15 +237,11 @@ def foreign_pages():
                 check(f"{verb} of a model that nobody knows", s.code(f"/v2/repository/models/n/{verb}", "{}") == 404)
     write("tokens", "* secret\n")
     for words, right in ((("--host", "0.0.0.0", "--control"), "tokens"), (("--host", "::", "--control"), "tokens"), (("--port", "18999", "--metrics-port", "18999"), "metrics-port")):
-        done = subprocess.run([weft, "serve", "m=c", *words], capture_output=True, text=True, timeout=60)
-        check(f"serve {words}", done.returncode == 2 and right in done.stderr, done)
+        done = run("serve", "m=c", *words, code=2)
+        check(f"serve {words}", right in done.stderr, done)
     for words, warns in ((), True), (("--tokens", "tokens", "--control"), False):
-        server = subprocess.Popen([weft, "serve", "m=c", "--host", "0.0.0.0", "--port", "0", "--metrics-port", "-1", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while "listening" not in (server.stdout.readline() or "listening"):
-            pass
-        server.terminate()
-        told = server.communicate(timeout=60)[1]
-        check(f"a warning of {words} at all addresses", server.returncode == 0 and ("without a token" in told) == warns, told)
+        told = Server("--host", "0.0.0.0", *words, ports=(0, -1)).end()
+        check(f"a warning of {words} at all addresses", ("without a token" in told) == warns, told)
 
 
 def browsers():
@@ -269,79 +249,68 @@ def browsers():
     write("tokens", "* secret\n")
     with Server("--cors", "https://a.example,http://b:80", "--tokens", "tokens") as s:
         for origin in ("https://a.example", "http://b:80"):
-            code, told, text = s.ask(INFER, method="OPTIONS", Origin=origin, Access_Control_Request_Method="POST", Access_Control_Request_Headers="content-type")
+            code, text, told = s.ask(INFER, method="OPTIONS", Origin=origin, Access_Control_Request_Method="POST", Access_Control_Request_Headers="content-type")
             check(f"{origin} may ask", code == 204 and told["Access-Control-Allow-Origin"] == origin and "POST" in told["Access-Control-Allow-Methods"]
                   and "Authorization" in told["Access-Control-Allow-Headers"] and text == b"" and told["Vary"] == "Origin", told)
-            code, told, _ = s.ask(INFER, BODY, Origin=origin, Authorization="Bearer secret")
+            code, _, told = s.ask(INFER, BODY, Origin=origin, Authorization="Bearer secret")
             check("and reads the answer", code == 200 and told["Access-Control-Allow-Origin"] == origin, told)
-            code, told, _ = s.ask(INFER, BODY, Origin=origin)
+            code, _, told = s.ask(INFER, BODY, Origin=origin)
             check("and why it has none", code == 401 and told["Access-Control-Allow-Origin"] == origin, told)
         for origin in ("https://a.example:1", "http://a.example", "https://b.a.example", "null", "*"):
-            code, told, _ = s.ask(INFER, method="OPTIONS", Origin=origin, Access_Control_Request_Method="POST")
+            code, _, told = s.ask(INFER, method="OPTIONS", Origin=origin, Access_Control_Request_Method="POST")
             check(f"{origin} may not", code == 401 and "Access-Control-Allow-Origin" not in told, (code, told))
     with Server("--cors", "*") as s:
-        check("all may", s.ask(INFER, BODY, Origin="https://x")[1]["Access-Control-Allow-Origin"] == "https://x")
-        check("who is no page is told nothing", "Access-Control-Allow-Origin" not in s.ask(INFER, BODY)[1])
+        check("all may", s.ask(INFER, BODY, Origin="https://x")[2]["Access-Control-Allow-Origin"] == "https://x")
+        check("who is no page is told nothing", "Access-Control-Allow-Origin" not in s.ask(INFER, BODY)[2])
     with Server() as s:
-        code, told, _ = s.ask(INFER, method="OPTIONS", Origin="https://x", Access_Control_Request_Method="POST")
+        code, _, told = s.ask(INFER, method="OPTIONS", Origin="https://x", Access_Control_Request_Method="POST")
         check("nobody may unless it is said", code == 204 and "Access-Control-Allow-Origin" not in told and "Vary" not in told, told)
     foreign_pages()
     for cors in ("a.example", "https://*.example", "https://a.example/", "https://", "https://a,", "ftp://a"):
-        done = subprocess.run([weft, "serve", "m=c", "--cors", cors, "--port", "0", "--metrics-port", "-1"], capture_output=True, text=True, timeout=60)
-        check(f"the origins {cors} are refused", done.returncode == 2 and "cors" in done.stderr, done)
+        done = run("serve", "m=c", "--cors", cors, "--port", 0, "--metrics-port", -1, code=2)
+        check(f"the origins {cors} are refused", "cors" in done.stderr, done)
 
 
 def rates():
     with Server("--rate-limit", "4") as s:
         c, codes = s.client(), []
         for _ in range(12):
-            c.request("POST", INFER, BODY)
-            reply = c.getresponse()
-            codes.append(reply.status)
-            reply.read()
-            if reply.status == 429:
-                check("it says when", int(reply.headers["Retry-After"]) >= 1)
+            code, _, told = c.ask(INFER, BODY)
+            codes.append(code)
+            if code == 429:
+                check("it says when", int(told["Retry-After"]) >= 1)
         check("a second's worth, then no more", codes[:4] == [200] * 4 and codes.count(429) >= 6, codes)
         check("another connection is no way around it", s.code() == 429)
-        other = s.client(source_address=("127.0.0.2", 0))
-        other.request("GET", "/v2")
-        check("another address is another one", other.getresponse().status == 200)
-        check("metrics at their own port do not count", all(s.code("/metrics", port=s.metrics) == 200 for _ in range(10)))
+        with s.client(source_address=("127.0.0.2", 0)) as other:
+            check("another address is another one", other.code() == 200)
+        check("metrics at their own port do not count", all(s.code("/metrics", port=s.metrics[0]) == 200 for _ in range(10)))
         time.sleep(1.1)
         codes = [s.code() for _ in range(8)]
         check("and again", codes[:3] == [200] * 3 and 429 in codes, codes)
         c.close()
-        other.close()
 
 
 def connections():
     with Server("--connections", "5") as s:
         kept = [s.client() for _ in range(5)]
         for c in kept:
-            c.request("GET", "/v2")
-            check("one of those that may be", c.getresponse().read())
-        code, told, _ = s.ask(INFER, BODY)
+            check("one of those that may be", c.ask()[1])
+        code, _, told = s.ask(INFER, BODY)
         check("one more", code == 503 and told["Retry-After"] and told["Connection"] == "close", code)
         many = [s.plain() for _ in range(200)]
         time.sleep(0.3)
         for c in kept:
-            c.request("POST", INFER, BODY)
-            check("hurts no other", c.getresponse().status == 200)
+            check("hurts no other", c.code(INFER, BODY) == 200)
             c.close()
         for c in many:
             c.close()
-        for _ in range(100):
-            if (code := s.code(INFER, BODY)) == 200:
-                break
-            time.sleep(0.05)
-        check("and in their place another", code == 200, code)
+        check("and in their place another", wait_until(lambda: s.code(INFER, BODY) == 200))
 
 
 def refusals():
     """What a model refuses after it was asked, between answers on the same connection."""
     def body(rows, **parameters):
-        tensor = {"name": "x", "shape": [rows, SIZE], "datatype": "FP32", "data": [9] * SIZE * rows}
-        return json.dumps({"inputs": [tensor], "parameters": parameters})
+        return json.dumps(one([9] * SIZE * rows, [rows, SIZE], parameters=parameters))
     # Two rows are a batch. One waits for another that does not come, three are more than may wait.
     with Server("--policy", "fixed:wait=30000000,max=2", "--waiting", "2") as s:
         c = s.client()
@@ -352,21 +321,15 @@ def refusals():
                 if "waits" in what:
                     held = s.plain()
                     held.sendall(whole(body=body(1)))
-                    for _ in range(1000):
-                        if re.search(r"\nweft_queue_rows\S* 1\n", s.ask("/metrics")[2].decode()):
-                            break
-                        time.sleep(0.05)
-                c.request("POST", INFER, asked)
-                reply = c.getresponse()
-                text = reply.read().decode()
-                check(f"{what}, turn {turn}", reply.status == code and words in text and ("error" in json.loads(text)) == (code != 200), (reply.status, text))
-                check(f"{what}: when to come again", reply.headers["Retry-After"] == ("1" if code == 503 else None), reply.headers)
-                check(f"{what}: the connection stays", reply.headers["Connection"] != "close", reply.headers)
+                    wait_until(lambda: s.metric("weft_queue_rows") == 1)
+                got, text, told = c.ask(INFER, asked)
+                check(f"{what}, turn {turn}", got == code and words in text.decode() and ("error" in json.loads(text)) == (code != 200), (got, text))
+                check(f"{what}: when to come again", told["Retry-After"] == ("1" if code == 503 else None), told)
+                check(f"{what}: the connection stays", told["Connection"] != "close", told)
                 if "waits" in what:
                     check("and the one that waits is answered", held.recv(100).startswith(b"HTTP/1.1 200"))
                     held.close()
-        c.request("POST", INFER, body(2))  # who is refused hurries those who wait until the next batch
-        check("an answer at the end", c.getresponse().read())
+        check("an answer at the end", c.ask(INFER, body(2))[1])  # who is refused hurries those who wait until the next batch
         check("they are counted", s.count("success") == 7, s.count("success"))
         c.close()
 
@@ -382,9 +345,8 @@ def few_files():
     with s:
         clients = [s.client() for _ in range(300)]
         for c in clients:
-            c.connect()
-        clients[-1].request("GET", "/v2/health/live")
-        check("the last of 300 connections is answered", clients[-1].getresponse().status == 200)
+            c.connection.connect()
+        check("the last of 300 connections is answered", clients[-1].code("/v2/health/live") == 200)
         for c in clients:
             c.close()
 
@@ -396,21 +358,18 @@ def drains():
         check("it is ready", [s.code(path) for path in ready] == [200, 200])
         last, idle = s.plain(), [s.client() for _ in range(20)]
         for c in idle:
-            c.connect()
+            c.connection.connect()
         last.sendall(whole(body=BODY[:-1] + ', "parameters": {"timeout": 700000}}'))
-        while not re.search(rb"pending_request_count\{[^\n]* 1\n", s.ask("/metrics")[2]) and not select.select([last], [], [], 0.01)[0]:
+        while not re.search(rb"pending_request_count\{[^\n]* 1\n", s.ask("/metrics")[1]) and not select.select([last], [], [], 0.01)[0]:
             pass
         s.terminate()
         codes = []
         for c in idle:  # the first ones may be before the signal
             try:
-                c.request("GET", ready[len(codes) % 2])
-                reply = c.getresponse()
-                reply.read()
+                codes.append(c.code(ready[len(codes) % 2]))
             except (http.client.HTTPException, OSError):  # a slow machine: the last request has run into its time limit meanwhile
                 check("the others are cut off after the last reply", select.select([last], [], [], 0)[0])
                 break
-            codes.append(reply.status)
             time.sleep(0.01)
         waits = not select.select([last], [], [], 0)[0]  # not so where the machine is very slow
         check("neither the server nor its model is ready any more", not waits or codes[-2:] == [503, 503], codes)
@@ -455,8 +414,8 @@ def bad_starts():
                               (["--certificate", "text", "--key", "key.pem"], 1, "no certificate"), (["--log", "none/log"], 1, "No such file"),
                               (["--log", "."], 1, "directory"), (["--headers", "0"], 2, "headers"), (["--connections", "0"], 2, "connections"),
                               (["--rate-limit", "-1"], 2, "rate-limit"), (["--receive", "0"], 2, "receive"), (["--host", "::g"], 2, "::g")):
-        done = subprocess.run([weft, "serve", "m=c", *words, "--port", "0", "--metrics-port", "-1"], capture_output=True, text=True, timeout=60)
-        check(f"weft serve {words}", done.returncode == code and told in done.stderr and "listening" not in done.stdout, (done.returncode, done.stderr))
+        done = run("serve", "m=c", *words, "--port", 0, "--metrics-port", -1, code=code)
+        check(f"weft serve {words}", told in done.stderr and "listening" not in done.stdout, done)
 
 
-sys.exit(main(tls, tokens, renewals, addresses, limits, packed, browsers, rates, connections, refusals, drains, few_files, ends_while_loading, bad_starts))
+sys.exit(main(tls, tokens, renewals, addresses, limits, packed, browsers, rates, connections, refusals, drains, few_files, ends_while_loading, bad_starts, first=train))

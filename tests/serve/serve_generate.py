@@ -7,6 +7,7 @@ no draw depends on rounding. Streams, wrong requests, clients that leave, and th
 """
 import concurrent.futures
 import http.client
+import itertools
 import json
 import os
 import random
@@ -16,13 +17,10 @@ import socket
 import ssl
 import subprocess
 import sys
-import tempfile
 import time
 
-from served import Client, Server, check, end
-from serve_harness import CERTIFICATE, KEY
+from serve_harness import CERTIFICATE, KEY, Client, Server, check, main, run, wait_until, weft, write
 
-weft = os.path.abspath(sys.argv[1])
 FAST = "WEFT_FAST" in os.environ
 CONTEXT = 12
 MIXED = """layers:
@@ -48,8 +46,7 @@ TEXT = "der Weber webt, das Schiffchen fliegt; für jeden Faden ein Gewicht.\n" 
 def train(name):
     model, unit = MODELS[name]
     data = f"text:t.txt,unit={unit},context={CONTEXT},stride=5" if unit else f"tokens:t.bin,values=9,context={CONTEXT}"
-    subprocess.run([weft, "train", "-q", "-m", model, "--data", data, "--dtype", "f64", "--steps", "12", "--batch", "8", "--lr", "0.02", "-o", "adam",
-                    "-c", name, "-t", "1"], check=True)
+    run("train", "-q", "-m", model, "--data", data, "--dtype", "f64", "--steps", "12", "--batch", "8", "--lr", "0.02", "-o", "adam", "-c", name, "-t", "1")
 
 
 def words_of(q):
@@ -88,14 +85,10 @@ def draw_request(rng, name):
 
 def events(port, name, q):
     """The texts of a stream's events, and its content type."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("POST", f"/v2/models/{name}/generate_stream", json.dumps(q))
-    reply = connection.getresponse()
-    raw = reply.read().decode()
-    connection.close()
-    if reply.status != 200:
-        return reply.status, json.loads(raw), reply.getheader("Content-Type")
-    return reply.status, [json.loads(block[6:]) for block in raw.split("\n\n") if block], reply.getheader("Content-Type")
+    with Client(port) as c:
+        code, raw, headers = c.ask(f"/v2/models/{name}/generate_stream", json.dumps(q))
+    found = [json.loads(block[6:]) for block in raw.decode().split("\n\n") if block] if code == 200 else json.loads(raw)
+    return code, found, headers.get("Content-Type")
 
 
 def compare(port, way, count, names):
@@ -109,9 +102,8 @@ def compare(port, way, count, names):
         if q["seed"] % 3 == 0:
             code, parts, _ = events(port, name, q)
             return code, "".join(part["text_output"] for part in parts)
-        client = Client(port)
-        code, reply = client.told(f"/v2/models/{name}/generate", json.dumps(q if q["seed"] % 2 else {"parameters": q}))
-        client.close()
+        with Client(port) as client:
+            code, reply = client.told(f"/v2/models/{name}/generate", json.dumps(q if q["seed"] % 2 else {"parameters": q}))
         return code, generated(reply)
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(one, asked))
@@ -174,7 +166,7 @@ def leavers(server):
     """Clients that leave in the midst of a stream or of a wait; the others get their texts."""
     body = json.dumps({"text_input": "das ", "max_tokens": 200000})
     for path in ("generate_stream", "generate") * 6:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection = Client(server.port).connection
         connection.request("POST", f"/v2/models/gpt/{path}", body)
         if path == "generate_stream":
             reply = connection.getresponse()
@@ -184,20 +176,15 @@ def leavers(server):
     client = Client(server.port)
     code, reply = client.told("/v2/models/gpt/generate", json.dumps(q))
     check("others get their texts", code == 200 and generated(reply) == right("gpt", q), (code, reply))
-    for _ in range(600):  # the texts of those who left come to an end
-        _, text, _ = client.ask("/metrics") if server.metrics == [] else Client(server.metrics[0]).ask("/metrics")
-        running = [line for line in text.decode().splitlines() if line.startswith("weft_generating{") and 'model="gpt"' in line]
-        if running and running[0].endswith(" 0"):
-            break
-        time.sleep(0.1)
+    running = lambda: server.metric('weft_generating{model="gpt"')
+    check("texts of clients that left end", wait_until(lambda: running() == 0), running())
     check("the page counts texts", b"tokens drawn" in client.ask("/")[1])
-    check("texts of clients that left end", running and running[0].endswith(" 0"), running)
     client.close()
 
 
 def ask_and_shut(server, path, body, version, context):
     """What comes back to a client that sends a request, says that no more comes, and reads; and whether that has an end as HTTP has it."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=120) as plain:
+    with server.plain(timeout=120) as plain:
         c = context.wrap_socket(plain) if context else plain
         c.sendall(f"POST {path} HTTP/{version}\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
         with socket.socket(fileno=os.dup(c.fileno())) as line:
@@ -226,11 +213,8 @@ def times(server):
     for n in (1, 7, 30):
         check("a text", client.told("/v2/models/gpt/generate", json.dumps({"max_tokens": n}))[0] == 200)
     passed = time.monotonic() - began
-    for _ in range(100):  # an answer is on its way before it is counted
-        now = {key: value - before[key] for key, value in histograms().items()}
-        if now["", "count"] == 3:
-            break
-        time.sleep(0.05)
+    wait_until(lambda: histograms()["", "count"] - before["", "count"] == 3)  # an answer is on its way before it is counted
+    now = {key: value - before[key] for key, value in histograms().items()}
     check("times are counted", (now["first_token_", "count"], now["next_token_", "count"], now["", "count"]) == (3, 35, 3), now)
     check("and add up", 0 < now["", "sum"] < passed and abs(now["first_token_", "sum"] + now["next_token_", "sum"] - now["", "sum"]) < 0.2 * now["", "sum"] + 0.01, (now, passed))
     client.close()
@@ -277,36 +261,29 @@ def diverged():
         if told.returncode:
             break
     check("weft generate has diverged", told.returncode == 1 and "the model has diverged" in told.stderr, told)
-    server = Server(weft, "-t", "1", "--measure", "0", "--times", "none", "lost=lost")
-    client = Client(server.port)
-    code, told = client.told("/v2/models/lost/generate", json.dumps({"text_input": "der", "max_tokens": 3}))
-    check("and a served model", code == 500 and "the model has diverged" in told["error"], (code, told))
-    told = events(server.port, "lost", {"text_input": "der", "max_tokens": 3})
-    check("and its stream", "the model has diverged" in str(told), told)
-    client.close()
-    server.end()
+    with serve(["lost"]) as server:
+        code, told = server.told("/v2/models/lost/generate", json.dumps({"text_input": "der", "max_tokens": 3}))
+        check("and a served model", code == 500 and "the model has diverged" in told["error"], (code, told))
+        told = events(server.port, "lost", {"text_input": "der", "max_tokens": 3})
+        check("and its stream", "the model has diverged" in str(told), told)
 
 
 def half_closed():
     """A client that closes its sending side gets the whole text, or no answer: never a text that was cut off and looks whole."""
-    with open("cert.pem", "w") as f:
-        f.write(CERTIFICATE)
-    with open("key.pem", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
-        f.write(KEY)
+    write("cert.pem", CERTIFICATE)
+    write("key.pem", KEY)
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     body = json.dumps({"text_input": "der", "max_tokens": 30000, "seed": 5})
     for context, words in ((None, []), (trust, ["--certificate", "cert.pem", "--key", "key.pem"])):
         log = f"half{len(words)}.json"
-        server = Server(weft, "-t", "1", "--measure", "0", "--times", "none", "--log", log, *words, "gpt=gpt")
         found = []
-        for version in ("1.0", "1.1"):
-            for path in ("generate", "generate_stream"):
+        with serve(["gpt"], "--log", log, *words) as server:
+            for version, path in itertools.product(("1.0", "1.1"), ("generate", "generate_stream")):
                 got, ends = ask_and_shut(server, "/v2/models/gpt/" + path, body, version, context)
                 texts = re.findall(rb'"text_output":("(?:[^"\\]|\\.)*")', got)
                 text = "".join(json.loads(t) for t in texts)
                 found.append((version, path, ends, text, got[:200]))
-        server.end()
         with open(log) as f:
             codes = [json.loads(line)["status"] for line in f]
         whole = max((text for *_, text, _ in found), key=len)
@@ -320,7 +297,7 @@ def half_closed():
 def endings():
     """A server that is told to end while texts are generated: it cuts them off after the drain, says so, and ends, also where a client
     does not read its stream."""
-    server = Server(weft, "-t", "1", "--drain", "1", "--measure", "0", "--times", "none", "--log", "log.json", "gpt=gpt")
+    server = serve(["gpt"], "--drain", "1", "--log", "log.json")
     body = json.dumps({"max_tokens": 1000000, "id": "all"})
     stalled = socket.socket()
     stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -329,25 +306,20 @@ def endings():
     code, parts, _ = events(server.port, "gpt", {"max_tokens": 300, "id": "few"})
     check("an id is repeated in each event", code == 200 and all(part["id"] == "few" for part in parts), parts[:1])
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        whole = pool.submit(lambda: Client(server.port).told("/v2/models/gpt/generate", body))
+        whole = pool.submit(server.told, "/v2/models/gpt/generate", body)
         stream = pool.submit(events, server.port, "gpt", {"max_tokens": 1000000})
-        for _ in range(600):
-            text = Client(server.metrics[0]).ask("/metrics")[1].decode()
-            if re.search(r"^weft_generating\{.*\} 3$", text, re.M):
-                break
-            time.sleep(0.05)
+        wait_until(lambda: server.metric("weft_generating") == 3)
         server.end(code=1)
         code, reply = whole.result()
         check("a text that is cut off is refused", code == 503 and "ended before the text" in reply["error"], (code, str(reply)[:200]))
         code, parts, _ = stream.result()
         check("a stream that is cut off says so", code == 200 and "ended before the text" in parts[-1].get("error", ""), parts[-1])
     stalled.close()
-    server = Server(weft, "-t", "1", "--drain", "300", "--measure", "0", "--times", "none", "gpt=gpt")
+    server = serve(["gpt"], "--drain", "300")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        whole = pool.submit(lambda: Client(server.port).told("/v2/models/gpt/generate", json.dumps({"max_tokens": 1000000})))
-        while "weft_generating{" not in (text := Client(server.metrics[0]).ask("/metrics")[1].decode()) or not re.search(r"^weft_generating\{.*\} 1$", text, re.M):
-            time.sleep(0.05)
-        server.process.send_signal(signal.SIGTERM)
+        whole = pool.submit(server.told, "/v2/models/gpt/generate", body)
+        wait_until(lambda: server.metric("weft_generating") == 1)
+        server.terminate()
         time.sleep(0.5)
         server.end(signal.SIGINT, code=130)
         check("after a second signal a text has no answer", isinstance(whole.exception(), (http.client.HTTPException, OSError)), whole)
@@ -357,24 +329,26 @@ def endings():
     check("a stream is logged with its code and bytes", few and all(line["bytes"] > 300 for line in few), lines)
 
 
-def main():
-    with open("t.txt", "w") as f:
-        f.write(TEXT)
+def serve(names, *words):
+    return Server("--measure", "0", "--times", "none", *words, models=[f"{name}={name}" for name in names])
+
+
+def everything():
+    write("t.txt", TEXT)
     with open("t.bin", "wb") as f:
         rng = random.Random(3)
         f.write(b"".join(rng.randrange(9).to_bytes(2, "little") for _ in range(800)))
-    for name, text in (("mixed.yaml", MIXED), ("summed.yaml", SUMMED)):
-        with open(name, "w") as f:
-            f.write(text)
+    write("mixed.yaml", MIXED)
+    write("summed.yaml", SUMMED)
     for name in MODELS:
         train(name)
-    subprocess.run([weft, "train", "-q", "-m", "mlp", "--data", "glyphs:size=9,train=20,test=5", "--steps", "2", "--batch", "10", "-c", "digits", "-t", "1"], check=True)
+    run("train", "-q", "-m", "mlp", "--data", "glyphs:size=9,train=20,test=5", "--steps", "2", "--batch", "10", "-c", "digits", "-t", "1")
     ways = [["--limit", "4"], ["--mesh", "data=2,tensor=2", "--limit", "3"], ["--limit", "9", "--instances", "2"], ["--limit", "1"],
             ["--mesh", "pipeline=2", "--limit", "5"], ["--mesh", "data=3", "--limit", "4"], ["--mesh", "domain=3,data=2", "--limit", "4"],
             ["--mesh", "tensor=2", "--limit", "4"]]
     for way in ways[:2] if FAST else ways:
         names = [name for name in MODELS if name in ("gpt", "numbers") or "domain" not in str(way)]  # no domain axis splits a recurrence
-        server = Server(weft, "-t", "1", *way, "--measure", "0", "--times", "none", *(f"{name}={name}" for name in (*names, "digits")))
+        server = serve([*names, "digits"], *way)
         compare(server.port, " ".join(way), 4 if FAST else 12, names)
         if way == ["--limit", "4"]:
             streams(server.port)
@@ -386,9 +360,6 @@ def main():
     diverged()
     half_closed()
     endings()
-    return end()
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    sys.exit(main())
+sys.exit(main(everything))

@@ -3,7 +3,6 @@
 
 One of them is killed, or told to end, while many ask: no request fails. With both gone there is an error, and no silence.
 """
-import json
 import os
 import pathlib
 import re
@@ -12,13 +11,9 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from served import Client, Crowd, Server, check, end, one, train, SIZE
-from waiting import wait_until
+from serve_harness import BODY, INFER, Client, Crowd, Server, check, main, train, wait_until
 
-weft = os.path.abspath(sys.argv[1])
 guide = pathlib.Path(__file__).resolve().parents[2] / "docs/guide/serving.md"
 AROUND = """daemon off;
 {user}
@@ -70,10 +65,7 @@ class Nginx:
 
 
 def asked(server):
-    c = Client(server.port)
-    counted = json.loads(c.ask("/v2/models/m/stats")[1])["model_stats"][0]["inference_count"]
-    c.close()
-    return counted
+    return server.told("/v2/models/m/stats")[1]["model_stats"][0]["inference_count"]
 
 
 def takes_part(server):
@@ -83,15 +75,11 @@ def takes_part(server):
 
 
 def start(port=0):
-    return Server(weft, "m=c", "-t", "1", ports=("--port", str(port), "--metrics-port", "-1"))
+    return Server(ports=(port, -1))
 
 
-def main():
-    program = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
-    if not program:
-        print("skipped: there is no nginx (apt-get install nginx-light)")
-        return 77
-    rows, right = train(weft)
+def everything():
+    rows, right = train()
     servers = [start(), start()]
     ports = [s.port for s in servers]
     nginx = Nginx(program, ports)
@@ -109,16 +97,15 @@ def main():
     for s in servers:
         s.process.kill()
         s.process.wait()
-    c = Client(nginx.port, timeout=30)
-    code = c.ask("/v2/models/m/infer", json.dumps(one(rows[0], [1, SIZE])))[0]
+    with Client(nginx.port, timeout=30) as c:
+        code = c.code(INFER, BODY)
     check("with both gone there is an error", code in (502, 504), code)
-    c.close()
     nginx.process.terminate()
     nginx.process.wait(30)
     print("through nginx:", dict(counts))
-    return end()
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    sys.exit(main())
+program = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
+if not program:
+    print("skipped: there is no nginx (apt-get install nginx-light)")
+sys.exit(main(everything) if program else 77)

@@ -4,20 +4,18 @@
 Pictures and tables as bodies with plain answers, and the status page.
 """
 import base64
-import http.client
 import json
 import math
-import os
 import random
 import re
 import struct
 import sys
-import tempfile
 import threading
 import time
+import zlib
 import xml.etree.ElementTree
 
-from serving import SIDE, SIZE, Page, Server, check, one, png, run, told_all
+from serve_harness import INFER, SIDE, SIZE, Client, Page, Server, check, main, npy, one, run, wait_until
 
 # 16 x 16 pixels of grey 128.
 JPEG = base64.b64decode(
@@ -25,6 +23,14 @@ JPEG = base64.b64decode(
     "ABAREA/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUFBAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEII0KxwRVS0fAkM2JyggkK"
     "FhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVWV1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKjpKWmp6ipqrKztLW2t7i5usLDxMXGx8jJytLT1N"
     "XW19jZ2uHi4+Tl5ufo6erx8vP09fb3+Pn6/9oACAEBAAA/ACiiiv/Z")
+
+
+def png(width, height, pixels, colour=0):
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    across = len(pixels) // height
+    rows = b"".join(b"\0" + bytes(pixels[across * i:across * i + across]) for i in range(height))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def best(s, row, model="m"):
@@ -41,10 +47,10 @@ def pictures(s, row):
         first = told["predictions"][0] if code == 200 else {}
         check(f"a picture, {headers}", (first.get("class"), first.get("probability")) == right[0] and first["others"][0]["class"] == right[1][0], told)
     check("with a version", s.told("/v2/models/m/versions/1/predict", picture)[0] == 200)
-    code, text, reply = s.ask(path, picture, headers={"Accept": "text/plain"})
-    check("as text", text.decode() == f"{right[0][0]}\t{right[0][1]}\n" and reply.getheader("Content-Type").startswith("text/plain"), text)
-    code, text, reply = s.ask(path, picture, headers={"Accept": "text/csv, application/json"})
-    check("as a table", text.decode() == f"class,probability\n{right[0][0]},{right[0][1]}\n" and reply.getheader("Content-Type").startswith("text/csv"), text)
+    code, text, headers = s.ask(path, picture, headers={"Accept": "text/plain"})
+    check("as text", text.decode() == f"{right[0][0]}\t{right[0][1]}\n" and headers.get("Content-Type").startswith("text/plain"), text)
+    code, text, headers = s.ask(path, picture, headers={"Accept": "text/csv, application/json"})
+    check("as a table", text.decode() == f"class,probability\n{right[0][0]},{right[0][1]}\n" and headers.get("Content-Type").startswith("text/csv"), text)
     # Three times as large on each side, and in colour: what comes is what comes of the grey one.
     flat = best(s, [128] * SIZE)[0]
     for body in (JPEG, png(33, 33, [128] * 33 * 33), png(5, 40, [128] * 600, 2), png(1000, 1000, [128] * 1000000)):
@@ -69,10 +75,8 @@ def crowd(s):
     body, codes = png(1000, 1000, bytes(1000000)), []
 
     def send():
-        connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=300)
-        connection.request("POST", "/v2/models/m/predict", body)
-        codes.append(connection.getresponse().status)
-        connection.close()
+        with Client(s.port, timeout=300) as c:
+            codes.append(c.code("/v2/models/m/predict", body))
     threads = [threading.Thread(target=send) for _ in range(16)]
     for t in threads:
         t.start()
@@ -89,16 +93,13 @@ def leavers(s):
         text = s.ask("/metrics")[1].decode()
         return [int(re.search(name + r"} (\d+)", text).group(1)) for name in ('request_success{model="m",version="1"', 'model="m",version="1",reason="CANCELED"')]
     body, before = png(3000, 2000, bytes(6000000)), counts()
-    gone = [http.client.HTTPConnection("127.0.0.1", s.port, timeout=60) for _ in range(16)]
+    gone = [Client(s.port) for _ in range(16)]
     for c in gone:
-        c.request("POST", "/v2/models/m/predict", body)
+        c.connection.request("POST", "/v2/models/m/predict", body)
     for c in gone:
         c.close()
-    for _ in range(3000):
-        found = [a - b for a, b in zip(counts(), before)]
-        if sum(found) == 16:
-            break
-        time.sleep(0.1)
+    wait_until(lambda: sum(counts()) - sum(before) == 16, 300)
+    found = [a - b for a, b in zip(counts(), before)]
     check("who leaves is given up", sum(found) == 16 and found[1] > 0, found)
 
 
@@ -145,13 +146,12 @@ def not_finite(s):
             said = f"output 'prediction' of row {bad} is not finite" if right == 500 else f"number 1 of row {bad} is {rows[bad - 1]}, and not a finite"
             check(f"{rows[bad - 1]} in row {bad}", code == right and said in told["error"], (code, told))
             check("a request behind it", s.told(path, json.dumps(one([1700000003], [1, 1], "FP64")))[0] == 200)
-    for _ in range(100):  # the statistics count a request just behind its answer
+
+    def counted():
         inference = s.told("/v2/models/e/stats")[1]["model_stats"][0]["inference_stats"]
-        found = tuple(inference[k]["count"] - before[k]["count"] for k in ("success", "fail"))
-        if sum(found) == 12:
-            break
-        time.sleep(0.1)
-    check("it is counted as a failure, what is refused is not", found == (8, 4), found)
+        return tuple(inference[k]["count"] - before[k]["count"] for k in ("success", "fail"))
+    wait_until(lambda: sum(counted()) == 12)  # the statistics count a request just behind its answer
+    check("it is counted as a failure, what is refused is not", counted() == (8, 4), counted())
 
 
 def precise_tables(s):
@@ -161,7 +161,7 @@ def precise_tables(s):
     for t in numbers:
         with open("e1.csv", "w") as f:
             f.write(f"t\n{t}\n")
-        said = json.loads(run("predict", "--checkpoint", "e", "--data", "csv:e1.csv", "--json"))["predicted"][0]
+        said = json.loads(run("predict", "--checkpoint", "e", "--data", "csv:e1.csv", "--json").stdout)["predicted"][0]
         forms = {datatype: json.dumps(one([t], [1, 1], datatype)).encode() for datatype in ("FP64", "INT64", "INT32", "UINT32", "UINT64")}
         for datatype, form in (("FP64", "<d"), ("INT64", "<q"), ("UINT64", "<Q"), ("INT32", "<i"), ("UINT32", "<I")):
             data = struct.pack(form, t)
@@ -201,8 +201,8 @@ def tables(s, samples):
     numbers = [s.told("/v2/models/r/infer", json.dumps(one(v, [1, 2])))[1]["outputs"][0] for v in ([1.5, 2], [-3, 4])]
     check("numbers", code == 200 and all(abs(p["value"] - n["data"][0]) < 1e-5 * abs(p["value"]) for p, n in zip(told["predictions"], numbers, strict=True)) and numbers[0]["datatype"] == "FP64", told)
     body = json.dumps(one([1.5, 2], [1, 2], parameters={"binary_data_output": True}))
-    _, text, reply = s.ask("/v2/models/r/infer", body)
-    check("and are those that are sent as bytes", struct.pack("<d", numbers[0]["data"][0]) == text[int(reply.getheader("Inference-Header-Content-Length")):], numbers)
+    _, text, headers = s.ask("/v2/models/r/infer", body)
+    check("and are those that are sent as bytes", struct.pack("<d", numbers[0]["data"][0]) == text[int(headers.get("Inference-Header-Content-Length")):], numbers)
     check("their header", s.ask("/v2/models/r/predict", b"1,2", headers={"Accept": "text/csv"})[1].decode().startswith("y\n"))
     check("no picture goes in", "no pictures" in s.told("/v2/models/r/predict", png(2, 2, [0] * 4))[1]["error"])
 
@@ -215,16 +215,16 @@ def endless_tables(s):
     bodies = {"rows": (labels * (60000000 // len(labels)), "more than 4096 rows"), "columns": (names * 20, "columns"), "a name": (names + "\n1\n", "columns"),
               "commas": ("," * 50000000, "columns"), "a label": ("1,2," + "x" * 50000000, None), "empty lines": ("\n" * 50000000 + "1,2\n", None)}
     for what, (text, words) in bodies.items():
-        connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=120)
+        c = Client(s.port, timeout=120)
         try:
-            connection.request("POST", path, text, headers)
+            c.connection.request("POST", path, text, headers)
             check(f"health beside endless {what}", s.ask("/v2/health/live")[0] == 200)
-            reply = connection.getresponse()
+            reply = c.connection.getresponse()
             told = reply.read().decode()
             check(f"endless {what}", (reply.status, words in told) == (400, True) if words else reply.status == 200, told[:300])
         except OSError as e:
             check(f"endless {what}", False, repr(e))
-        connection.close()
+        c.close()
     for label in ("", "\x80", "x" * 300):
         code, told = s.told(path, f"a,b,y\n1,2,{label}\n".encode("latin-1"), headers=headers)
         check(f"the label {label[:5]!r} is ignored", code == 200, told)
@@ -237,10 +237,8 @@ def large_questions(s, row):
     body, found = json.dumps(one(row, own=[1] * 1000000)), []
 
     def send():
-        connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=60)
-        connection.request("POST", "/v2/models/m/infer", body)
-        found.append(json.loads(connection.getresponse().read()).get("outputs", [{}])[0].get("data"))
-        connection.close()
+        with Client(s.port) as c:
+            found.append(c.told(INFER, body)[1].get("outputs", [{}])[0].get("data"))
     threads = [threading.Thread(target=send) for _ in range(12)]
     for t in threads:
         t.start()
@@ -251,7 +249,7 @@ def large_questions(s, row):
     check("a large body that is wrong", code == 400 and "ends after" in told["error"], told)
     code, told = s.told("/v2/repository/index", " " * 100000)
     check("the repository takes no large body", code == 413 and "65536" in told["error"], told)
-    s.connection.close()
+    s.close()
 
 
 def deadlines(s):
@@ -273,10 +271,10 @@ def page(s, row):
     for k in range(3):
         for _ in range(20):
             s.ask("/v2/models/m/infer", json.dumps(one(row)))
-        code, text, reply = s.ask("/" if k else "/status")
+        code, text, headers = s.ask("/" if k else "/status")
         time.sleep(1.5)
     p = Page(text.decode())
-    check("the page", code == 200 and reply.getheader("Content-Type") == "text/html; charset=utf-8" and p.good, text[:300])
+    check("the page", code == 200 and headers.get("Content-Type") == "text/html; charset=utf-8" and p.good, text[:300])
     check("its models", all(f">{name}</h2>" in text.decode() for name in "mtrfgne") and "7 of 7 models ready" in p.words, p.words[-900:])
     drawings = re.findall(r"<svg.*?</svg>", text.decode())
     check("three drawings of each model", len(drawings) == 21, len(drawings))
@@ -305,21 +303,14 @@ def write_tables():
     return samples
 
 
-def npy(path, descr, shape, data):
-    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
-    header += " " * (63 - (10 + len(header)) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
-
-
 def write_fractions():
     rng = random.Random(5)
-    npy("f.npy", "<f4", (200, 1, 8, 8), struct.pack("<12800f", *(rng.random() for _ in range(12800))))
-    npy("g.npy", "<f4", (200, 1, 8, 8), struct.pack("<12800f", *(rng.randrange(256) for _ in range(12800))))
-    npy("l.npy", "|u1", (200,), bytes(i % 3 for i in range(200)))
+    for name, draw in (("f.npy", rng.random), ("g.npy", lambda: rng.randrange(256))):
+        npy(name, [[draw() for _ in range(64)] for _ in range(200)], (1, 8, 8), "<f4", "f")
+    npy("l.npy", [[i % 3] for i in range(200)], ())
 
 
-def main():
+def everything():
     samples = write_tables()
     rng = random.Random(1)
     row = [rng.randrange(256) for _ in range(SIZE)]
@@ -331,24 +322,20 @@ def main():
     run("train", "-m", "mlp", "--data", "npy:g.npy,l.npy,test=0.2", "-e", "1", "-c", "g", "-q", "-t", "1", "--batch", "20")
     run("train", "-m", "mlp", "--data", f"glyphs:size={SIDE},train=200,test=40", "--normalize", "none", "--lr", "1e-5", "-e", "1", "-c", "n", "-q", "-t", "1")
     run("train", "-m", "mlp", "--data", "csv:e.csv,target=y", "-e", "2", "-c", "e", "-q", "-t", "1")
-    s = Server("m=m", "t=t", "r=r", "f=f", "g=g", "n=n", "e=e")
-    pictures(s, row)
-    crowd(s)
-    leavers(s)
-    not_utf8(s)
-    tables(s, samples)
-    endless_tables(s)
-    large_questions(s, row)
-    fractions(s)
-    whole_pixels(s, row)
-    precise_tables(s)
-    not_finite(s)
-    deadlines(s)
-    page(s, row)
-    s.end()
-    return told_all()
+    with Server(models=[f"{name}={name}" for name in "mtrfgne"]) as server, server.client() as s:
+        pictures(s, row)
+        crowd(s)
+        leavers(s)
+        not_utf8(s)
+        tables(s, samples)
+        endless_tables(s)
+        large_questions(s, row)
+        fractions(s)
+        whole_pixels(s, row)
+        precise_tables(s)
+        not_finite(s)
+        deadlines(s)
+        page(s, row)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    sys.exit(main())
+sys.exit(main(everything))

@@ -9,16 +9,10 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from served import Client, Crowd, Server, check, end, is_right, one, train, SIZE
-from waiting import wait_until
-
-weft = os.path.abspath(sys.argv[1])
+from serve_harness import INFER, Client, Crowd, Server, check, is_right, main, one, run, train, wait_until, whole
 
 
 def is_there(pid):
@@ -27,23 +21,16 @@ def is_there(pid):
 
 def counted(server):
     """Requests that were answered, as each process has counted them."""
-    found = []
-    for port in server.metrics:
-        c = Client(port)
-        text = c.ask("/metrics")[1].decode()
-        found.append(int(re.search(r'nv_inference_request_success\{[^}]*\} (\d+)', text).group(1)))
-        c.close()
-    return found
+    texts = [server.ask("/metrics", port=port)[1].decode() for port in server.metrics]
+    return [int(re.search(r'nv_inference_request_success\{[^}]*\} (\d+)', text).group(1)) for text in texts]
 
 
 def shares(server, rows, right):
     """Connections are shared out, each process has its cores and its counters, and the sum is all."""
     asked = 60
     for i in range(asked):
-        c = Client(server.port)
-        code, text, _ = c.ask("/v2/models/m/infer", json.dumps(one(rows[i % 8], [1, SIZE])))
+        code, text, _ = server.ask(INFER, json.dumps(one(rows[i % 8])))
         check("an answer", code == 200 and is_right(text, right[i % 8:i % 8 + 1]), (code, text))
-        c.close()
     wait_until(lambda: sum(counted(server)) == asked)  # an answer is on its way before it is counted
     found = counted(server)
     check("all processes answer, and count what they do", len(found) == 2 and sum(found) == asked and min(found) > 0, found)
@@ -54,19 +41,18 @@ def shares(server, rows, right):
 
 def break_one(server, crowd, pid, number, told):
     """Ends a process, and waits until another one serves in its place."""
-    start = len(server.errors)
+    start = len(server.errors.lines)
     with crowd:
         os.kill(pid, number)
         check(f"process {pid} ends", wait_until(lambda: not is_there(pid)))
-    check(told, server.wait_for(server.errors, told, start=start), server.errors[start:])
-    check("it serves again", server.wait_for(server.errors, r"process \d serves again \(2 of 2\)", start=start), server.errors[start:])
+    check(told, server.errors.wait_for(told, start=start), server.errors.lines[start:])
+    check("it serves again", server.errors.wait_for(r"process \d serves again \(2 of 2\)", start=start), server.errors.lines[start:])
 
 
 def killed_under_load(rows, right):
-    server = Server(weft, "m=c", "--processes", "2", "-t", "1")
+    server = Server("--processes", "2")
     shares(server, rows, right)
-    port, metrics = server.port, server.metrics
-    crowd = Crowd(port, rows, right)
+    crowd = Crowd(server.port, rows, right)
     for i in range(8):
         pids = server.children()
         check("there are two processes", len(pids) == 2, pids)
@@ -76,17 +62,15 @@ def killed_under_load(rows, right):
         break_one(server, crowd, pids[i % 2], number, told)
 
     def each_counts():  # connections are shared out, so each process is asked before long
-        c = Client(port)
-        c.ask("/v2/models/m/infer", json.dumps(one(rows[0], [1, SIZE])))
-        c.close()
+        server.ask(INFER, json.dumps(one(rows[0])))
         return min(counted(server)) > 0
     check("they keep their ports", wait_until(each_counts), counted(server))
-    start = len(server.errors)
+    start = len(server.errors.lines)
     with crowd:  # all at once: then nobody is there
         for pid in server.children():
             os.kill(pid, signal.SIGKILL)
         for slot in (0, 1):
-            check("both serve again", server.wait_for(server.errors, f"process {slot} serves again", start=start), server.errors[start:])
+            check("both serve again", server.errors.wait_for(f"process {slot} serves again", start=start), server.errors.lines[start:])
     before = sum(crowd.counts.values())
     check("and are asked", wait_until(lambda: sum(crowd.counts.values()) > before + 50), crowd.counts)
     pids = server.children()
@@ -107,10 +91,10 @@ def listeners(port):
 
 def renewed(rows, right):
     """A process that is renewed answers its requests, and leaves new connections to the other one at once."""
-    server = Server(weft, "m=c", "--processes", "2", "-t", "1")
-    body = json.dumps(one(rows[0], [1, SIZE])).encode()
-    data = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
-    half = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(24)]
+    server = Server("--processes", "2")
+    body = json.dumps(one(rows[0]))
+    data = whole(body=body)
+    half = [server.plain() for _ in range(24)]
     for s in half:  # both processes have requests under way, since the kernel shares out connections
         s.sendall(data[:-20])
     check("both listen", listeners(server.port) == 2)
@@ -119,13 +103,11 @@ def renewed(rows, right):
     os.kill(pid, signal.SIGTERM)
     check("one leaves the port", wait_until(lambda: listeners(server.port) == 1) and is_there(pid), listeners(server.port))
     for _ in range(100):
-        c = Client(server.port)
         try:
-            code, text, _ = c.ask("/v2/models/m/infer", body)
+            code, text, _ = server.ask(INFER, body)
         except OSError as e:
             code, text = 0, repr(e)
         check("a new connection is served", code == 200 and is_right(text, right[:1]), (code, text))
-        c.close()
     check("the other waits for its requests", is_there(pid))
     closed = 0
     for s in half:
@@ -138,45 +120,45 @@ def renewed(rows, right):
         closed += b"Connection: close" in got
         s.close()
     check("those of one process were closed", 0 < closed < 24, closed)
-    check("it serves again", server.wait_for(server.errors, r"process 0 serves again \(2 of 2\)"), server.errors)
+    check("it serves again", server.errors.wait_for(r"process 0 serves again \(2 of 2\)"), server.errors)
     server.end()
 
 
 def checkpoint_goes(rows, right):
     """What cannot be started again is tried again; the others serve meanwhile."""
-    server = Server(weft, "m=c", "--processes", "2", "-t", "1", ports=("--port", "0", "--metrics-port", "-1"))
+    server = Server("--processes", "2", ports=(0, -1))
     check("there are no ports of metrics", server.metrics == [], server.metrics)
     os.rename("c", "away")
     os.kill(server.children()[1], signal.SIGKILL)
-    check("it is said why", server.wait_for(server.errors, r"ended with code 1: model 'm'.*holds no checkpoint.*again in 1 s \(1 of 2"), server.errors)
+    check("it is said why", server.errors.wait_for(r"ended with code 1: model 'm'.*holds no checkpoint.*again in 1 s \(1 of 2"), server.errors)
     c = Client(server.port)
-    code, text, _ = c.ask("/v2/models/m/infer", json.dumps(one(rows[0], [1, SIZE])))
+    code, text, _ = c.ask(INFER, json.dumps(one(rows[0])))
     check("the other one serves", code == 200 and is_right(text, right[:1]), (code, text))
     os.rename("away", "c")
-    check("when it is there again, so is the process", server.wait_for(server.errors, "serves again"), server.errors)
+    check("when it is there again, so is the process", server.errors.wait_for("serves again"), server.errors)
     # Nobody hears one that is stopped, but the supervisor sees it.
     os.kill(server.children()[0], signal.SIGSTOP)
-    check("one that is stopped is ended", server.wait_for(server.errors, r"process \d was stopped for 10 s, and has been ended; it is started again"),
+    check("one that is stopped is ended", server.errors.wait_for(r"process \d was stopped for 10 s, and has been ended; it is started again"),
           server.errors)
     c.close()
-    check("and comes again", wait_until(lambda: len(server.children()) == 2 and sum("serves again" in str(e) for e in server.errors) == 2), server.errors)
+    check("and comes again", wait_until(lambda: len(server.children()) == 2 and str(server.errors).count("serves again") == 2), server.errors)
     server.end(signal.SIGINT)
 
 
 def supervisor_is_killed():
-    server = Server(weft, "m=c", "--processes", "2", "-t", "1")
+    server = Server("--processes", "2")
     pids = server.children()
-    idle = socket.create_connection(("127.0.0.1", server.port))
+    idle = server.plain()
     server.process.kill()
     server.process.wait()
     check("nobody outlives the supervisor", wait_until(lambda: not any(map(is_there, pids))), pids)
     with socket.socket() as s:
         check("nobody listens", s.connect_ex(("127.0.0.1", server.port)) != 0)
     idle.close()
-    again = Server(weft, "m=c", "--processes", "2", "-t", "1", ports=("--port", str(server.port), "--metrics-port", "0"))
+    again = Server("--processes", "2", ports=(server.port, 0))
     check("the port can be had again", again.port == server.port, again.errors)
-    other = subprocess.run([weft, "serve", "m=c", "--processes", "2", "--port", str(server.port)], capture_output=True, text=True, timeout=120)
-    check("but by one at a time", other.returncode == 1 and "Address already in use" in other.stderr, other)
+    other = run("serve", "m=c", "--processes", "2", "--port", server.port, code=1)
+    check("but by one at a time", "Address already in use" in other.stderr, other)
     again.end()
 
 
@@ -190,21 +172,18 @@ def bad_starts():
                                   (["m=c", "--port", "0", "--policy", "greedyy"], 2, "greedy"), (["m=c", "--host", "nowhere"], 2, "'nowhere' is no address"),
                                   (["m=c", "--port", "0", "--metrics-port", "65535"], 2, "no port for the last"),
                                   (["m=c", "--control"], 2, "control and 2 processes contradict"), (["m=c", "--processes", "0"], 2, "processes"), ([], 2, "no model")):
-            done = subprocess.run([weft, "serve", "--processes", "2", *words], capture_output=True, text=True, timeout=120)
-            check(f"weft serve --processes 2 {words}", done.returncode == code and told in done.stderr, (done.returncode, done.stderr))
-            check("it is said once", done.stderr.count("weft: ") == 1 or code == 2, done.stderr)
+            errors = run("serve", "--processes", "2", *words, code=code).stderr
+            check(f"weft serve --processes 2 {words}", told in errors, errors)
+            check("it is said once", errors.count("weft: ") == 1 or code == 2, errors)
 
 
-def main():
-    rows, right = train(weft)
+def everything():
+    rows, right = train()
     bad_starts()
     killed_under_load(rows, right)
     renewed(rows, right)
     checkpoint_goes(rows, right)
     supervisor_is_killed()
-    return end()
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    sys.exit(main())
+sys.exit(main(everything))

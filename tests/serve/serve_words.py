@@ -12,21 +12,21 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 
-from serving import SIDE, SIZE, Page, Server, check, one, run, single, told_all
+from serve_harness import INFER, SIDE, SIZE, Page, Server, check, main, one, run, wait_until
+from torch_compare import single
 
 
 def same_in_every_form(s, row):
     """Forms of the same question have the same answer to the last digit, and the digits are those of a float."""
-    path = "/v2/models/m/infer"
+    path = INFER
     code, told = s.told(path, json.dumps(one(row)))
     right = told["outputs"][0]
     check("an answer", code == 200 and right["shape"] == [1, 10] and right["datatype"] == "FP32", told)
     check("its digits are those of floats", all(float(repr(v)) == v and len(repr(v).strip("0.").split("e")[0]) <= 10 for v in right["data"]), right)
-    code, text, reply = s.ask(path, json.dumps(one(row, parameters={"binary_data_output": True})))
-    end = int(reply.getheader("Inference-Header-Content-Length"))
+    code, text, headers = s.ask(path, json.dumps(one(row, parameters={"binary_data_output": True})))
+    end = int(headers.get("Inference-Header-Content-Length"))
     check("binary is what JSON says", [single(v) for v in right["data"]] == list(struct.unpack("<10f", text[end:])), text)
     nested = [[[row[SIDE * i:SIDE * i + SIDE] for i in range(SIDE)]]]
     tail = '"outputs":[{"name":"prediction"}]'
@@ -62,7 +62,7 @@ def same_in_every_form(s, row):
 
 
 def refusals(s, row):
-    path = "/v2/models/m/infer"
+    path = INFER
     x = one(row)["inputs"][0]
 
     def inputs(*change, **more):
@@ -108,7 +108,7 @@ def refusals(s, row):
 
 def cut(s, row):
     """A request of more rows than a batch is cut into batches, and has one answer."""
-    path, rows = "/v2/models/m/infer", [[(v + i) % 256 for v in row] for i in range(143)]
+    path, rows = INFER, [[(v + i) % 256 for v in row] for i in range(143)]
     each = [s.told(path, json.dumps(one(r)))[1]["outputs"][0]["data"] for r in rows]
     code, told = s.told(path, json.dumps(one(sum(rows, []), [143, SIZE])))
     check("143 rows of batches of 64", code == 200 and told["outputs"][0]["shape"] == [143, 10], told)
@@ -142,13 +142,13 @@ def about(s, row):
     for n in (1, 1, 2, 5):
         s.ask("/v2/models/m/infer", json.dumps(one(row * n, [n, SIZE])))
     s.ask("/v2/models/m/infer", "{")
-    for _ in range(100):  # an answer is on its way before it is counted
+
+    def counted():  # an answer is on its way before it is counted
         code, told = s.told("/v2/models/m/versions/1/stats")
-        stats = told["model_stats"][0]
-        if stats["inference_stats"]["success"]["count"] == stats["inference_stats"]["compute_output"]["count"]:
-            break
-        time.sleep(0.05)
-    inference = stats["inference_stats"]
+        inference = told["model_stats"][0]["inference_stats"]
+        return inference["success"]["count"] == inference["compute_output"]["count"] and (code, told)
+    code, told = wait_until(counted)
+    stats, inference = told["model_stats"][0], told["model_stats"][0]["inference_stats"]
     check("statistics", code == 200 and stats["name"] == "m" and stats["version"] == "1" and stats["last_inference"] > 1.7e12, told)
     parts = [inference[k] for k in ("queue", "compute_input", "compute_infer", "compute_output")]
     check("each request has all parts of its time", all(p["count"] == inference["success"]["count"] and p["ns"] > 0 for p in parts), inference)
@@ -166,12 +166,12 @@ def about(s, row):
     config = s.told("/v2/models/m/config")[1]
     check("a configuration", config["max_batch_size"] == 64 and config["input"][0]["dims"] == [1, SIDE, SIDE] and config["output"][0]["data_type"] == "TYPE_FP32", config)
     for path, allowed in (("/v2", "GET, HEAD, OPTIONS"), ("/v2/models/m/infer", "POST, OPTIONS"), ("/metrics", "GET, HEAD, OPTIONS"), ("/", "GET, HEAD, OPTIONS")):
-        code, text, reply = s.ask(path, method="OPTIONS")
-        check(f"OPTIONS {path}", code == 204 and reply.getheader("Allow") == allowed and text == b"", (code, reply.getheader("Allow")))
+        code, text, headers = s.ask(path, method="OPTIONS")
+        check(f"OPTIONS {path}", code == 204 and headers.get("Allow") == allowed and text == b"", (code, headers.get("Allow")))
         code, told = s.told(path, method="DELETE")
         check(f"DELETE {path}", code == 405 and "DELETE" in told["error"], told)
-    code, text, reply = s.ask("/v2/models/m", method="HEAD")
-    check("HEAD", code == 200 and text == b"" and int(reply.getheader("Content-Length")) > 50)
+    code, text, headers = s.ask("/v2/models/m", method="HEAD")
+    check("HEAD", code == 200 and text == b"" and int(headers.get("Content-Length")) > 50)
 
 
 def repository(s):
@@ -231,25 +231,21 @@ def metrics(s):
     check("promtool check metrics", not ours and done.returncode in (0, 3), (done.returncode, ours))
 
 
-def main():
+def everything():
     rng = random.Random(1)
     row = [rng.randrange(256) for _ in range(SIZE)]
     run("train", "-m", "mlp", "--data", f"glyphs:size={SIDE},train=200,test=40", "-e", "1", "-c", "m", "-q", "-t", "1")
     with open("r.csv", "w") as f:
         f.write("a,b,y\n" + "".join(f"{a},{b},{3 * a - 2 * b}\n" for a, b in ((rng.random(), rng.random()) for _ in range(300))))
     run("train", "-m", "mlp", "--data", "csv:r.csv,target=y", "-e", "3", "-c", "r", "-q", "-t", "1")
-    s = Server("m=m", "t=m", "r=r", "--control")
-    same_in_every_form(s, row)
-    refusals(s, row)
-    cut(s, row)
-    late(s, row)
-    about(s, row)
-    repository(s)
-    metrics(s)
-    s.end()
-    return told_all()
+    with Server("--control", models=("m=m", "t=m", "r=r")) as server, server.client() as s:
+        same_in_every_form(s, row)
+        refusals(s, row)
+        cut(s, row)
+        late(s, row)
+        about(s, row)
+        repository(s)
+        metrics(s)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    sys.exit(main())
+sys.exit(main(everything))
