@@ -38,14 +38,13 @@ typedef struct chaos {
     const char *policy_name;
     int learners, servers, steps;
     bool replicas, lost; /* lost: a server without replicas died, and its ranges with it */
-    double quiet;        /* virtual second by which all members know that the last fault is over */
-    double isolated;     /* virtual second until which the coordinator has no network */
-    bool stale;          /* a restarted coordinator took an old view from an actor that had slept */
+    double calm;
+    double isolated; /* virtual second until which the coordinator has no network */
+    bool stale;      /* a restarted coordinator took an old view from an actor that had slept */
     weft_sim_link link;
     /* needs: the share of a step after which it reads range k; parts: the share after which the
      * gradient of range k is ready. */
     double needs[MOST_SERVERS], parts[MOST_SERVERS];
-    weft_sim *sim;
     life *lives;
     int learner_lives, server_lives;
     bool server_excused[SERVER_LIVES];
@@ -56,7 +55,7 @@ weft_actor *learner_at(const chaos *c, int i);
 /* Adds a learner that begins at second `at`, unless the run has had LIVES learners already. */
 weft_status add_learner(chaos *c, double at);
 /* Draws one fault that begins at second `at`. With replicas, a server is hit only after second
- * *calm, which each hit on a server moves on. */
-void hit(chaos *c, double at, double *calm);
+ * c->calm, which each hit on a server moves on. */
+bool hit(void *user, double at);
 
 #endif

@@ -33,23 +33,21 @@ typedef struct chaos {
     const char *topology_name;
     int peers, steps, lives;
     size_t backlog; /* limit of a link, in bytes; 0: the default */
-    double quiet;   /* virtual second by which all peers know that the last fault is over */
     bool orphaned;  /* the coordinator is gone for good */
     weft_sim_link link;
-    weft_sim *sim;
     life *life;
     weft_sim_report report;
 } chaos;
 
 /* The actor of peer i; NULL: it has not begun, or has died. */
 weft_actor *peer_at(const chaos *c, int i);
-/* Checks the updates that peer i has, and notes the peers in its view and when it ends. */
-void look_at(chaos *c, int i);
+/* Checks the updates that each peer has, and notes the peers in its view and when it ends. */
+void look(void *user);
 /* Whether the run had begun before this peer, and no peer that it knows of and that no fault has
  * hit has the state of the run. */
 bool state_is_lost(const chaos *c, weft_actor_id id);
 /* Whether each peer has ended, or waits for a coordinator or a run that there is not. */
-bool has_ended(const chaos *c);
+bool has_ended(const void *user);
 /* Checks the end of the run: it does not hang, and peers that end together have the same updates
  * and the same mean. */
 void judge(chaos *c);

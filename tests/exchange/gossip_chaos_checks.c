@@ -4,7 +4,7 @@
 
 weft_actor *peer_at(const chaos *c, int i)
 {
-    return weft_sim_actor(c->sim, (weft_actor_id)(FIRST + i));
+    return weft_sim_actor(c->fate.sim, (weft_actor_id)(FIRST + i));
 }
 
 bool state_is_lost(const chaos *c, weft_actor_id id)
@@ -26,7 +26,7 @@ static bool has(const chaos *c, int peer, int of, int update)
     return now[of * MOST_STEPS + update] == 1;
 }
 
-void look_at(chaos *c, int i)
+static void look_at(chaos *c, int i)
 {
     life *l = &c->life[i];
     const weft_actor *a = peer_at(c, i);
@@ -37,7 +37,7 @@ void look_at(chaos *c, int i)
                   k / MOST_STEPS, now[k]);
     if (l->gone > 0) return;
     if (weft_peer_finished(a)) {
-        l->gone = weft_sim_stats(c->sim).now;
+        l->gone = weft_sim_stats(c->fate.sim).now;
         tell(&c->fate, "%8.2f peer %d goes after %d updates, clock %lld\n", l->gone, i, l->made,
              (long long)weft_peer_clock(a));
         return;
@@ -52,20 +52,28 @@ void look_at(chaos *c, int i)
     for (int k = 0; k < c->lives; k++) l->near[k] = weft_view_find(v, (weft_actor_id)(FIRST + k));
 }
 
+void look(void *user)
+{
+    chaos *c = user;
+    for (int i = 0; i < c->lives; i++)
+        if (peer_at(c, i)) look_at(c, i);
+}
+
 /* --- checks at the end of a run --- */
 
 /* A peer that begins when there is no coordinator, or no run, waits, until its host gives up. */
 static bool waits_outside(const chaos *c, int i)
 {
-    const weft_actor *coordinator = weft_sim_actor(c->sim, WEFT_COORDINATOR);
-    bool none = !coordinator || coordinator->done || !weft_coordinator_view(coordinator)->running;
+    const weft_actor *coordinator = coordinator_of(&c->fate);
+    bool none = !coordinator || !weft_coordinator_view(coordinator)->running;
     return none && weft_member_view(weft_peer_member(peer_at(c, i)))->number == 0;
 }
 
-bool has_ended(const chaos *c)
+bool has_ended(const void *user)
 {
+    const chaos *c = user;
     for (int i = 0; i < c->lives; i++) {
-        if (!peer_at(c, i) && weft_sim_stats(c->sim).now <= c->life[i].begins) return false;
+        if (!peer_at(c, i) && weft_sim_stats(c->fate.sim).now <= c->life[i].begins) return false;
         if (peer_at(c, i) && !peer_at(c, i)->done && !waits_outside(c, i)) return false;
     }
     return true;
@@ -118,7 +126,7 @@ void judge(chaos *c)
              weft_peer_timeout_error(a, END) == WEFT_OK ? "" : weft_last_message());
     }
     if (!has_ended(c)) wrong(&c->fate, "it hangs: at %g s somebody still waits", END);
-    c->report = weft_sim_stats(c->sim);
+    c->report = weft_sim_stats(c->fate.sim);
     if (c->report.most_bytes > 2000 * COUNT * sizeof(double))
         wrong(&c->fate, "messages of %zu bytes were under way at once", c->report.most_bytes);
     for (int i = 0; i < c->lives; i++)

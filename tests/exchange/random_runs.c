@@ -32,6 +32,70 @@ int pick(fate *f, int n)
     return (int)(weft_random_u32(&f->random) % (uint32_t)n);
 }
 
+weft_sim_link draw_link(fate *f, weft_sim_link most)
+{
+    weft_random *r = &f->random;
+    weft_sim_link link = {.latency = weft_random_between(r, 0.001, 0.05),
+                          .bandwidth = pick(f, 2) ? 0 : 1e6};
+    if (pick(f, 4) == 0) return link;
+    link.jitter = weft_random_between(r, 0, most.jitter);
+    link.lost = weft_random_between(r, 0, most.lost);
+    link.twice = weft_random_between(r, 0, most.twice);
+    link.reordered = weft_random_between(r, 0, most.reordered);
+    return link;
+}
+
+weft_actor_id pick_alive(fate *f, int first, int count)
+{
+    int from = pick(f, count);
+    for (int i = 0; i < count; i++) {
+        weft_actor_id id = (weft_actor_id)(first + (from + i) % count);
+        const weft_actor *a = weft_sim_actor(f->sim, id);
+        if (a && !a->done) return id;
+    }
+    return 0;
+}
+
+void stop_actor(fate *f, weft_actor_id id, bool sleeps, double at, double until)
+{
+    tell(f, "%8.2f actor %u %s until %g\n", at, id, sleeps ? "sleeps" : "dies", until);
+    must(sleeps ? weft_sim_pause(f->sim, id, at, until) : weft_sim_kill(f->sim, id, at));
+}
+
+const weft_actor *coordinator_of(const fate *f)
+{
+    const weft_actor *a = weft_sim_actor(f->sim, WEFT_COORDINATOR);
+    return a && !a->done ? a : NULL;
+}
+
+void isolate(const fate *f, int first, int count, double at, double until)
+{
+    for (int i = 0; i < count; i++)
+        must(weft_sim_cut(f->sim, WEFT_COORDINATOR, (weft_actor_id)(first + i), at, until));
+}
+
+static void run_until(fate *f, const fault_plan *plan, void *user, double at)
+{
+    for (double t = weft_sim_stats(f->sim).now; t < at && !*f->why;) {
+        t = WEFT_MIN(t + 0.25, at);
+        if (weft_sim_run(f->sim, t) != WEFT_OK) wrong(f, "%s", weft_last_message());
+        plan->look(user);
+    }
+}
+
+void play_faults(fate *f, const fault_plan *plan, void *user)
+{
+    double at = 0;
+    bool more = true;
+    for (int faults = pick(f, plan->most); faults > 0 && more; faults--) {
+        at += weft_random_between(&f->random, 0.1, plan->gap);
+        run_until(f, plan, user, at);
+        more = plan->hit(user, at);
+    }
+    do run_until(f, plan, user, at += 20);
+    while (!*f->why && at < plan->end && (at < f->quiet || !plan->has_ended(user)));
+}
+
 static uint64_t number_of(const char *name, uint64_t usual)
 {
     const char *text = getenv(name);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "actor/sim.h"
+#include "membership/view.h"
 
 /* The random source and the result of one run. */
 typedef struct fate {
@@ -18,6 +19,8 @@ typedef struct fate {
     bool loud;
     char why[300]; /* first violation; empty: none */
     int count;     /* events that the test counts over all runs */
+    weft_sim *sim;
+    double quiet; /* virtual second by which all actors know that the last fault is over */
 } fate;
 
 /* Prints an event if the run is `loud`. */
@@ -27,6 +30,33 @@ void wrong(fate *f, const char *format, ...) WEFT_PRINTF(2, 3);
 void must(weft_status status);
 /* A random number from 0 to n - 1. */
 int pick(fate *f, int n);
+
+/* --- faults --- */
+
+/* Draws a link; in three runs of four it has the faults of which these are the most. */
+weft_sim_link draw_link(fate *f, weft_sim_link most);
+/* Draws an actor that is alive and has not finished, among the ids first to first + count - 1; 0:
+ * there is none. */
+weft_actor_id pick_alive(fate *f, int first, int count);
+/* Suspends an actor from second `at` to second `until`, or kills it, and tells so. */
+void stop_actor(fate *f, weft_actor_id id, bool sleeps, double at, double until);
+/* The coordinator; NULL: it has died, or its run is over. */
+const weft_actor *coordinator_of(const fate *f);
+/* Cuts the coordinator off from the ids first to first + count - 1. */
+void isolate(const fate *f, int first, int count, double at, double until);
+
+/* What a run with random faults does; `user` is that of the simulation. */
+typedef struct fault_plan {
+    int most;                 /* faults of a run */
+    double gap, end;          /* seconds between two faults at most; by then it has ended */
+    void (*look)(void *user); /* checks invariants, every quarter of a second */
+    bool (*hit)(void *user, double at); /* begins a fault; false: it is the last one */
+    bool (*has_ended)(const void *user);
+} fault_plan;
+/* Plays f->sim, whose actors have been added, to its end. */
+void play_faults(fate *f, const fault_plan *plan, void *user);
+
+/* --- runs --- */
 
 /* Plays the run of f->seed: records violations in *f, and returns the digest of all events. */
 typedef uint64_t (*fate_play)(fate *f);

@@ -6,7 +6,7 @@
 
 #include "actor/sim.h"
 #include "exchange/simulated.h"
-#include "graph/graph.h"
+#include "hand_learner.h"
 #include "one_context.h"
 
 enum { COUNT = 29, MOST = 5, MOST_STALE = 64 };
@@ -64,18 +64,6 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     return WEFT_OK;
 }
 
-/* A store with one parameter, and a program that gives the parameter memory. */
-static void make_store(weft_graph **g, weft_store **store, weft_instance **x)
-{
-    weft_shape shape = weft_shape_of(1, (int64_t[]){COUNT});
-    assert_int_equal(weft_graph_create(context, WEFT_F64, g), WEFT_OK);
-    weft_value w = weft_graph_leaf(*g, WEFT_VALUE_PARAM, "w", WEFT_F64, &shape,
-                                   (weft_init){WEFT_INIT_CONSTANT, 0});
-    weft_value y = weft_graph_unary(*g, "relu", "y", w);
-    assert_int_equal(weft_store_create(context, "reference", 1, store), WEFT_OK);
-    assert_int_equal(weft_instance_build(*store, *g, &y, 1, x), WEFT_OK);
-}
-
 static void take_figures(run *r)
 {
     weft_series f;
@@ -86,21 +74,23 @@ static void take_figures(run *r)
     }
 }
 
-static void play(run *r, const weft_store *store)
+static void play(run *r)
 {
+    parameter_store own;
     weft_optimizer_options o;
     weft_sim *sim;
     void *w[MOST], *g[MOST];
     weft_optimizer_options_init(&o);
     o.name = "sgd";
     o.lr = LR;
+    assert_int_equal(parameter_store_open(context, WEFT_F64, COUNT, &own), WEFT_OK);
     for (int k = 0; k < MOST; k++) {
         w[k] = r->w[k];
         g[k] = r->g[k];
     }
     weft_sim_exchange_options scene = {.struct_size = sizeof(scene),
                                        .context = context,
-                                       .store = store,
+                                       .store = own.store,
                                        .optimizer = &o,
                                        .learners = r->learners,
                                        .servers = r->servers,
@@ -128,14 +118,12 @@ static void play(run *r, const weft_store *store)
     r->digest = weft_sim_stats(sim).digest;
     weft_sim_destroy(&sim);
     weft_sim_exchange_close(&r->exchange);
+    parameter_store_close(&own);
 }
 
 static run played(const char *spec, int learners, int servers, bool exact, weft_sim_link link,
                   uint64_t seed)
 {
-    weft_graph *g;
-    weft_store *store;
-    weft_instance *x;
     run r = {.spec = spec,
              .learners = learners,
              .servers = servers,
@@ -143,11 +131,7 @@ static run played(const char *spec, int learners, int servers, bool exact, weft_
              .exact = exact,
              .link = link,
              .seed = seed};
-    make_store(&g, &store, &x);
-    play(&r, store);
-    weft_instance_destroy(&x);
-    weft_store_destroy(&store);
-    weft_graph_destroy(&g);
+    play(&r);
     return r;
 }
 
@@ -230,9 +214,6 @@ static void test_nothing_is_lost(void **state)
 static void test_uneven_pushes(void **state)
 {
     (void)state;
-    weft_graph *g;
-    weft_store *store;
-    weft_instance *x;
     run r = {.spec = "server:policy=softsync,c=2,push=5",
              .learners = 3,
              .servers = 2,
@@ -240,14 +221,10 @@ static void test_uneven_pushes(void **state)
              .exact = true,
              .link = GOOD,
              .alike = true};
-    make_store(&g, &store, &x);
-    play(&r, store);
+    play(&r);
     for (int i = 0; i < COUNT; i++)
         if (r.result[i] != -LR * r.sum[i] / 2)
             fail_msg("number %d is %g, should be %g", i, r.result[i], -LR * r.sum[i] / 2);
-    weft_instance_destroy(&x);
-    weft_store_destroy(&store);
-    weft_graph_destroy(&g);
 }
 
 /* Where no update is stale, the scaling of stale updates has no effect. */

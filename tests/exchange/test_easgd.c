@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "exchange_runs.h"
-#include "graph/graph.h"
+#include "hand_learner.h"
 #include "ranks.h"
 
 enum { COUNT = 37, MOST = 4 };
@@ -19,17 +19,6 @@ typedef struct scene {
     double last[MOST][COUNT];        /* by learner: its parameters after its last step */
 } scene;
 
-static weft_status make_store(weft_graph **g, weft_store **store, weft_instance **x)
-{
-    weft_shape shape = weft_shape_of(1, (int64_t[]){COUNT});
-    WEFT_TRY(weft_graph_create(context, WEFT_F64, g));
-    weft_value w = weft_graph_leaf(*g, WEFT_VALUE_PARAM, "w", WEFT_F64, &shape,
-                                   (weft_init){WEFT_INIT_CONSTANT, 0});
-    weft_value y = weft_graph_unary(*g, "relu", "y", w);
-    WEFT_TRY(weft_store_create(context, "reference", 1, store));
-    return weft_instance_build(*store, *g, &y, 1, x);
-}
-
 static double stepped(const scene *s, int me, int step, int i, double w)
 {
     if (s->exact) return w + (double)((3 * me + 5 * step + i) % 7 - 3);
@@ -39,28 +28,12 @@ static double stepped(const scene *s, int me, int step, int i, double w)
 static void learn(weft_comm *comm, void *user)
 {
     scene *s = user;
-    weft_graph *g;
-    weft_store *store;
-    weft_instance *x;
-    weft_learner_group *at;
-    weft_comm *alone[1];
-    weft_exchange *e;
-    int local, me = weft_comm_rank(comm);
+    hand_learner l;
+    int me = weft_comm_rank(comm);
     double before[COUNT], w[COUNT];
-    rank_ok(make_store(&g, &store, &x));
-    rank_ok(weft_learner_group_over(comm, &at));
-    rank_ok(weft_comm_open(context, "self", 1, alone, &local));
-    memcpy(w, s->start, sizeof(w));
-    rank_ok(weft_store_write(store, 0, w));
-    weft_exchange_site site = {.struct_size = sizeof(site),
-                               .context = context,
-                               .endpoint = at,
-                               .store = store,
-                               .instance = x,
-                               .servers = s->servers,
-                               .learner = alone[0]};
-    rank_ok(weft_exchange_open(s->spec, &site, &e));
-    rank_ok(weft_exchange_begin(e));
+    rank_ok(hand_learner_open(context, comm, WEFT_F64, COUNT, s->start, s->spec, s->servers, &l));
+    weft_exchange *e = l.exchange;
+    weft_store *store = l.own.store;
     for (int step = 1; step <= s->steps; step++) {
         weft_exchange_turn turn = {.step = step, .last = step == s->steps};
         rank_ok(weft_exchange_before(e, step));
@@ -79,12 +52,7 @@ static void learn(weft_comm *comm, void *user)
     rank_ok(weft_store_read(store, 0, w));
     if (me == 0) memcpy(s->end, w, sizeof(w));
     for (int i = 0; i < COUNT && me > 0; i++) rank_check(isfinite(w[i]));
-    weft_exchange_close(&e);
-    weft_comm_close(&alone[0]);
-    weft_learner_group_close(&at);
-    weft_instance_destroy(&x);
-    weft_store_destroy(&store);
-    weft_graph_destroy(&g);
+    hand_learner_close(&l);
 }
 
 /* The centre ends at its start plus all that elastic moves took from the learners, to the bit: a

@@ -75,14 +75,14 @@ static weft_status add_peer(chaos *c, double at)
     l->begins = at;
     l->found = least_clock(c, &l->run);
     tell(&c->fate, "%8.2f peer %d begins\n", at, c->lives);
-    return weft_sim_add(c->sim, (weft_actor_id)(FIRST + c->lives++), at);
+    return weft_sim_add(c->fate.sim, (weft_actor_id)(FIRST + c->lives++), at);
 }
 
 static weft_status failed(void *user, weft_actor_id id, weft_status status)
 {
     chaos *c = user;
     const char *why = weft_last_message();
-    const weft_actor *coordinator = weft_sim_actor(c->sim, WEFT_COORDINATOR);
+    const weft_actor *coordinator = weft_sim_actor(c->fate.sim, WEFT_COORDINATOR);
     bool late = strstr(why, "this run is over") ||
                 (strstr(why, "no message from the coordinator or another member") &&
                  (!coordinator || coordinator->done));
@@ -95,39 +95,32 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
     tell(&c->fate, "         peer %d: %s\n", (int)id - FIRST, why);
     if (id == WEFT_COORDINATOR || (!c->life[id - FIRST].excused && !late))
         wrong(&c->fate, "%s", why);
-    return late ? WEFT_OK : add_peer(c, weft_sim_stats(c->sim).now + 1);
+    return late ? WEFT_OK : add_peer(c, weft_sim_stats(c->fate.sim).now + 1);
 }
 
 /* --- faults --- */
 
-/* Draws a peer that is alive and has not ended; -1: there is none. */
-static int pick_alive(chaos *c)
+/* Draws a peer that is alive and has not ended; negative: there is none. */
+static int pick_peer(chaos *c)
 {
-    int from = pick(&c->fate, c->lives);
-    for (int k = 0; k < c->lives; k++) {
-        int i = (from + k) % c->lives;
-        if (peer_at(c, i) && !peer_at(c, i)->done) return i;
-    }
-    return -1;
+    return (int)pick_alive(&c->fate, FIRST, c->lives) - FIRST;
 }
 
 static void hit_peer(chaos *c, double at)
 {
-    int i = pick_alive(c);
+    int i = pick_peer(c);
     double until = at + weft_random_between(&c->fate.random, 0.5, 2.5 * LIMIT);
     bool sleeps = pick(&c->fate, 4) == 0;
     if (i < 0) return;
-    c->quiet = WEFT_MAX(c->quiet, until + 6 * LIMIT);
-    tell(&c->fate, "%8.2f peer %d %s until %g\n", at, i, sleeps ? "sleeps" : "dies", until);
+    c->fate.quiet = WEFT_MAX(c->fate.quiet, until + 6 * LIMIT);
     c->life[i].excused = true;
-    must(sleeps ? weft_sim_pause(c->sim, (weft_actor_id)(FIRST + i), at, until)
-                : weft_sim_kill(c->sim, (weft_actor_id)(FIRST + i), at));
+    stop_actor(&c->fate, (weft_actor_id)(FIRST + i), sleeps, at, until);
     if (!sleeps && pick(&c->fate, 2)) must(add_peer(c, until));
 }
 
 static void let_go(chaos *c, double at)
 {
-    int i = pick_alive(c);
+    int i = pick_peer(c);
     if (i < 0) return;
     tell(&c->fate, "%8.2f peer %d is to leave\n", at, i);
     c->life[i].quits = true;
@@ -137,18 +130,11 @@ static void let_go(chaos *c, double at)
 static void hit_coordinator(chaos *c, double at)
 {
     double until = at + weft_random_between(&c->fate.random, 0.5, 3 * LIMIT);
-    const weft_actor *a = weft_sim_actor(c->sim, WEFT_COORDINATOR);
-    int how = pick(&c->fate, 3);
-    if (!a || a->done) return;
-    c->quiet = WEFT_MAX(c->quiet, until + 6 * LIMIT);
-    tell(&c->fate, "%8.2f the coordinator %s until %g\n", at,
-         how == 0   ? "sleeps"
-         : how == 1 ? "dies"
-                    : "dies for good, not",
-         until);
-    must(how == 0 ? weft_sim_pause(c->sim, WEFT_COORDINATOR, at, until)
-                  : weft_sim_kill(c->sim, WEFT_COORDINATOR, at));
-    if (how == 1) must(weft_sim_restart(c->sim, WEFT_COORDINATOR, until));
+    int how = pick(&c->fate, 3); /* 2: it dies for good */
+    if (!coordinator_of(&c->fate)) return;
+    c->fate.quiet = WEFT_MAX(c->fate.quiet, until + 6 * LIMIT);
+    stop_actor(&c->fate, WEFT_COORDINATOR, how == 0, at, until);
+    if (how == 1) must(weft_sim_restart(c->fate.sim, WEFT_COORDINATOR, until));
     c->orphaned = c->orphaned || how == 2;
 }
 
@@ -160,30 +146,29 @@ static void isolate_coordinator(chaos *c, double at)
     static const double lengths[] = {0.7, 1.5, 4, 12, 27};
     double most = lengths[pick(&c->fate, 5)] * LIMIT;
     double until = at + weft_random_between(&c->fate.random, most / 2, most);
-    const weft_actor *a = weft_sim_actor(c->sim, WEFT_COORDINATOR);
-    if (!a || a->done) return;
-    c->quiet = WEFT_MAX(c->quiet, until + 6 * LIMIT);
+    if (!coordinator_of(&c->fate)) return;
+    c->fate.quiet = WEFT_MAX(c->fate.quiet, until + 6 * LIMIT);
     tell(&c->fate, "%8.2f the coordinator has no network until %g\n", at, until);
-    for (int i = 0; i < LIVES; i++)
-        must(weft_sim_cut(c->sim, WEFT_COORDINATOR, (weft_actor_id)(FIRST + i), at, until));
+    isolate(&c->fate, FIRST, LIVES, at, until);
 }
 
 static void cut_line(chaos *c, double at)
 {
-    int a = pick_alive(c), b = pick(&c->fate, 2) ? -1 : pick_alive(c);
+    int a = pick_peer(c), b = pick(&c->fate, 2) ? -1 : pick_peer(c);
     double until = at + weft_random_between(&c->fate.random, 0.5, 2 * LIMIT);
     if (a < 0 || a == b) return;
     if (b >= 0 && pick(&c->fate, 2)) until += 8 * LIMIT; /* longer than updates are logged */
     c->life[a].excused = true;
     if (b >= 0) c->life[b].excused = true;
-    c->quiet = WEFT_MAX(c->quiet, until + 6 * LIMIT);
+    c->fate.quiet = WEFT_MAX(c->fate.quiet, until + 6 * LIMIT);
     tell(&c->fate, "%8.2f no line between %d and %d until %g\n", at, a, b, until);
-    must(weft_sim_cut(c->sim, (weft_actor_id)(FIRST + a),
+    must(weft_sim_cut(c->fate.sim, (weft_actor_id)(FIRST + a),
                       b < 0 ? WEFT_COORDINATOR : (weft_actor_id)(FIRST + b), at, until));
 }
 
-static void hit(chaos *c, double at)
+static bool hit(void *user, double at)
 {
+    chaos *c = user;
     switch (pick(&c->fate, 9)) {
     case 0:
     case 1:
@@ -195,6 +180,7 @@ static void hit(chaos *c, double at)
     case 6: must(add_peer(c, at)); break;
     default: cut_line(c, at); break;
     }
+    return true;
 }
 
 /* --- a run --- */
@@ -202,30 +188,14 @@ static void hit(chaos *c, double at)
 static void draw(chaos *c)
 {
     static const char *const shapes[] = {"all", "ring", "torus", "random"};
-    weft_random *r = &c->fate.random;
-    weft_random_start(r, c->fate.seed, 1);
+    weft_random_start(&c->fate.random, c->fate.seed, 1);
     c->mode = pick(&c->fate, 4) ? WEFT_GOSSIP_UPDATES : WEFT_GOSSIP_AVERAGE;
     c->topology_name = shapes[pick(&c->fate, 4)];
     c->peers = 1 + pick(&c->fate, MOST_PEERS);
     c->steps = 5 + pick(&c->fate, MOST_STEPS - 5);
     c->backlog = pick(&c->fate, 3) * COUNT * sizeof(double);
-    c->link = (weft_sim_link){.latency = weft_random_between(r, 0.001, 0.05),
-                              .bandwidth = pick(&c->fate, 2) ? 0 : 1e6};
-    if (pick(&c->fate, 4) == 0) return;
-    c->link.jitter = weft_random_between(r, 0, 0.2);
-    c->link.lost = weft_random_between(r, 0, 0.1);
-    c->link.twice = weft_random_between(r, 0, 0.2);
-    c->link.reordered = weft_random_between(r, 0, 0.1);
-}
-
-static void run_until(chaos *c, double at)
-{
-    for (double t = weft_sim_stats(c->sim).now; t < at && !*c->fate.why;) {
-        t = WEFT_MIN(t + 0.25, at);
-        if (weft_sim_run(c->sim, t) != WEFT_OK) wrong(&c->fate, "%s", weft_last_message());
-        for (int i = 0; i < c->lives; i++)
-            if (peer_at(c, i)) look_at(c, i);
-    }
+    c->link = draw_link(
+        &c->fate, (weft_sim_link){.jitter = 0.2, .lost = 0.1, .twice = 0.2, .reordered = 0.1});
 }
 
 static uint64_t play(fate *f)
@@ -237,25 +207,20 @@ static uint64_t play(fate *f)
                                 .compute = compute,
                                 .failed = failed,
                                 .user = c};
-    double at = 0;
+    static const fault_plan plan = {
+        .most = FAULTS, .gap = 10, .end = END, .look = look, .hit = hit, .has_ended = has_ended};
     must(WEFT_NEW(&c->life, LIVES));
     draw(c);
     options.link = c->link;
-    must(weft_sim_create(&options, &c->sim));
+    must(weft_sim_create(&options, &c->fate.sim));
     tell(&c->fate, "seed %llu: %s, %s, %d peers, %d steps, lost %.2f\n",
          (unsigned long long)c->fate.seed, c->mode == WEFT_GOSSIP_UPDATES ? "updates" : "average",
          c->topology_name, c->peers, c->steps, c->link.lost);
-    must(weft_sim_add(c->sim, WEFT_COORDINATOR, 0));
+    must(weft_sim_add(c->fate.sim, WEFT_COORDINATOR, 0));
     for (int i = 0; i < c->peers; i++) must(add_peer(c, 0.1 * i));
-    for (int faults = pick(&c->fate, FAULTS); faults > 0; faults--) {
-        at += weft_random_between(&c->fate.random, 0.1, 10);
-        run_until(c, at);
-        hit(c, at);
-    }
-    do run_until(c, at += 20);
-    while (!*c->fate.why && at < END && (at < c->quiet || !has_ended(c)));
+    play_faults(&c->fate, &plan, c);
     judge(c);
-    weft_sim_destroy(&c->sim);
+    weft_sim_destroy(&c->fate.sim);
     for (int i = 0; i < LIVES; i++) weft_codec_close(&c->life[i].codec);
     free(c->life);
     *f = c->fate;

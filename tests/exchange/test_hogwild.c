@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #include "exchange_runs.h"
-#include "graph/graph.h"
+#include "hand_learner.h"
 #include "ranks.h"
 #include "onehot_data.h"
 
@@ -23,18 +23,6 @@ typedef struct scene {
     double figures[4];     /* written, mixed, checked, lost */
     double stale, updates; /* sum of the staleness of all updates; number of updates */
 } scene;
-
-/* One store with one parameter of odd size. */
-static weft_status make_store(const scene *s, weft_graph **g, weft_store **store, weft_instance **x)
-{
-    weft_shape shape = weft_shape_of(1, (int64_t[]){COUNT});
-    WEFT_TRY(weft_graph_create(s->context, s->dtype, g));
-    weft_value w = weft_graph_leaf(*g, WEFT_VALUE_PARAM, "w", s->dtype, &shape,
-                                   (weft_init){WEFT_INIT_CONSTANT, 0});
-    weft_value y = weft_graph_unary(*g, "relu", "y", w);
-    WEFT_TRY(weft_store_create(s->context, "reference", 1, store));
-    return weft_instance_build(*store, *g, &y, 1, x);
-}
 
 static double start_of(int i)
 {
@@ -87,28 +75,15 @@ static void take_figures(scene *s, weft_exchange *e)
 static void learn(weft_comm *comm, void *user)
 {
     scene *s = user;
-    weft_graph *g;
-    weft_store *store;
-    weft_instance *x;
-    weft_learner_group *at;
-    weft_comm *alone[1];
-    weft_exchange *e;
-    int local, me = weft_comm_rank(comm), learners = weft_comm_size(comm);
+    hand_learner l;
+    int me = weft_comm_rank(comm), learners = weft_comm_size(comm);
     double w[COUNT];
     float narrow[COUNT];
-    rank_ok(make_store(s, &g, &store, &x));
-    rank_ok(weft_learner_group_over(comm, &at));
-    rank_ok(weft_comm_open(s->context, "self", 1, alone, &local));
+    void *values = s->dtype == WEFT_F64 ? (void *)w : (void *)narrow;
     for (int i = 0; i < COUNT; i++) narrow[i] = (float)(w[i] = s->apart ? start_of(i) : 0);
-    rank_ok(weft_store_write(store, 0, s->dtype == WEFT_F64 ? (void *)w : (void *)narrow));
-    weft_exchange_site site = {.struct_size = sizeof(site),
-                               .context = s->context,
-                               .endpoint = at,
-                               .store = store,
-                               .instance = x,
-                               .learner = alone[0]};
-    rank_ok(weft_exchange_open(s->spec, &site, &e));
-    rank_ok(weft_exchange_begin(e));
+    rank_ok(hand_learner_open(s->context, comm, s->dtype, COUNT, values, s->spec, 0, &l));
+    weft_exchange *e = l.exchange;
+    weft_store *store = l.own.store;
     for (int step = 1; step <= STEPS; step++) {
         weft_exchange_turn turn = {.step = step, .last = step == STEPS};
         rank_ok(weft_exchange_before(e, step));
@@ -117,16 +92,11 @@ static void learn(weft_comm *comm, void *user)
         rank_ok(weft_exchange_after(e, &turn));
     }
     rank_ok(weft_exchange_end(e));
-    rank_ok(weft_store_read(store, 0, s->dtype == WEFT_F64 ? (void *)w : (void *)narrow));
+    rank_ok(weft_store_read(store, 0, values));
     for (int i = 0; i < COUNT && me == 0; i++)
         s->w[i] = s->dtype == WEFT_F64 ? w[i] : (double)narrow[i];
     if (me == 0) take_figures(s, e);
-    weft_exchange_close(&e);
-    weft_comm_close(&alone[0]);
-    weft_learner_group_close(&at);
-    weft_instance_destroy(&x);
-    weft_store_destroy(&store);
-    weft_graph_destroy(&g);
+    hand_learner_close(&l);
 }
 
 /* Learners change different elements, which lie beside each other: the result has the bits of one

@@ -3,7 +3,7 @@
 
 #include "exchange/exchange.h"
 #include "exchange/flat_optimizer.h"
-#include "graph/graph.h"
+#include "hand_learner.h"
 #include "ranks.h"
 
 /* --- learner groups --- */
@@ -69,25 +69,10 @@ static const weft_learner_group_kind by_post = {
     .destroy = post_destroy,
 };
 
-/* A store with one parameter of odd size, and a program that does not change it. */
-static weft_status make_store(weft_context *c, weft_graph **g, weft_store **store,
-                              weft_instance **x)
-{
-    weft_shape shape = weft_shape_of(1, (int64_t[]){7});
-    WEFT_TRY(weft_graph_create(c, WEFT_F64, g));
-    weft_value w = weft_graph_leaf(*g, WEFT_VALUE_PARAM, "w", WEFT_F64, &shape,
-                                   (weft_init){WEFT_INIT_CONSTANT, 0});
-    weft_value y = weft_graph_unary(*g, "relu", "y", w);
-    WEFT_TRY(weft_store_create(c, "reference", 1, store));
-    return weft_instance_build(*store, *g, &y, 1, x);
-}
-
 static void meet_by_post(weft_comm *comm, void *user)
 {
     weft_context *c = user;
-    weft_graph *g = NULL;
-    weft_store *store = NULL;
-    weft_instance *x = NULL;
+    parameter_store own;
     weft_exchange *e;
     weft_group_request *none;
     post p = {.head = {.kind = &by_post,
@@ -95,18 +80,21 @@ static void meet_by_post(weft_comm *comm, void *user)
                        .learners = weft_comm_size(comm)}};
     weft_learner_group *at = &p.head;
     double w[7];
-    rank_ok(make_store(c, &g, &store, &x));
+    rank_ok(parameter_store_open(c, WEFT_F64, 7, &own));
     rank_ok(weft_learner_group_over(comm, &p.by));
     for (int i = 0; i < 7; i++) w[i] = i + 10.0 * p.head.learner;
-    rank_ok(weft_store_write(store, 0, w));
-    weft_exchange_site site = {
-        .struct_size = sizeof(site), .context = c, .endpoint = at, .store = store, .instance = x};
+    rank_ok(weft_store_write(own.store, 0, w));
+    weft_exchange_site site = {.struct_size = sizeof(site),
+                               .context = c,
+                               .endpoint = at,
+                               .store = own.store,
+                               .instance = own.instance};
     rank_ok(weft_exchange_open("average", &site, &e));
     rank_ok(weft_exchange_begin(e));
     weft_exchange_turn turn = {.step = 1};
     rank_ok(weft_exchange_after(e, &turn));
     rank_check(turn.met && p.bound > 0 && p.ended == p.bound);
-    rank_ok(weft_store_read(store, 0, w));
+    rank_ok(weft_store_read(own.store, 0, w));
     for (int i = 0; i < 7; i++) rank_check(w[i] == i + 10.0 * (p.head.learners - 1) / 2);
     rank_check(weft_learner_group_bind(at, &(weft_transfer){.kind = WEFT_ALL_TO_ALL}, &none) ==
                WEFT_ERR_UNSUPPORTED);
@@ -114,9 +102,7 @@ static void meet_by_post(weft_comm *comm, void *user)
     site.struct_size--;
     rank_check(weft_exchange_open("average", &site, &e) == WEFT_ERR_ARGUMENT);
     weft_learner_group_close(&at);
-    weft_instance_destroy(&x);
-    weft_store_destroy(&store);
-    weft_graph_destroy(&g);
+    parameter_store_close(&own);
 }
 
 /* An exchange works with any kind of learner group. */
@@ -241,33 +227,29 @@ static void test_flat_optimizer(void **state)
 {
     (void)state;
     weft_context *c;
-    weft_graph *g;
-    weft_store *store;
-    weft_instance *x;
+    parameter_store own;
     weft_flat_optimizer *flat;
     weft_optimizer_options o;
     double w[5] = {1, 2, 3, 4, 5};
     assert_ok(weft_context_create(&c));
-    assert_ok(make_store(c, &g, &store, &x));
+    assert_ok(parameter_store_open(c, WEFT_F64, 7, &own));
     weft_optimizer_options_init(&o);
     o.name = "sgd";
     o.lr = 0.5;
     o.momentum = 0.5;
-    check_flat_steps(c, store, &o, w);
+    check_flat_steps(c, own.store, &o, w);
     o.name = "adam";
-    check_scaled_rate(c, store, &o);
-    check_largest_counts(c, store, &o, w);
+    check_scaled_rate(c, own.store, &o);
+    check_largest_counts(c, own.store, &o, w);
     o.clip_norm = 1;
     assert_refused(
-        weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, (weft_segment_list){0}, 0, &flat),
+        weft_flat_optimizer_open(c, own.store, &o, WEFT_F64, 5, (weft_segment_list){0}, 0, &flat),
         WEFT_ERR_ARGUMENT, "clip_norm 0");
     o.clip_norm = 0;
     assert_refused(
-        weft_flat_optimizer_open(c, store, &o, WEFT_F64, 0, (weft_segment_list){0}, 0, &flat),
+        weft_flat_optimizer_open(c, own.store, &o, WEFT_F64, 0, (weft_segment_list){0}, 0, &flat),
         WEFT_ERR_ARGUMENT, "a flat range of 0");
-    weft_instance_destroy(&x);
-    weft_store_destroy(&store);
-    weft_graph_destroy(&g);
+    parameter_store_close(&own);
     weft_context_destroy(&c);
 }
 

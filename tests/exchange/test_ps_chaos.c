@@ -117,7 +117,7 @@ static bool may_end(chaos *c, weft_actor_id id)
                                        : c->server_excused[id - FIRST_SERVER];
     if (strstr(weft_last_message(), "this run is over")) return true;   /* joined too late */
     if (strstr(weft_last_message(), "there is a learner")) return true; /* weft join would retry */
-    const weft_actor *coordinator = weft_sim_actor(c->sim, WEFT_COORDINATOR);
+    const weft_actor *coordinator = weft_sim_actor(c->fate.sim, WEFT_COORDINATOR);
     bool alone = strstr(weft_last_message(), "no message from the coordinator or another member");
     if (alone && coordinator && coordinator->done) return true; /* also too late */
     if (!strstr(weft_last_message(), "is lost, and with it range")) return excused;
@@ -133,7 +133,7 @@ weft_status add_learner(chaos *c, double at)
     if (weft_random_u32(&c->fate.random) % 8 == 0) l->seconds *= 5;
     l->slot_wish = c->learner_lives < c->learners ? c->learner_lives : -1;
     tell(&c->fate, "%8.2f learner %d begins\n", at, FIRST_LEARNER + c->learner_lives);
-    return weft_sim_add(c->sim, (weft_actor_id)(FIRST_LEARNER + c->learner_lives++), at);
+    return weft_sim_add(c->fate.sim, (weft_actor_id)(FIRST_LEARNER + c->learner_lives++), at);
 }
 
 static weft_status failed(void *user, weft_actor_id id, weft_status status)
@@ -146,7 +146,7 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
     bool over = strstr(weft_last_message(), "this run is over") ||
                 strstr(weft_last_message(), "no message from the coordinator or another member");
     return id >= FIRST_LEARNER && !c->lost && !c->stale && !over
-               ? add_learner(c, weft_sim_stats(c->sim).now + 1)
+               ? add_learner(c, weft_sim_stats(c->fate.sim).now + 1)
                : WEFT_OK;
 }
 
@@ -177,11 +177,12 @@ static void look_at_range(chaos *c, weft_range *r, int server)
               (long long)most);
 }
 
-static void look(chaos *c)
+static void look(void *user)
 {
+    chaos *c = user;
     look_at_learners(c);
     for (int s = 0; s < c->server_lives; s++) {
-        const weft_actor *a = weft_sim_actor(c->sim, (weft_actor_id)(FIRST_SERVER + s));
+        const weft_actor *a = weft_sim_actor(c->fate.sim, (weft_actor_id)(FIRST_SERVER + s));
         for (int k = 0; a && k < c->servers; k++) {
             weft_range *r = weft_server_range_of(a, k, false);
             if (r) look_at_range(c, r, FIRST_SERVER + s);
@@ -189,22 +190,12 @@ static void look(chaos *c)
     }
 }
 
-static void run_until(chaos *c, double at)
-{
-    for (double t = weft_sim_stats(c->sim).now; t < at && !*c->fate.why;) {
-        t = WEFT_MIN(t + 0.25, at);
-        if (weft_sim_run(c->sim, t) != WEFT_OK) wrong(&c->fate, "%s", weft_last_message());
-        look(c);
-    }
-}
-
 /* --- a run --- */
 
 static void draw(chaos *c)
 {
-    weft_random *r = &c->fate.random;
     static const char *const names[] = {"bsp", "async", "softsync", "ssp"};
-    weft_random_start(r, c->fate.seed, 1);
+    weft_random_start(&c->fate.random, c->fate.seed, 1);
     int policy = pick(&c->fate, 4);
     c->policy_name = names[policy];
     c->learners = 1 + pick(&c->fate, MOST_LEARNERS);
@@ -213,13 +204,8 @@ static void draw(chaos *c)
     c->replicas = c->servers > 1 && pick(&c->fate, 4) != 0;
     must(weft_policy_make(names[policy], policy == 2 ? 1 + pick(&c->fate, c->learners) : -1,
                           policy == 3 ? pick(&c->fate, 4) : -1, NULL, -1, &c->policy));
-    c->link = (weft_sim_link){.latency = weft_random_between(r, 0.001, 0.05),
-                              .bandwidth = pick(&c->fate, 2) ? 0 : 1e6};
-    if (pick(&c->fate, 4) == 0) return;
-    c->link.jitter = weft_random_between(r, 0, 0.3);
-    c->link.lost = weft_random_between(r, 0, 0.2);
-    c->link.twice = weft_random_between(r, 0, 0.2);
-    c->link.reordered = weft_random_between(r, 0, 0.3);
+    c->link = draw_link(
+        &c->fate, (weft_sim_link){.jitter = 0.3, .lost = 0.2, .twice = 0.2, .reordered = 0.3});
 }
 
 /* Whether the actor has no view: it wants to join, but no run exists. A real process would give up
@@ -230,14 +216,14 @@ static bool waits_outside(const weft_actor *a, weft_actor_id id)
     return weft_member_view(m)->number == 0;
 }
 
-static bool has_ended(const chaos *c)
+static bool has_ended(const void *user)
 {
-    const weft_actor *coordinator = weft_sim_actor(c->sim, WEFT_COORDINATOR);
-    bool none = !coordinator || coordinator->done || !weft_coordinator_view(coordinator)->running;
-    if (!none) return false;
+    const chaos *c = user;
+    const weft_actor *coordinator = coordinator_of(&c->fate);
+    if (coordinator && weft_coordinator_view(coordinator)->running) return false;
     for (int i = 0; i < c->learner_lives + c->server_lives; i++) {
         int id = i < c->learner_lives ? FIRST_LEARNER + i : FIRST_SERVER + i - c->learner_lives;
-        const weft_actor *a = weft_sim_actor(c->sim, (weft_actor_id)id);
+        const weft_actor *a = weft_sim_actor(c->fate.sim, (weft_actor_id)id);
         if (a && !a->done && !waits_outside(a, (weft_actor_id)id)) return false;
     }
     return true;
@@ -251,7 +237,7 @@ static weft_range *last_of(const chaos *c, int k)
     weft_range *best = NULL;
     weft_actor_id learner;
     for (int s = 0; s < c->server_lives; s++) {
-        const weft_actor *a = weft_sim_actor(c->sim, (weft_actor_id)(FIRST_SERVER + s));
+        const weft_actor *a = weft_sim_actor(c->fate.sim, (weft_actor_id)(FIRST_SERVER + s));
         weft_range *r = a ? weft_server_range_of(a, k, false) : NULL;
         if (r && (!best || weft_range_version(r) > weft_range_version(best))) best = r;
     }
@@ -261,7 +247,7 @@ static weft_range *last_of(const chaos *c, int k)
 
 static void tell_all(const chaos *c)
 {
-    const weft_actor *coordinator = weft_sim_actor(c->sim, WEFT_COORDINATOR);
+    const weft_actor *coordinator = weft_sim_actor(c->fate.sim, WEFT_COORDINATOR);
     const weft_view *v = coordinator ? weft_coordinator_view(coordinator) : NULL;
     if (v)
         tell(&c->fate, "coordinator: view %lld of %zu%s%s%s\n", (long long)v->number,
@@ -276,7 +262,7 @@ static void tell_all(const chaos *c)
                  weft_ps_client_timeout_error(a, END) == WEFT_OK ? "" : weft_last_message());
     }
     for (int s = 0; s < c->server_lives; s++) {
-        const weft_actor *a = weft_sim_actor(c->sim, (weft_actor_id)(FIRST_SERVER + s));
+        const weft_actor *a = weft_sim_actor(c->fate.sim, (weft_actor_id)(FIRST_SERVER + s));
         if (a && !a->done)
             tell(&c->fate, "server %u: view %lld\n", a->id,
                  (long long)weft_member_view(weft_server_member(a))->number);
@@ -297,7 +283,7 @@ static void judge(chaos *c)
     size_t room = (size_t)(c->learners + c->servers) * COUNT * sizeof(double);
     if (!has_ended(c)) tell_all(c);
     if (!has_ended(c)) wrong(&c->fate, "it hangs: at %g s somebody still waits", END);
-    c->report = weft_sim_stats(c->sim);
+    c->report = weft_sim_stats(c->fate.sim);
     if (c->report.most_bytes > 200 * room)
         wrong(&c->fate, "messages of %zu bytes were under way at once", c->report.most_bytes);
     for (int k = 0; k < c->servers && !c->lost && !*c->fate.why; k++) {
@@ -325,7 +311,8 @@ static uint64_t play(fate *f)
                                 .compute = compute,
                                 .failed = failed,
                                 .user = c};
-    double calm = 0, at = 0;
+    static const fault_plan plan = {
+        .most = FAULTS, .gap = 15, .end = END, .look = look, .hit = hit, .has_ended = has_ended};
     must(WEFT_NEW(&c->lives, LIVES));
     draw(c);
     options.link = c->link;
@@ -334,25 +321,19 @@ static uint64_t play(fate *f)
         options.needs = c->needs;
         options.need_count = c->servers;
     }
-    must(weft_sim_create(&options, &c->sim));
+    must(weft_sim_create(&options, &c->fate.sim));
     tell(&c->fate, "seed %llu: %s, %d learners, %d servers, %d steps%s, lost %.2f\n",
          (unsigned long long)c->fate.seed, c->policy_name, c->learners, c->servers, c->steps,
          c->replicas ? ", replicas" : "", c->link.lost);
-    must(weft_sim_add(c->sim, WEFT_COORDINATOR, 0));
+    must(weft_sim_add(c->fate.sim, WEFT_COORDINATOR, 0));
     for (int k = 0; k < c->servers; k++)
-        must(weft_sim_add(c->sim, (weft_actor_id)(FIRST_SERVER + c->server_lives++), 0.1 * k));
+        must(weft_sim_add(c->fate.sim, (weft_actor_id)(FIRST_SERVER + c->server_lives++), 0.1 * k));
     for (int i = 0; i < c->learners; i++) must(add_learner(c, 0));
-    for (int faults = pick(&c->fate, FAULTS); faults > 0 && !c->lost; faults--) {
-        at += weft_random_between(&c->fate.random, 0.1, 15);
-        run_until(c, at);
-        hit(c, at, &calm);
-    }
-    do run_until(c, at += 20);
-    while (!*c->fate.why && at < END && (at < c->quiet || !has_ended(c)));
+    play_faults(&c->fate, &plan, c);
     judge(c);
     for (int i = 0; i < LIVES; i++)
         for (int k = 0; k < MOST_SERVERS; k++) weft_codec_close(&c->lives[i].reach[k].codec);
-    weft_sim_destroy(&c->sim);
+    weft_sim_destroy(&c->fate.sim);
     free(c->lives);
     c->fate.count = c->lost;
     *f = c->fate;
