@@ -6,19 +6,10 @@
 #include "exchange_runs.h"
 #include "weft/registry.h"
 
-/* Makes the folder look as if the run had died after that step: removes later checkpoints, and
- * points `latest` to the step. */
-static void go_back_to(const char *folder, int step, int last)
+static void assert_back_in_the_middle(const char *words, const char *files)
 {
-    char path[4300], name[40];
-    for (int s = step + 1; s <= last; s++) {
-        (void)snprintf(path, sizeof(path), "%s/step-%d", folder, s);
-        if (access(path, F_OK) == 0) remove_folder(strdup(path));
-    }
-    (void)snprintf(path, sizeof(path), "%s/latest", folder);
-    assert_int_equal(unlink(path), 0);
-    (void)snprintf(name, sizeof(name), "step-%d", step);
-    assert_int_equal(symlink(name, path), 0);
+    assert_resumed(words, "steps=9", "steps=9 checkpoint-every=4 keep=9", 4, "steps=9 resume=true",
+                   files);
 }
 
 /* Servers that wait for all learners apply updates in a fixed order: a run that is resumed from a
@@ -26,12 +17,11 @@ static void go_back_to(const char *folder, int step, int last)
 static void test_fixed_order(void **state)
 {
     (void)state;
-    static const char *const files[] = {"parameters", "state", "learners", "exchange"};
     static const char *const ways[] = {"policy=bsp ranks=3", "policy=ssp,bound=0 ranks=2",
                                        "policy=bsp ranks=4 mesh=data=2",
                                        "policy=bsp ranks=4 mesh=tensor=2"};
     const weft_entry *e;
-    char *root = temporary_folder(), words[500], name[60];
+    char words[500];
     for (int i = 0; (e = weft_context_entry(context, WEFT_KIND_CODEC, i)); i++)
         for (size_t w = 0; w < WEFT_COUNT(ways); w++) {
             if (!in_full() && w != (size_t)i % WEFT_COUNT(ways)) continue;
@@ -45,17 +35,8 @@ static void test_fixed_order(void **state)
                            : some ? ":warmup=6,ratio=0.05"
                                   : "",
                            ways[w]);
-            (void)snprintf(name, sizeof(name), "%s-%zu-a", e->name, w);
-            const char *a = made(root, name);
-            name[strlen(name) - 1] = 'b';
-            const char *b = made(root, name);
-            run(words, "steps=9", a, 0);
-            run(words, "steps=9 checkpoint-every=4 keep=9", b, 0);
-            go_back_to(b, 4, 9);
-            run(words, "steps=9 resume=true", b, 0);
-            for (size_t f = 0; f < WEFT_COUNT(files); f++) assert_same(a, b, files[f], 0, words);
+            assert_back_in_the_middle(words, "parameters state learners exchange");
         }
-    remove_folder(root);
 }
 
 /* A range that begins in the padding of a parameter resumes with its threshold as well. The model
@@ -64,22 +45,16 @@ static void test_fixed_order(void **state)
 static void test_begins_in_padding(void **state)
 {
     (void)state;
-    static const char *const files[] = {"parameters", "exchange"};
     static const char net[] = "layers:\n  - {type: dense, name: a, units: 1}\n"
                               "  - {type: dense, name: b, units: classes}\n";
     char *root = temporary_folder(), model[4200], words[4600];
-    const char *a = made(root, "a"), *b = made(root, "b");
     write_file(root, "small.yaml", net, sizeof(net) - 1, model, sizeof(model));
     (void)snprintf(words, sizeof(words),
                    EXACT "model=%s batch=4 optimizer=sgd lr=0.1 servers=9 "
                          "compress=threshold:tau=0.001,adaptive compress-downlink=none ranks=2 "
                          "exchange=server:policy=bsp",
                    model);
-    run(words, "steps=9", a, 0);
-    run(words, "steps=9 checkpoint-every=4 keep=9", b, 0);
-    go_back_to(b, 4, 9);
-    run(words, "steps=9 resume=true", b, 0);
-    for (size_t f = 0; f < WEFT_COUNT(files); f++) assert_same(a, b, files[f], 0, "nine ranges");
+    assert_back_in_the_middle(words, "parameters exchange");
     remove_folder(root);
 }
 
@@ -88,21 +63,15 @@ static void test_begins_in_padding(void **state)
 static void test_statistics(void **state)
 {
     (void)state;
-    static const char *const files[] = {"parameters", "state", "exchange"};
     static const char net[] = "layers:\n  - {type: dense, units: 9}\n  - {type: batch_norm}\n"
                               "  - {type: relu}\n  - {type: dense, units: classes}\n";
     char *root = temporary_folder(), model[4200], words[4600];
-    const char *a = made(root, "a"), *b = made(root, "b");
     write_file(root, "norm.yaml", net, sizeof(net) - 1, model, sizeof(model));
     (void)snprintf(words, sizeof(words),
                    EXACT "model=%s batch=4 optimizer=adam lr=0.02 servers=2 ranks=3 "
                          "compress=topk:ratio=0.2 exchange=server:policy=bsp",
                    model);
-    run(words, "steps=9", a, 0);
-    run(words, "steps=9 checkpoint-every=4 keep=9", b, 0);
-    go_back_to(b, 4, 9);
-    run(words, "steps=9 resume=true", b, 0);
-    for (size_t f = 0; f < WEFT_COUNT(files); f++) assert_same(a, b, files[f], 0, "statistics");
+    assert_back_in_the_middle(words, "parameters state exchange");
     remove_folder(root);
 }
 

@@ -24,19 +24,7 @@ printf 'layers:
   - {type: relu, name: two}
   - {type: concat, from: "one, two"}
   - {type: dense, units: outputs}\n' >twins.yaml
-printf 'layers:
-  - {type: embedding, name: tokens, units: 16}
-  - {type: rms_norm, name: norm1}
-  - {type: attention, name: look, heads: 4, key_heads: 2, causal: true, rotary: 100}
-  - {type: add, name: sum1, from: "tokens, look"}
-  - {type: rms_norm, name: norm2}
-  - {type: linear, name: gate, from: norm2, units: 24}
-  - {type: silu, name: open}
-  - {type: linear, name: wide, from: norm2, units: 24}
-  - {type: mul, name: gated, from: "open, wide"}
-  - {type: linear, name: narrow, units: 16}
-  - {type: add, name: sum2, from: "sum1, narrow"}
-  - {type: linear, units: outputs, share: tokens}\n' >gated.yaml
+cp "$(dirname "$0")/../models/gated.yaml" .
 printf 'layers:
   - {type: lstm, name: left, from: a, units: 6, last: true}
   - {type: lstm, name: right, from: b, units: 6, last: true, share: left}

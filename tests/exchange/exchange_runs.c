@@ -100,3 +100,30 @@ void run(const char *words, const char *more, const char *folder, int stop_after
     if (status != WEFT_OK && !(stop_after && status == WEFT_ERR_INTERRUPTED))
         fail_msg("%s: %s", all, weft_last_message());
 }
+
+void go_back_to(const char *folder, int step, int last)
+{
+    char path[4300], name[40];
+    for (int s = step + 1; s <= last; s++) {
+        (void)snprintf(path, sizeof(path), "%s/step-%d", folder, s);
+        if (access(path, F_OK) == 0) remove_folder(strdup(path));
+    }
+    (void)snprintf(path, sizeof(path), "%s/latest", folder);
+    assert_int_equal(unlink(path), 0);
+    (void)snprintf(name, sizeof(name), "step-%d", step);
+    assert_int_equal(symlink(name, path), 0);
+}
+
+void assert_resumed(const char *words, const char *whole, const char *part, int back,
+                    const char *rest, const char *files)
+{
+    char *root = temporary_folder(), file[40];
+    const char *a = made(root, "a"), *b = made(root, "b");
+    run(words, whole, a, 0);
+    run(words, part, b, 0);
+    if (back) go_back_to(b, back, 9);
+    run(words, rest, b, 0);
+    for (int n = 0; sscanf(files, "%39s%n", file, &n) == 1; files += n)
+        assert_same(a, b, file, 0, words);
+    remove_folder(root);
+}

@@ -33,5 +33,13 @@ void assert_same_or_none(const char *a, const char *b, const char *file, const c
 /* Returns "ROOT/NAME" in one of eight buffers that are used in turn. */
 const char *made(const char *root, const char *name);
 void run(const char *words, const char *more, const char *folder, int stop_after);
+/* Makes the folder look as if the run had died after that step: removes later checkpoints, up to
+ * `last`, and points `latest` to the step. */
+void go_back_to(const char *folder, int step, int last);
+/* Runs `words` with `whole`, and in another folder with `part`, then, back at step `back` (0: at
+ * its end), with `rest`: asserts that both end with the same bits in these files, each but the last
+ * followed by a space. */
+void assert_resumed(const char *words, const char *whole, const char *part, int back,
+                    const char *rest, const char *files);
 
 #endif

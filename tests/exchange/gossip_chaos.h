@@ -14,7 +14,7 @@ enum {
     FIRST = 10,
     FAULTS = 9
 };
-static const double BEAT = 1, LIMIT = 10, END = 6000;
+static const double LIMIT = 10, END = 6000;
 
 typedef struct life {
     double w[COUNT];

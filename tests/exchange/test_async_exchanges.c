@@ -141,9 +141,8 @@ static void test_stop_after_the_first_learner(void **state)
 static void test_resumed_codecs(void **state)
 {
     (void)state;
-    static const char *const files[] = {"parameters", "state", "learners", "exchange"};
     const weft_entry *e;
-    char *root = temporary_folder(), words[500], name[60];
+    char words[500];
     for (int i = 0; (e = weft_context_entry(context, WEFT_KIND_CODEC, i)); i++)
         for (int mesh = 1; mesh <= 2; mesh++) {
             if (!in_full() && mesh != 1 + i % 2) continue;
@@ -156,16 +155,10 @@ static void test_resumed_codecs(void **state)
                 (void)strncat(words, ":warmup=6,ratio=0.05", 30);
             (void)strncat(words, " compress-downlink=", 20);
             (void)strncat(words, e->name, 20);
-            (void)snprintf(name, sizeof(name), "%s-%d-a", e->name, mesh);
-            const char *a = made(root, name);
-            name[strlen(name) - 1] = 'b';
-            const char *b = made(root, name);
-            run(words, "steps=9", a, 0);
-            run(words, "steps=4 checkpoint-every=3", b, 0);
-            run(words, "steps=9 resume=true checkpoint-every=2", b, 0);
-            for (size_t f = 0; f < WEFT_COUNT(files); f++) assert_same(a, b, files[f], 0, words);
+            assert_resumed(words, "steps=9", "steps=4 checkpoint-every=3", 0,
+                           "steps=9 resume=true checkpoint-every=2",
+                           "parameters state learners exchange");
         }
-    remove_folder(root);
 }
 
 /* The ranks of a learner that hold the same shard keep equal parameters, bit for bit, whenever

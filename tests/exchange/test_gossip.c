@@ -6,6 +6,7 @@
 #include "actor/sim.h"
 #include "exchange/gossip/gossip.h"
 #include "one_context.h"
+#include "peer_fixture.h"
 
 enum { COUNT = 40, MOST = 9 };
 
@@ -329,23 +330,12 @@ static weft_status make_member(void *user, weft_actor_id id, int life, weft_acto
 {
     small_run *c = user;
     (void)life;
-    weft_coordinator_options coordinator = {
-        .struct_size = sizeof(coordinator), .run = 7, .expected = {3, 0}, .limit = 10};
-    if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
+    if (id == WEFT_COORDINATOR) return coordinator_of_peers(7, 3, 10, out);
     WEFT_TRY(weft_codec_open(context, "none", WEFT_F64, COUNT, &c->codecs[id - 1]));
-    weft_peer_options options = {.struct_size = sizeof(options),
-                                 .topology_name = "all",
-                                 .job = c->job,
-                                 .member = {.struct_size = sizeof(weft_member_options),
-                                            .key = id,
-                                            .requested_slot = (int)id - 1,
-                                            .heartbeat_interval = 1},
-                                 .dtype = WEFT_F64,
-                                 .count = COUNT,
-                                 .parameters = c->w[id - 1],
-                                 .codec = c->codecs[id - 1],
-                                 .steps = 40,
-                                 .min_rto = 0.5};
+    weft_peer_options options = joining_peer(id, COUNT, c->w[id - 1], c->codecs[id - 1], 40);
+    options.topology_name = "all";
+    options.job = c->job;
+    options.member.requested_slot = (int)id - 1;
     return weft_peer_create(&options, out);
 }
 

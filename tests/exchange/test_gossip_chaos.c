@@ -9,34 +9,21 @@
  */
 #include "gossip_chaos.h"
 #include "one_context.h"
+#include "peer_fixture.h"
 
 /* --- actors --- */
 
 static weft_status make(void *user, weft_actor_id id, int again, weft_actor **out)
 {
     chaos *c = user;
-    weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
-                                            .run = c->fate.seed * 100 + (uint64_t)again,
-                                            .expected = {c->peers, 0},
-                                            .limit = LIMIT};
-    if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
+    if (id == WEFT_COORDINATOR)
+        return coordinator_of_peers(c->fate.seed * 100 + (uint64_t)again, c->peers, LIMIT, out);
     life *l = &c->life[id - FIRST];
     WEFT_TRY(weft_codec_open(context, "none", WEFT_F64, COUNT, &l->codec));
-    weft_peer_options options = {.struct_size = sizeof(options),
-                                 .mode = c->mode,
-                                 .topology_name = c->topology_name,
-                                 .member = {.struct_size = sizeof(weft_member_options),
-                                            .key = id,
-                                            .requested_slot = -1,
-                                            .heartbeat_interval = BEAT},
-                                 .seed = 1,
-                                 .dtype = WEFT_F64,
-                                 .count = COUNT,
-                                 .parameters = l->w,
-                                 .codec = l->codec,
-                                 .steps = c->steps,
-                                 .min_rto = 0.5,
-                                 .backlog = c->backlog};
+    weft_peer_options options = joining_peer(id, COUNT, l->w, l->codec, c->steps);
+    options.mode = c->mode;
+    options.topology_name = c->topology_name;
+    options.backlog = c->backlog;
     return weft_peer_create(&options, out);
 }
 
@@ -201,22 +188,16 @@ static void draw(chaos *c)
 static uint64_t play(fate *f)
 {
     chaos now = {.fate = *f}, *c = &now;
-    weft_sim_options options = {.struct_size = sizeof(options),
-                                .seed = c->fate.seed,
-                                .make = make,
-                                .compute = compute,
-                                .failed = failed,
-                                .user = c};
     static const fault_plan plan = {
         .most = FAULTS, .gap = 10, .end = END, .look = look, .hit = hit, .has_ended = has_ended};
     must(WEFT_NEW(&c->life, LIVES));
     draw(c);
-    options.link = c->link;
-    must(weft_sim_create(&options, &c->fate.sim));
+    begin_sim(&c->fate,
+              (weft_sim_options){
+                  .link = c->link, .make = make, .compute = compute, .failed = failed, .user = c});
     tell(&c->fate, "seed %llu: %s, %s, %d peers, %d steps, lost %.2f\n",
          (unsigned long long)c->fate.seed, c->mode == WEFT_GOSSIP_UPDATES ? "updates" : "average",
          c->topology_name, c->peers, c->steps, c->link.lost);
-    must(weft_sim_add(c->fate.sim, WEFT_COORDINATOR, 0));
     for (int i = 0; i < c->peers; i++) must(add_peer(c, 0.1 * i));
     play_faults(&c->fate, &plan, c);
     judge(c);

@@ -10,6 +10,7 @@
 #include "actor/sim.h"
 #include "base/tree_sum.h"
 #include "exchange/gossip/gossip.h"
+#include "peer_fixture.h"
 
 enum { COUNT = 30, MOST = 9, FIRST = 10, STEPS = 12 };
 static const double LIMIT = 10, LONG = 5000;
@@ -33,26 +34,12 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
     run *r = user;
     int i = (int)id - FIRST;
     (void)again;
-    weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
-                                            .run = r->seed,
-                                            .expected = {r->peers, 0},
-                                            .limit = LIMIT};
-    if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
+    if (id == WEFT_COORDINATOR) return coordinator_of_peers(r->seed, r->peers, LIMIT, out);
     WEFT_TRY(weft_codec_open(context, "none", WEFT_F64, COUNT, &r->codecs[i]));
-    weft_peer_options options = {.struct_size = sizeof(options),
-                                 .mode = r->mode,
-                                 .topology_name = r->topology_name,
-                                 .member = {.struct_size = sizeof(weft_member_options),
-                                            .key = id,
-                                            .requested_slot = i,
-                                            .heartbeat_interval = 1},
-                                 .seed = 1,
-                                 .dtype = WEFT_F64,
-                                 .count = COUNT,
-                                 .parameters = r->w[i],
-                                 .codec = r->codecs[i],
-                                 .steps = STEPS + r->more,
-                                 .min_rto = 0.5};
+    weft_peer_options options = joining_peer(id, COUNT, r->w[i], r->codecs[i], STEPS + r->more);
+    options.mode = r->mode;
+    options.topology_name = r->topology_name;
+    options.member.requested_slot = i;
     return weft_peer_create(&options, out);
 }
 
@@ -115,6 +102,14 @@ static const weft_sim_link GOOD = {.latency = 0.02}, BAD = {.latency = 0.02,
                                                             .reordered = 0.2};
 static const char *const shapes[] = {"all", "ring", "torus", "random"};
 
+static run numbered(uint64_t k, int peers)
+{
+    return (run){.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
+                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .peers = peers,
+                 .seed = k + 1};
+}
+
 /* Runs until peer 0 has the final average, and gives the mean of the parameters just before that,
  * by the tree sum that learners of one job use. No peer has the average sooner than a message
  * takes, so no parameters had changed since. */
@@ -145,10 +140,7 @@ static void test_the_mean_of_all(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 2 * WEFT_COUNT(shapes) * (MOST - 1); k++) {
-        run r = {.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
-                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
-                 .peers = 2 + (int)(k / 2 / WEFT_COUNT(shapes)),
-                 .seed = k + 1};
+        run r = numbered(k, 2 + (int)(k / 2 / WEFT_COUNT(shapes)));
         double mean[COUNT];
         begin_run(&r, k % 3 ? &BAD : &GOOD);
         go_until(&r, 0.1);
@@ -172,10 +164,7 @@ static void test_who_dies_at_the_end(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 200; k++) {
-        run r = {.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
-                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
-                 .peers = 3 + (int)(k % 5),
-                 .seed = k + 1};
+        run r = numbered(k, 3 + (int)(k % 5));
         int dead = (int)(k % (uint64_t)r.peers), others = dead == 0;
         bool all = false;
         begin_run(&r, &BAD);
@@ -207,10 +196,7 @@ static void test_who_dies_while_the_coordinator_sleeps(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 160; k++) {
-        run r = {.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
-                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
-                 .peers = 4 + (int)(k % 5),
-                 .seed = k + 1};
+        run r = numbered(k, 4 + (int)(k % 5));
         double wakes = 4 * LIMIT * (double)(k + 1) / 160;
         begin_run(&r, k % 3 ? &GOOD : &BAD);
         go_until(&r, 3);
@@ -234,11 +220,8 @@ static void test_who_comes_unheard(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 96; k++) {
-        run r = {.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
-                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
-                 .peers = 1 + (int)(k % 3),
-                 .more = 30,
-                 .seed = k + 1};
+        run r = numbered(k, 1 + (int)(k % 3));
+        r.more = 30;
         weft_actor_id comes = (weft_actor_id)(FIRST + r.peers);
         begin_run(&r, k % 5 ? &GOOD : &BAD);
         go_until(&r, 3);

@@ -9,11 +9,12 @@
 #include <math.h>
 
 #include "exchange/gossip/peer_internal.h"
+#include "peer_fixture.h"
 #include "random_runs.h"
 #include "one_context.h"
 
 enum { COUNT = 40, MOST = 8, LATE = 1, FIRST = 10 };
-static const double BEAT = 1, LIMIT = 30, END = 1e6;
+static const double LIMIT = 30, END = 1e6;
 
 typedef struct stops {
     fate fate;
@@ -33,30 +34,16 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
 {
     stops *s = user;
     int i = (int)id - FIRST;
-    weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
-                                            .run = s->fate.seed + 1,
-                                            .expected = {s->peers, 0},
-                                            .limit = LIMIT};
     (void)life;
-    if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
+    if (id == WEFT_COORDINATOR) return coordinator_of_peers(s->fate.seed + 1, s->peers, LIMIT, out);
     WEFT_TRY(weft_codec_open(context, s->codec, WEFT_F64, COUNT, &s->codecs[i]));
-    weft_peer_options options = {.struct_size = sizeof(options),
-                                 .me = i,
-                                 .first = FIRST,
-                                 .topology = &s->topology,
-                                 .topology_name = s->comes_and_goes ? s->topology_name : NULL,
-                                 .member = {.struct_size = sizeof(weft_member_options),
-                                            .key = id,
-                                            .requested_slot = -1,
-                                            .heartbeat_interval = BEAT},
-                                 .seed = 1,
-                                 .dtype = WEFT_F64,
-                                 .count = COUNT,
-                                 .parameters = s->w[i],
-                                 .codec = s->codecs[i],
-                                 .steps = s->steps,
-                                 .min_rto = 0.7,
-                                 .backlog = s->backlog};
+    weft_peer_options options = joining_peer(id, COUNT, s->w[i], s->codecs[i], s->steps);
+    options.me = i;
+    options.first = FIRST;
+    options.topology = &s->topology;
+    options.topology_name = s->comes_and_goes ? s->topology_name : NULL;
+    options.min_rto = 0.7;
+    options.backlog = s->backlog;
     return weft_peer_create(&options, out);
 }
 

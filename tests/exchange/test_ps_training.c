@@ -132,24 +132,15 @@ static void test_meshes(void **state)
 static void test_stop_and_resume(void **state)
 {
     (void)state;
-    static const char *const files[] = {"parameters", "state", "exchange"};
     static const char *const optimizers[] = {"optimizer=sgd lr=0.1 momentum=0.9",
                                              "optimizer=adamw lr=0.01 warmup=3"};
-    char *root = temporary_folder(), words[900], name[40];
+    char words[900];
     for (size_t o = 0; o < sizeof(optimizers) / sizeof(optimizers[0]); o++) {
         (void)snprintf(words, sizeof(words), EXACT "exchange=server:policy=bsp batch=5 ranks=3 %s",
                        optimizers[o]);
-        (void)snprintf(name, sizeof(name), "%zu-a", o);
-        const char *a = made(root, name);
-        name[strlen(name) - 1] = 'b';
-        const char *b = made(root, name);
-        run(words, "servers=3 steps=9", a, 0);
-        run(words, "servers=2 steps=4", b, 0);
-        run(words, "servers=5 steps=9 resume=true", b, 0);
-        for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++)
-            assert_same(a, b, files[f], 0, optimizers[o]);
+        assert_resumed(words, "servers=3 steps=9", "servers=2 steps=4", 0,
+                       "servers=5 steps=9 resume=true", "parameters state exchange");
     }
-    remove_folder(root);
 }
 
 /* A run that resumes with fewer learners than softsync's updates per version (c) lowers c; a new
@@ -207,20 +198,12 @@ static void test_resume_what_was_left_out(void **state)
     static const char *const codecs[] = {"compress=onebit compress-downlink=none",
                                          "compress=none compress-downlink=onebit:block=32",
                                          "compress=topk:ratio=0.05 compress-downlink=bf16"};
-    char *root = temporary_folder(), words[900], name[40];
+    char words[900];
     for (size_t c = 0; c < sizeof(codecs) / sizeof(codecs[0]); c++) {
         (void)snprintf(words, sizeof(words),
                        SMALL "exchange=server:policy=bsp batch=5 ranks=3 servers=2 %s", codecs[c]);
-        (void)snprintf(name, sizeof(name), "left-%zu-a", c);
-        const char *a = made(root, name);
-        name[strlen(name) - 1] = 'b';
-        const char *b = made(root, name);
-        run(words, "steps=9", a, 0);
-        run(words, "steps=4", b, 0);
-        run(words, "steps=9 resume=true", b, 0);
-        assert_same(a, b, "parameters", 0, codecs[c]);
+        assert_resumed(words, "steps=9", "steps=4", 0, "steps=9 resume=true", "parameters");
     }
-    remove_folder(root);
 }
 
 /* Runs with asynchronous policies, which have no fixed result, end without an error. */

@@ -43,20 +43,8 @@ def make_data():
     return data
 
 
-GATED = """layers:
-  - {type: embedding, name: tokens, units: 16}
-  - {type: rms_norm, name: norm1}
-  - {type: attention, name: look, heads: 4, key_heads: 2, causal: true, rotary: 100}
-  - {type: add, name: sum1, from: "tokens, look"}
-  - {type: rms_norm, name: norm2}
-  - {type: linear, name: gate, from: norm2, units: 24}
-  - {type: silu, name: open}
-  - {type: linear, name: wide, from: norm2, units: 24}
-  - {type: mul, name: gated, from: "open, wide"}
-  - {type: linear, name: narrow, units: 16}
-  - {type: add, name: sum2, from: "sum1, narrow"}
-  - {type: linear, name: head, units: outputs, share: tokens}
-"""
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "gated.yaml")) as yaml:
+    GATED = yaml.read()
 GRU = """layers:
   - {type: gru, name: gru, units: 5, layers: 2, bidirectional: true, last: true, lengths: lengths}
   - {type: dense, name: head, units: outputs}
