@@ -57,7 +57,8 @@ static void check_ways(const char *name, const char *factors, int round)
     static const char *const near[] = {"ranks=1 batch=16", SHARED " zero=1", SHARED " zero=2",
                                        SHARED " zero=3",
                                        "ranks=4 batch=16 mesh=data=2,tensor=2 zero=1"};
-    static const char *const same[] = {SERVED "servers=1", SERVED "servers=2", SERVED "servers=3"};
+    static const char *const same[] = {SERVED "servers=1", SERVED "servers=2",
+                                       SERVED "servers=3 replicas=1"};
     const char *want = trained(name, factors, SHARED, false);
     for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
         if (!fast || i % 2 == (size_t)round % 2)

@@ -19,6 +19,11 @@ static void test_is_the_real_run(void **state)
                  "exchange=server:policy=bsp servers=3"},
                 {EXACT "batch=5 steps=9 microbatches=5 clip-norm=0.5 lr-schedule=cosine warmup=3",
                  "exchange=server:policy=ssp,bound=0"},
+                {EXACT "batch=4 steps=5 optimizer=lamb lr=0.01 "
+                       "lr-multiplier=fc1/*=0.5,fc2/bias=0",
+                 "exchange=server:policy=bsp servers=3"},
+                {SMALL "batch=4 steps=5 lr=0.01 lr-multiplier=fc*weight=0.5",
+                 "exchange=server:policy=bsp servers=2 compress-downlink=onebit:block=16"},
                 {SMALL "batch=7 epochs=2 lr=0.01", "exchange=server:policy=bsp servers=2"},
                 {SMALL "batch=4 steps=6", "exchange=server:policy=bsp servers=2 compress=onebit"},
                 {SMALL "batch=4 steps=6",
