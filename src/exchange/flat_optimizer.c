@@ -125,7 +125,7 @@ static weft_status list_states(weft_flat_optimizer *o)
     WEFT_TRY(WEFT_NEW(&o->states, weft_store_count(o->store)));
     for (int e = 0; e < weft_store_count(o->store); e++) {
         const char *name = weft_store_name(o->store, e);
-        bool of_piece = strncmp(name, RANGE, skip) == 0, first = name[skip] == '/';
+        bool of_piece = strncmp(name, RANGE, skip) == 0, first = of_piece && name[skip] == '/';
         if (weft_store_kind(o->store, e) != WEFT_VALUE_STATE || (of_piece && !first)) continue;
         struct state *s = &o->states[o->state_count++];
         (void)snprintf(s->name, sizeof(s->name), "%s", of_piece ? name + skip + 1 : name);
