@@ -12,6 +12,8 @@
  *   WEFT_KIND_DATA       weft_data_ops       weft/data_ops.h
  *   WEFT_KIND_OPTIMIZER  weft_optimizer_ops  weft/optim_ops.h
  *   WEFT_KIND_RATE       weft_rate_ops       weft/rate_ops.h
+ *   WEFT_KIND_CODEC      weft_codec_rule     weft/codec_ops.h
+ *   WEFT_KIND_POLICY     weft_batching_ops   weft/batching_ops.h
  *   WEFT_KIND_DEVICE     weft_device_ops     weft/device_ops.h
  * Each struct begins with its struct_size. docs/howto/add-from-outside.md has examples.
  *

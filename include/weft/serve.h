@@ -9,6 +9,7 @@
 #define WEFT_SERVE_H
 
 #include "weft/batcher.h"
+#include "weft/batching_ops.h"
 #include "weft/forecast.h"
 #include "weft/load.h"
 #include "weft/server.h"

@@ -8,6 +8,7 @@
 #ifndef WEFT_SERVICES_H
 #define WEFT_SERVICES_H
 
+#include "weft/codec_ops.h"
 #include "weft/data_ops.h"
 #include "weft/device_ops.h"
 #include "weft/model_ops.h"

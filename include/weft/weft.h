@@ -39,6 +39,7 @@
 #define WEFT_WEFT_H
 
 #include "weft/cluster.h"
+#include "weft/codec_ops.h"
 #include "weft/comm.h"
 #include "weft/context.h"
 #include "weft/data.h"

@@ -51,9 +51,10 @@ WEFT_PRIVATE_API weft_status weft_fail_within(weft_status status, const char *fo
  * a message. A caller reads the count before it calls a plug-in, and passes it as `before`: if the
  * call failed and the count is unchanged, weft_ensure_message sets a message that names the callee
  * (kind and name, such as "device" and "mine") and its function. */
-uint64_t weft_failures(void);
-weft_status weft_ensure_message(weft_status status, uint64_t before, const char *kind,
-                                const char *name, const char *function) WEFT_NODISCARD;
+WEFT_PRIVATE_API uint64_t weft_failures(void);
+WEFT_PRIVATE_API weft_status weft_ensure_message(weft_status status, uint64_t before,
+                                                 const char *kind, const char *name,
+                                                 const char *function) WEFT_NODISCARD;
 
 /* --- memory --- */
 

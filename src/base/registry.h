@@ -20,10 +20,10 @@ typedef struct weft_extension {
                           void **made);
 } weft_extension;
 /* Lets weft_context_register add entries of a kind. The struct must outlive the context. */
-void weft_context_extend(weft_context *context, const weft_extension *extension);
+WEFT_PRIVATE_API void weft_context_extend(weft_context *context, const weft_extension *extension);
 /* Fails unless a function that an entry must have is given. */
-weft_status weft_entry_need(const weft_entry *entry, const char *function,
-                            bool given) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_entry_need(const weft_entry *entry, const char *function,
+                                             bool given) WEFT_NODISCARD;
 
 /* Adds built-in entries, whose `ops` are those of the room. Errors: see weft_context_register. */
 WEFT_PRIVATE_API weft_status weft_registry_add(weft_context *context, const weft_entry *entries,

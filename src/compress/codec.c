@@ -19,6 +19,7 @@ static const weft_codec_ops *const codecs[] = {
 weft_status weft_codecs_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(codecs)];
+    weft_context_extend(context, &weft_codecs_extension);
     for (size_t i = 0; i < WEFT_COUNT(codecs); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_CODEC,
                                   .name = codecs[i]->name,
@@ -45,7 +46,8 @@ static weft_status open_codec(weft_context *context, const char *spec, weft_dtyp
     const weft_codec_ops *ops;
     const char *arguments;
     WEFT_TRY(find(context, spec, &ops, &arguments));
-    WEFT_TRY(ops->open(arguments, dtype, count, out));
+    WEFT_TRY(ops->open_added ? ops->open_added(ops, arguments, dtype, count, out)
+                             : ops->open(arguments, dtype, count, out));
     (*out)->ops = ops;
     return WEFT_OK;
 }

@@ -23,6 +23,9 @@ typedef struct weft_codec_ops {
     const char *help;
     /* arguments: the text after "NAME:", or "". count 0: they are only checked. */
     weft_status (*open)(const char *arguments, weft_dtype dtype, int64_t count, weft_codec **out);
+    /* In place of `open`, of a codec that was added. */
+    weft_status (*open_added)(const struct weft_codec_ops *ops, const char *arguments,
+                              weft_dtype dtype, int64_t count, weft_codec **out);
     void (*close)(weft_codec *codec);
     /* Makes the codec a downlink codec (weft_codec_open_back), which applies no momentum. NULL: the
      * codec never applies momentum. */
@@ -85,6 +88,8 @@ struct weft_codec {
 extern const weft_codec_ops weft_codec_none, weft_codec_bf16, weft_codec_threshold,
     weft_codec_bitmap, weft_codec_onebit, weft_codec_topk, weft_codec_dgc;
 
+/* added_codec.c: codecs that programs and plug-ins add. */
+extern const struct weft_extension weft_codecs_extension;
 /* Registers the built-in codecs with a context. */
 weft_status weft_codecs_register(weft_context *context) WEFT_NODISCARD;
 

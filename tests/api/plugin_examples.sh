@@ -133,6 +133,33 @@ if [ -f "$own" ]; then
     done
 fi
 
+# A codec: with all numbers in each message it is none at all.
+data="--data glyphs:size=12,train=90,test=30 --batch 18 --model mlp --steps 6 -n 2 --exchange server"
+weights none cycle --compress none
+weights all cycle --compress cycle:parts=1
+alike none all
+weights cycle cycle --compress cycle:parts=3
+weights cycle-half cycle --compress cycle:parts=3 --steps 3
+weights cycle-half cycle --compress cycle:parts=3 --resume
+alike cycle cycle-half
+refuses 2 "no codec is named 'cycle'" "$weft" train $data -q --compress cycle:parts=3 --checkpoint cycle --resume
+accepts "warmup" "$weft" train $data -q --compress cycle:warmup=2,parts=3 --plugin "$plugins/libcycle.so"
+refuses 2 "codec cycle: parts is '0', must be" "$weft" train $data --plugin "$plugins/libcycle.so" --compress cycle:parts=0
+if [ -f "$own" ]; then
+    how=0
+    for words in "the lamp is out" "codec faulty has chosen -1 of" "must be from 0 to all" "codec faulty has chosen number 1 of"; do
+        timeout 120 "$weft" train -q $data --plugin "$own" --compress faulty:how=$how >out 2>err
+        [ $? = 1 ] && grep -qF -- "$words" err && pass || flunk "codec faulty:how=$how"
+        how=$((how + 1))
+    done
+fi
+
+# A batching policy, in virtual time: batches of half of the limit, with as many requests as there are.
+accepts "serve with half" "$weft" serve --simulate --rate 800 --service 1=1.2,8=2.5,64=12 --plugin "$plugins/libhalf.so" --policy half:wait=5000
+holds out half
+refuses 2 "no batching policy is named 'half'" "$weft" serve --simulate --rate 800 --service 1=1.2,8=2.5,64=12 --policy half
+refuses 2 "policy half: no key is named 'most'" "$weft" serve --simulate --rate 800 --service 1=1.2 --plugin "$plugins/libhalf.so" --policy half:most=2
+
 # The option itself.
 refuses 1 "missing.so: cannot open" "$weft" train --plugin missing.so
 refuses 2 "must be the path of a shared object" "$weft" train --plugin

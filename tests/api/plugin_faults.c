@@ -75,7 +75,33 @@ static weft_status data_read(void *state, const weft_sample_key *key, weft_sampl
 
 static const weft_data_ops data = {sizeof(data), data_open, free, data_read};
 
+/* The codec of kind `how`: 0: fails, 1: chooses nothing at all, 2: more than all, 3: one twice. */
+static weft_status codec_open(const char *arguments, int64_t count, void **state)
+{
+    double *how;
+    weft_status status = weft->allocate(sizeof(*how), &how);
+    if (status != WEFT_OK) return status;
+    const weft_spec_key keys[] = {{.name = "how", .number = how, .high = 3}, {.name = NULL}};
+    (void)count;
+    *state = how;
+    status = weft->parse("codec faulty", arguments, keys);
+    if (status != WEFT_OK) free(how);
+    return status;
+}
+
+static weft_status codec_choose(void *state, const weft_codec_choice *choice)
+{
+    int how = (int)*(const double *)state;
+    choice->at[0] = choice->at[1] = 1;
+    if (how > 1) *choice->chosen = how == 2 ? choice->count + 1 : 2;
+    return how == 0 ? weft->fail(WEFT_ERR_IO, "the lamp is out") : WEFT_OK;
+}
+
+static const weft_codec_rule codec = {
+    .struct_size = sizeof(codec), .open = codec_open, .close = free, .choose = codec_choose};
+
 static const weft_entry entries[] = {
+    {.kind = WEFT_KIND_CODEC, .name = "faulty", .form = "faulty[:how=N]", .ops = &codec},
     {.kind = WEFT_KIND_DATA, .name = "faulty", .form = "faulty[:how=N]", .ops = &data},
     {.name = NULL}};
 

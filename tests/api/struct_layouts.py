@@ -19,7 +19,7 @@ from headers import Headers  # noqa: E402
 
 RECORD = os.path.join(HERE, "struct_layouts.txt")
 # Structs that the library passes to callbacks, one at a time, and never reads from a caller.
-HANDED = {"weft_event", "weft_prediction", "weft_request_result", "weft_gradient", "weft_reading", "weft_operator_call", "weft_rule_values", "weft_rate_options", "weft_data_form", "weft_sample_key", "weft_sample"}
+HANDED = {"weft_event", "weft_prediction", "weft_request_result", "weft_gradient", "weft_reading", "weft_operator_call", "weft_rule_values", "weft_rate_options", "weft_data_form", "weft_sample_key", "weft_sample", "weft_codec_choice", "weft_batching_queue", "weft_batch_setting"}
 
 
 def present(include, compiler):

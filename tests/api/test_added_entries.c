@@ -10,6 +10,7 @@ static const size_t sizes[WEFT_KIND_COUNT] = {
     [WEFT_KIND_MODEL] = sizeof(weft_model_ops),
     [WEFT_KIND_LOSS] = sizeof(weft_loss_ops),
     [WEFT_KIND_DATA] = sizeof(weft_data_ops),
+    [WEFT_KIND_CODEC] = sizeof(weft_codec_rule),
     [WEFT_KIND_OPTIMIZER] = sizeof(weft_optimizer_ops),
     [WEFT_KIND_RATE] = sizeof(weft_rate_ops),
     [WEFT_KIND_DEVICE] = sizeof(weft_device_ops),

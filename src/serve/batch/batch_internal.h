@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/spec.h"
 #include "weft/batcher.h"
+#include "weft/batching_ops.h"
 
 /* --- curve.c: the batch curve, the time of a batch as a function of its rows --- */
 
@@ -39,27 +40,18 @@ void weft_curve_learn(weft_curve *curve, int64_t limit, int64_t rows, int busy, 
 
 /* --- policies.c: when a batch starts, and how many rows it has --- */
 
-/* A batching setting. A batch is due when `min_rows` rows wait; when the oldest request has waited
- * `max_delay` seconds; or when `max_in_system` requests are queued or running (0: no bound), since
- * closed-loop clients can then send none before an answer. A batch has at most `max_rows` rows.
- * While `surge_rows` or more rows wait (0: never), it may have as many as the queue's limit.
- * one_request: each batch is a single request. */
-typedef struct weft_batch_setting {
-    int64_t min_rows, max_rows, max_in_system, surge_rows;
-    double max_delay;
-    bool one_request;
-} weft_batch_setting;
-
 typedef struct weft_policy weft_policy;
+typedef struct weft_policy_ops weft_policy_ops;
 
 /* The data of its batch queue that a policy may read. limit: largest batch in rows. */
 typedef struct weft_policy_input {
+    const weft_policy_ops *ops; /* of the policy that is opened */
     int64_t limit;
     const weft_curve *curve;
     const double *timer_slack; /* mean seconds by which timed waits end too late */
 } weft_policy_input;
 
-typedef struct weft_policy_ops {
+struct weft_policy_ops {
     const char *name, *form, *help;
     weft_status (*open)(const char *arguments, const weft_policy_input *input, weft_policy **out);
     void (*close)(weft_policy *policy);
@@ -77,7 +69,7 @@ typedef struct weft_policy_ops {
     void (*search)(weft_policy *policy);
     void (*apply)(weft_policy *policy);
     void (*describe)(const weft_policy *policy, weft_batch_queue_stats *out);
-} weft_policy_ops;
+};
 
 struct weft_policy {
     const weft_policy_ops *ops;
@@ -86,6 +78,9 @@ struct weft_policy {
 
 /* Cancels a request as weft_batch_queue_cancel does; true: *user becomes that of the request. */
 bool weft_batch_queue_withdraw(weft_batch_queue *queue, uint64_t ticket, void **user);
+
+/* added_policy.c: policies that programs and plug-ins add. */
+extern const struct weft_extension weft_policies_extension;
 
 extern const weft_policy_ops weft_policy_adaptive;
 weft_status weft_policies_register(weft_context *context) WEFT_NODISCARD;

@@ -73,6 +73,7 @@ static const weft_policy_ops *const policies[] = {&none, &fixed, &greedy, &weft_
 weft_status weft_policies_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(policies)];
+    weft_context_extend(context, &weft_policies_extension);
     for (size_t i = 0; i < WEFT_COUNT(policies); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_POLICY,
                                   .name = policies[i]->name,
@@ -89,9 +90,10 @@ weft_status weft_policy_open(weft_context *context, const char *spec,
     size_t size = strcspn(spec, ":");
     WEFT_TRY(weft_serve_register(context));
     WEFT_TRY(weft_registry_find(context, WEFT_KIND_POLICY, spec, size, &entry));
-    const weft_policy_ops *ops = entry->ops;
-    WEFT_TRY(ops->open(spec[size] ? spec + size + 1 : "", input, out));
-    (*out)->ops = ops;
+    weft_policy_input own = *input;
+    own.ops = entry->ops;
+    WEFT_TRY(own.ops->open(spec[size] ? spec + size + 1 : "", &own, out));
+    (*out)->ops = own.ops;
     return WEFT_OK;
 }
 
