@@ -29,7 +29,7 @@ typedef struct life {
 
 typedef struct chaos {
     fate fate;
-    weft_gossip_mode mode;
+    const weft_peer_mode *mode;
     const char *topology_name;
     int peers, steps, lives;
     size_t backlog; /* limit of a link, in bytes; 0: the default */

@@ -31,7 +31,7 @@ static void look_at(chaos *c, int i)
     life *l = &c->life[i];
     const weft_actor *a = peer_at(c, i);
     const double *now = weft_peer_parameters(a);
-    for (int k = 0; k < COUNT && c->mode == WEFT_GOSSIP_UPDATES; k++)
+    for (int k = 0; k < COUNT && c->mode == &weft_peer_updates; k++)
         if (now[k] != 0 && now[k] != 1)
             wrong(&c->fate, "peer %d has update %d of peer %d %g times", i, k % MOST_STEPS,
                   k / MOST_STEPS, now[k]);
@@ -132,7 +132,7 @@ void judge(chaos *c)
     for (int i = 0; i < c->lives; i++)
         for (int j = 0; j < i && counts(c, i); j++)
             if (counts(c, j)) compare_ends(c, i, j);
-    for (int i = 0; i < c->lives && c->mode == WEFT_GOSSIP_UPDATES; i++) {
+    for (int i = 0; i < c->lives && c->mode == &weft_peer_updates; i++) {
         if (!counts(c, i)) continue;
         for (int k = 0; k < c->life[i].made; k++)
             if (!has(c, i, i, k)) wrong(&c->fate, "peer %d lacks its own update %d", i, k);

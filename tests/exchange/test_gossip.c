@@ -11,7 +11,7 @@
 enum { COUNT = 40, MOST = 9 };
 
 typedef struct run {
-    weft_gossip_mode mode;
+    const weft_peer_mode *mode;
     weft_topology topology;
     const char *codec;
     int peers, steps;
@@ -41,7 +41,7 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
                                  .parameters = r->w[id],
                                  .steps = r->steps,
                                  .min_rto = 0.7};
-    if (r->mode == WEFT_GOSSIP_UPDATES)
+    if (r->mode == &weft_peer_updates)
         WEFT_TRY(weft_codec_open(context, r->codec, WEFT_F64, COUNT, &r->codecs[id]));
     options.codec = r->codecs[id];
     return weft_peer_create(&options, out);
@@ -63,13 +63,13 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     return WEFT_OK;
 }
 
-static run draw(weft_gossip_mode mode, const char *topology, int peers, uint64_t seed)
+static run draw(const weft_peer_mode *mode, const char *topology, int peers, uint64_t seed)
 {
     run r = {.mode = mode, .codec = "none", .peers = peers, .steps = 20, .size = 100, .seed = seed};
     weft_random random;
     weft_random_start(&random, seed, 5);
     assert_int_equal(
-        weft_topology_make(topology, peers, mode == WEFT_GOSSIP_AVERAGE, seed, &r.topology),
+        weft_topology_make(topology, peers, mode == &weft_peer_average, seed, &r.topology),
         WEFT_OK);
     for (int i = 0; i < peers; i++) r.seconds[i] = weft_random_between(&random, 0.5, 2);
     r.link = (weft_sim_link){.latency = 0.05};
@@ -126,7 +126,7 @@ static void test_updates_are_alike(void **state)
     for (size_t t = 0; t < WEFT_COUNT(topologies); t++)
         for (int peers = 2; peers <= MOST; peers++) {
             uint64_t seed = 10 * t + (uint64_t)peers;
-            run r = draw(WEFT_GOSSIP_UPDATES, topologies[t], peers, seed);
+            run r = draw(&weft_peer_updates, topologies[t], peers, seed);
             r.codec = codecs[seed % WEFT_COUNT(codecs)];
             if (peers % 2) r.link = BAD;
             simulate(&r);
@@ -147,7 +147,7 @@ static void test_updates_are_alike(void **state)
 static void test_updates_over_a_cut(void **state)
 {
     (void)state;
-    run r = draw(WEFT_GOSSIP_UPDATES, "ring", 2, 3);
+    run r = draw(&weft_peer_updates, "ring", 2, 3);
     r.steps = 600;
     weft_sim_options options = {.struct_size = sizeof(options),
                                 .seed = 1,
@@ -185,7 +185,7 @@ static void test_average_conserves(void **state)
     (void)state;
     for (size_t t = 0; t < WEFT_COUNT(topologies); t++)
         for (int peers = 2; peers <= MOST; peers++) {
-            run r = draw(WEFT_GOSSIP_AVERAGE, topologies[t], peers, 10 * t + (uint64_t)peers);
+            run r = draw(&weft_peer_average, topologies[t], peers, 10 * t + (uint64_t)peers);
             if (peers % 2) r.link = BAD;
             simulate(&r);
             for (int i = 0; i < COUNT; i++) assert_true(fabs(sum_of(&r, i) - r.changed[i]) < 1e-12);
@@ -240,7 +240,7 @@ static void test_average_contracts(void **state)
         double log_ratio = 0, bound = 0;
         enum { RUNS = 20 };
         for (uint64_t seed = 1; seed <= RUNS; seed++) {
-            run r = draw(WEFT_GOSSIP_AVERAGE, topologies[t], 8, 3);
+            run r = draw(&weft_peer_average, topologies[t], 8, 3);
             double before = 0;
             r.seed = seed;
             r.size = 0;
@@ -268,7 +268,7 @@ static void test_average_contracts(void **state)
 static void test_no_deadlock(void **state)
 {
     (void)state;
-    run r = draw(WEFT_GOSSIP_AVERAGE, "ring", 8, 4);
+    run r = draw(&weft_peer_average, "ring", 8, 4);
     r.steps = 25000;
     r.link.jitter = 1;
     simulate(&r);
@@ -281,7 +281,7 @@ static void test_slow_peer(void **state)
 {
     (void)state;
     for (int mode = 0; mode < 2; mode++) {
-        run r = draw((weft_gossip_mode)mode, "ring", 6, 5);
+        run r = draw(mode ? &weft_peer_average : &weft_peer_updates, "ring", 6, 5);
         for (int i = 0; i < 6; i++) r.seconds[i] = i == 2 ? 10 : 1;
         simulate(&r);
         for (int i = 0; i < 6; i++) assert_true(r.until[i] == r.seconds[i] * r.steps);
@@ -296,7 +296,7 @@ static void test_all_are_told(void **state)
     (void)state;
     for (int halt = 0; halt < 2; halt++)
         for (size_t t = 0; t < 2 * WEFT_COUNT(topologies); t++) {
-            run r = draw((weft_gossip_mode)(t % 2), topologies[t / 2], 5, t);
+            run r = draw(t % 2 ? &weft_peer_average : &weft_peer_updates, topologies[t / 2], 5, t);
             r.link = BAD;
             weft_sim_options options = {.struct_size = sizeof(options),
                                         .seed = t,
@@ -390,12 +390,12 @@ static weft_sim_report tell_of(run r, double bandwidth)
 static void test_slow_links(void **state)
 {
     (void)state;
-    run quick = draw(WEFT_GOSSIP_UPDATES, "all", 4, 6);
+    run quick = draw(&weft_peer_updates, "all", 4, 6);
     quick.steps = 100;
     weft_sim_report needed = tell_of(quick, 0);
     assert_int_equal(needed.messages, 2 * 4 * 3 * (100 + 1));
     for (double bandwidth = 2000; bandwidth >= 20; bandwidth /= 10) {
-        run slow = draw(WEFT_GOSSIP_UPDATES, "all", 4, 6);
+        run slow = draw(&weft_peer_updates, "all", 4, 6);
         slow.steps = 100;
         weft_sim_report report = tell_of(slow, bandwidth);
         print_message("%g bytes/s: %.3f times the bytes\n", bandwidth,
@@ -409,7 +409,7 @@ static void test_slow_links(void **state)
 static void test_slow_meetings(void **state)
 {
     (void)state;
-    run r = draw(WEFT_GOSSIP_AVERAGE, "all", 2, 6);
+    run r = draw(&weft_peer_average, "all", 2, 6);
     r.steps = 100;
     weft_sim_report report = tell_of(r, 20);
     const double needed = 5 * 2 * (double)sizeof(r.w[0]);

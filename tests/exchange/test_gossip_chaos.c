@@ -175,8 +175,9 @@ static bool hit(void *user, double at)
 static void draw(chaos *c)
 {
     static const char *const shapes[] = {"all", "ring", "torus", "random"};
-    weft_random_start(&c->fate.random, c->fate.seed, 1);
-    c->mode = pick(&c->fate, 4) ? WEFT_GOSSIP_UPDATES : WEFT_GOSSIP_AVERAGE;
+    weft_random *r = &c->fate.random;
+    weft_random_start(r, c->fate.seed, 1);
+    c->mode = pick(&c->fate, 4) ? &weft_peer_updates : &weft_peer_average;
     c->topology_name = shapes[pick(&c->fate, 4)];
     c->peers = 1 + pick(&c->fate, MOST_PEERS);
     c->steps = 5 + pick(&c->fate, MOST_STEPS - 5);
@@ -196,7 +197,7 @@ static uint64_t play(fate *f)
               (weft_sim_options){
                   .link = c->link, .make = make, .compute = compute, .failed = failed, .user = c});
     tell(&c->fate, "seed %llu: %s, %s, %d peers, %d steps, lost %.2f\n",
-         (unsigned long long)c->fate.seed, c->mode == WEFT_GOSSIP_UPDATES ? "updates" : "average",
+         (unsigned long long)c->fate.seed, c->mode == &weft_peer_updates ? "updates" : "average",
          c->topology_name, c->peers, c->steps, c->link.lost);
     for (int i = 0; i < c->peers; i++) must(add_peer(c, 0.1 * i));
     play_faults(&c->fate, &plan, c);

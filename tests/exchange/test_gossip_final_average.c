@@ -18,7 +18,7 @@ static const double LIMIT = 10, LONG = 5000;
 static weft_context *context;
 
 typedef struct run {
-    weft_gossip_mode mode;
+    const weft_peer_mode *mode;
     const char *topology_name;
     int peers, more; /* steps that they take beyond STEPS */
     uint64_t seed;
@@ -140,7 +140,10 @@ static void test_the_mean_of_all(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 2 * WEFT_COUNT(shapes) * (MOST - 1); k++) {
-        run r = numbered(k, 2 + (int)(k / 2 / WEFT_COUNT(shapes)));
+        run r = {.mode = k % 2 ? &weft_peer_average : &weft_peer_updates,
+                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .peers = 2 + (int)(k / 2 / WEFT_COUNT(shapes)),
+                 .seed = k + 1};
         double mean[COUNT];
         begin_run(&r, k % 3 ? &BAD : &GOOD);
         go_until(&r, 0.1);
@@ -151,7 +154,7 @@ static void test_the_mean_of_all(void **state)
             assert_true(peer(&r, p)->done);
             assert_int_equal(weft_peer_mean_contributors(peer(&r, p)), r.peers);
             assert_memory_equal(now, mean, sizeof(mean));
-            for (int i = 0; i < COUNT && r.mode == WEFT_GOSSIP_UPDATES; i++)
+            for (int i = 0; i < COUNT && r.mode == &weft_peer_updates; i++)
                 assert_true(fabs(now[i] - (1 + r.changed[i])) < 1e-12);
         }
         finish(&r);
@@ -164,7 +167,10 @@ static void test_who_dies_at_the_end(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 200; k++) {
-        run r = numbered(k, 3 + (int)(k % 5));
+        run r = {.mode = k % 2 ? &weft_peer_average : &weft_peer_updates,
+                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .peers = 3 + (int)(k % 5),
+                 .seed = k + 1};
         int dead = (int)(k % (uint64_t)r.peers), others = dead == 0;
         bool all = false;
         begin_run(&r, &BAD);
@@ -196,7 +202,10 @@ static void test_who_dies_while_the_coordinator_sleeps(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 160; k++) {
-        run r = numbered(k, 4 + (int)(k % 5));
+        run r = {.mode = k % 2 ? &weft_peer_average : &weft_peer_updates,
+                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .peers = 4 + (int)(k % 5),
+                 .seed = k + 1};
         double wakes = 4 * LIMIT * (double)(k + 1) / 160;
         begin_run(&r, k % 3 ? &GOOD : &BAD);
         go_until(&r, 3);
@@ -220,8 +229,11 @@ static void test_who_comes_unheard(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 96; k++) {
-        run r = numbered(k, 1 + (int)(k % 3));
-        r.more = 30;
+        run r = {.mode = k % 2 ? &weft_peer_average : &weft_peer_updates,
+                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .peers = 1 + (int)(k % 3),
+                 .more = 30,
+                 .seed = k + 1};
         weft_actor_id comes = (weft_actor_id)(FIRST + r.peers);
         begin_run(&r, k % 5 ? &GOOD : &BAD);
         go_until(&r, 3);
@@ -248,7 +260,7 @@ static void test_who_asks_again(void **state)
     (void)state;
     enum { CUTS = 150 };
     for (uint64_t k = 0; k < CUTS; k++) {
-        run r = {.mode = WEFT_GOSSIP_AVERAGE,
+        run r = {.mode = &weft_peer_average,
                  .topology_name = "all",
                  .peers = 3,
                  .seed = k + 1,

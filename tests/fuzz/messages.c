@@ -175,18 +175,19 @@ static void create_peer(cluster *c, int id, weft_peer_options *o)
     must(weft_peer_create(o, &c->actors[id]));
 }
 
-static void make_peer(cluster *c, int id, weft_gossip_mode mode)
+static void make_peer(cluster *c, int id, const weft_peer_mode *mode)
 {
-    int first = mode == WEFT_GOSSIP_UPDATES ? PEER : NEIGHBOUR;
+    int first = mode == &weft_peer_updates ? PEER : NEIGHBOUR;
     /* The topology has three peers, but only two of each mode are created; the third one is
      * absent. */
-    if (!c->topologies[mode].list)
-        must(weft_topology_make("all", 3, mode == WEFT_GOSSIP_AVERAGE, 1, &c->topologies[mode]));
+    if (!c->topologies[mode == &weft_peer_average].list)
+        must(weft_topology_make("all", 3, mode == &weft_peer_average, 1,
+                                &c->topologies[mode == &weft_peer_average]));
     weft_peer_options o = {.struct_size = sizeof(o),
                            .mode = mode,
                            .me = id - first,
                            .first = (weft_actor_id)first,
-                           .topology = &c->topologies[mode]};
+                           .topology = &c->topologies[mode == &weft_peer_average]};
     create_peer(c, id, &o);
 }
 
@@ -206,7 +207,7 @@ static void make_job(cluster *c)
     make_learner(c, LEARNER);
     make_learner(c, OTHER_LEARNER);
     for (int id = PEER; id < ACTORS; id++)
-        make_peer(c, id, id < NEIGHBOUR ? WEFT_GOSSIP_UPDATES : WEFT_GOSSIP_AVERAGE);
+        make_peer(c, id, id < NEIGHBOUR ? &weft_peer_updates : &weft_peer_average);
 }
 
 void cluster_begin(cluster *c, int kind)
@@ -216,7 +217,7 @@ void cluster_begin(cluster *c, int kind)
     for (int i = 0; i < COUNT; i++) c->gradients[i] = 0.25F * (float)(i % 5 - 2);
     c->kind = kind & 1;
     c->elastic = kind & 4;
-    c->mode = kind & 8 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES;
+    c->mode = kind & 8 ? &weft_peer_average : &weft_peer_updates;
     make_coordinator(c);
     if (!c->elastic) make_job(c);
     for (int id = PEER; id < ACTORS && c->elastic; id++) make_comer(c, id);

@@ -35,16 +35,16 @@ typedef struct held {
 
 typedef struct cluster {
     weft_runtime host;
-    int kind;              /* 0 or 1: which policies the servers' ranges have */
-    bool elastic;          /* all actors but the coordinator are peers that join through it */
-    weft_gossip_mode mode; /* of elastic peers */
+    int kind;                   /* 0 or 1: which policies the servers' ranges have */
+    bool elastic;               /* all actors but the coordinator are peers that join through it */
+    const weft_peer_mode *mode; /* of elastic peers */
     double now;
     weft_actor *actors[ACTORS]; /* NULL: the actor does not exist or has ended */
     bool computes[ACTORS];
     int64_t tickets[ACTORS];
     float parameters[ACTORS][COUNT], gradients[COUNT];
     weft_codec *codecs[ACTORS][RANGES];
-    weft_topology topologies[2]; /* indexed by weft_gossip_mode */
+    weft_topology topologies[2]; /* of mode updates, of mode average */
     weft_server_range reach[ACTORS][RANGES];
     held messages[HELD];
     int message_count;

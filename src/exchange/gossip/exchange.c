@@ -2,6 +2,7 @@
  * its own parameters, and its peer broadcasts the encoded change of each step (Strom 2015) or
  * averages with a neighbour (Lian et al. 2018). */
 #include "exchange/gossip/join_leave.h"
+#include "exchange/gossip/peer_internal.h"
 
 /* --- opening --- */
 
@@ -12,9 +13,8 @@ static weft_status prepare(gossip *x, const weft_exchange_site *site)
     const char *codec = NULL;
     WEFT_TRY(weft_gossip_codec(x->mode, site->codec, &codec));
     if (!site->cluster)
-        WEFT_TRY(weft_topology_make(x->topology_name, site->endpoint->learners,
-                                    x->mode == WEFT_GOSSIP_AVERAGE, WEFT_GOSSIP_SEED,
-                                    &x->topology));
+        WEFT_TRY(weft_topology_make(x->topology_name, site->endpoint->learners, x->mode->pairs,
+                                    WEFT_GOSSIP_SEED, &x->topology));
     WEFT_TRY(weft_strdup(codec, &x->codec_name));
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
@@ -85,8 +85,8 @@ static weft_status gossip_sockets(const weft_exchange *exchange, const weft_exch
     weft_topology topology;
     *out = 1;
     if (plan->learners < 2) return WEFT_OK; /* there are no neighbours */
-    WEFT_TRY(weft_topology_make(x->topology_name, plan->learners, x->mode == WEFT_GOSSIP_AVERAGE,
-                                WEFT_GOSSIP_SEED, &topology));
+    WEFT_TRY(weft_topology_make(x->topology_name, plan->learners, x->mode->pairs, WEFT_GOSSIP_SEED,
+                                &topology));
     *out = (int64_t)plan->learners + topology.first[plan->learners];
     weft_topology_free(&topology);
     return WEFT_OK;

@@ -43,15 +43,17 @@ void weft_topology_free(weft_topology *topology);
 struct weft_sim_exchange_options;
 struct weft_sim_exchange;
 
-typedef enum weft_gossip_mode { WEFT_GOSSIP_UPDATES, WEFT_GOSSIP_AVERAGE } weft_gossip_mode;
+/* What peers send each other; a mode is a file and a line of the table in options.c. */
+typedef struct weft_peer_mode weft_peer_mode;
+extern const weft_peer_mode weft_peer_updates, weft_peer_average;
 
 /* options.c: parses the arguments after "gossip:". The caller frees *topology, also after a
  * failure. */
 weft_status weft_gossip_parse(const char *arguments, char **topology,
-                              weft_gossip_mode *mode) WEFT_NODISCARD;
+                              const weft_peer_mode **mode) WEFT_NODISCARD;
 /* Chooses the codec of the updates: `given`, or "none" if that is NULL or empty. ARGUMENT: a codec
- * is given with mode average, which sends whole parameters. */
-weft_status weft_gossip_codec(weft_gossip_mode mode, const char *given,
+ * is given with a mode that sends whole parameters. */
+weft_status weft_gossip_codec(const weft_peer_mode *mode, const char *given,
                               const char **out) WEFT_NODISCARD;
 /* host_sim.c: opens the gossip exchange of a simulated run. */
 weft_status weft_gossip_simulate(const char *arguments,
@@ -59,8 +61,8 @@ weft_status weft_gossip_simulate(const char *arguments,
                                  struct weft_sim_exchange **out) WEFT_NODISCARD;
 
 typedef struct weft_peer_options {
-    size_t struct_size; /* sizeof(weft_peer_options) */
-    weft_gossip_mode mode;
+    size_t struct_size;         /* sizeof(weft_peer_options) */
+    const weft_peer_mode *mode; /* NULL: updates */
     /* Fixed peers: `me` is the index of this peer, and peer k is actor `first` + k. The caller owns
      * the topology and keeps it until the peer is destroyed. */
     int me;
@@ -72,19 +74,19 @@ typedef struct weft_peer_options {
     weft_member_options member;
     bool job;  /* all peers belong to one job: slot 0 leaves first, after weft_peer_release_hold */
     bool late; /* the run had taken steps before this peer joined: it never begins at step 0 */
-    uint64_t seed; /* for the choice of partners (AVERAGE), and for random topologies */
+    uint64_t seed; /* for the choice of partners (mode average), and for random topologies */
     weft_dtype dtype;
     int64_t count;
     /* [count]: the peer copies its parameters here before each computation, and the computation (a
      * training step) changes them in place. */
     void *parameters;
-    weft_codec *codec; /* UPDATES: encodes the changes; owned by the caller */
+    weft_codec *codec; /* encodes updates; owned by the caller; NULL: the mode sends none */
     const bool *empty; /* whether the last computation had no samples; NULL: none had none */
     int64_t steps;
     double min_rto; /* least retransmission timeout, in seconds */
-    /* UPDATES: limit in bytes, for each link, on the updates in flight, and again on the waiting
-     * ones; beyond it waiting updates of one origin are summed. 0: eight times the parameters, at
-     * least 1 MiB. */
+    /* Mode updates: limit in bytes, for each link, on the updates in flight, and again on the
+     * waiting ones; beyond it waiting updates of one origin are summed. 0: eight times the
+     * parameters, at least 1 MiB. */
     size_t backlog;
 } weft_peer_options;
 

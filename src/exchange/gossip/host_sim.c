@@ -2,19 +2,19 @@
  * actor i. */
 #include "base/tree_sum.h"
 #include "exchange/simulated.h"
-#include "exchange/gossip/gossip.h"
+#include "exchange/gossip/peer_internal.h"
 #include "exchange/codec_checkpoint.h"
 
 typedef struct gossip_sim {
     weft_sim_exchange head;
-    weft_gossip_mode mode;
+    const weft_peer_mode *mode;
     weft_topology topology;
     const char *codec;
     /* Excludes padding from the codecs, and holds the codec state of one learner for a
      * checkpoint. */
     weft_codec_checkpoint *codec_state;
     int stored_learner;       /* index + 1 of the learner in `codec_state`; 0: none */
-    weft_codec **codecs;      /* [learners]; NULL in mode AVERAGE */
+    weft_codec **codecs;      /* [learners]; NULL where the mode sends no updates */
     const weft_actor **peers; /* [learners]: owned by the simulation */
 } gossip_sim;
 
@@ -35,7 +35,7 @@ static weft_status sim_make(weft_sim_exchange *exchange, weft_actor_id id, weft_
     gossip_sim *c = (gossip_sim *)exchange;
     const weft_sim_exchange_options *s = &c->head.sim_options;
     int i = (int)id;
-    if (c->mode == WEFT_GOSSIP_UPDATES) {
+    if (!c->mode->pairs) {
         WEFT_TRY(weft_codec_open(s->context, c->codec, s->dtype, s->count, &c->codecs[i]));
         WEFT_TRY(weft_codec_checkpoint_exclude_padding(c->codec_state, c->codecs[i], 0));
     }
@@ -106,8 +106,8 @@ static weft_status open_sim(gossip_sim *c, const char *arguments)
     if (status == WEFT_OK)
         status = weft_gossip_codec(c->mode, c->head.sim_options.codec, &c->codec);
     if (status == WEFT_OK)
-        status = weft_topology_make(topology, c->head.sim_options.learners,
-                                    c->mode == WEFT_GOSSIP_AVERAGE, 1, &c->topology);
+        status = weft_topology_make(topology, c->head.sim_options.learners, c->mode->pairs, 1,
+                                    &c->topology);
     free(topology);
     const weft_sim_exchange_options *s = &c->head.sim_options;
     if (status == WEFT_OK)

@@ -15,7 +15,7 @@ enum { WEFT_GOSSIP_SEED = 1 };
 typedef struct gossip {
     weft_exchange head;
     char *topology_name, *codec_name;
-    weft_gossip_mode mode;
+    const weft_peer_mode *mode;
     weft_topology topology;
     weft_codec *codec;
     weft_codec_checkpoint *codec_state; /* codec state for checkpoints */

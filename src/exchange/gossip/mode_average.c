@@ -179,6 +179,8 @@ static weft_status average_resend(weft_peer *p)
 }
 
 const weft_peer_mode weft_peer_average = {
+    .name = "average",
+    .pairs = true,
     .open = average_open,
     .close = average_close,
     .computed = average_computed,

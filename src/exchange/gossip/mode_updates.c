@@ -47,6 +47,7 @@ static weft_status updates_computed(weft_peer *p, void *change)
 }
 
 const weft_peer_mode weft_peer_updates = {
+    .name = "updates",
     .close = updates_close,
     .computed = updates_computed,
     .apply = apply,

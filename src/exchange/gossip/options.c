@@ -1,14 +1,15 @@
 /* Parses the options of the gossip exchange. */
 #include "base/spec.h"
-#include "exchange/gossip/gossip.h"
+#include "exchange/gossip/peer_internal.h"
 
-static weft_status find_mode(const char *name, weft_gossip_mode *out)
+/* The first is the mode of a run that names none. */
+static const weft_peer_mode *const modes[] = {&weft_peer_updates, &weft_peer_average};
+
+static weft_status find_mode(const char *name, const weft_peer_mode **out)
 {
-    static const char *const names[] = {
-        [WEFT_GOSSIP_UPDATES] = "updates", [WEFT_GOSSIP_AVERAGE] = "average"};
-    for (size_t i = 0; i < WEFT_COUNT(names); i++)
-        if (!name || strcmp(names[i], name) == 0) {
-            *out = (weft_gossip_mode)i;
+    for (size_t i = 0; i < WEFT_COUNT(modes); i++)
+        if (!name || strcmp(modes[i]->name, name) == 0) {
+            *out = modes[i];
             return WEFT_OK;
         }
     return weft_fail(WEFT_ERR_ARGUMENT,
@@ -17,7 +18,7 @@ static weft_status find_mode(const char *name, weft_gossip_mode *out)
                      name);
 }
 
-weft_status weft_gossip_parse(const char *arguments, char **topology, weft_gossip_mode *mode)
+weft_status weft_gossip_parse(const char *arguments, char **topology, const weft_peer_mode **mode)
 {
     char *name = NULL;
     weft_topology built = {0};
@@ -33,15 +34,14 @@ weft_status weft_gossip_parse(const char *arguments, char **topology, weft_gossi
     return status;
 }
 
-weft_status weft_gossip_codec(weft_gossip_mode mode, const char *given, const char **out)
+weft_status weft_gossip_codec(const weft_peer_mode *mode, const char *given, const char **out)
 {
     bool named = given && *given;
-    if (named && mode == WEFT_GOSSIP_AVERAGE)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "exchange gossip: with mode=average whole parameters are sent, so that "
-            "--compress %s has nothing to compress; give mode=updates, or leave it out",
-            given);
+    if (named && mode->pairs)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange gossip: with mode=%s whole parameters are sent, so that "
+                         "--compress %s has nothing to compress; give mode=%s, or leave it out",
+                         mode->name, given, modes[0]->name);
     *out = named ? given : "none";
     return WEFT_OK;
 }

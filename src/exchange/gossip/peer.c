@@ -5,11 +5,6 @@
 
 enum { RESEND_TIMER = 0 };
 
-static const weft_peer_mode *const modes[] = {
-    [WEFT_GOSSIP_UPDATES] = &weft_peer_updates,
-    [WEFT_GOSSIP_AVERAGE] = &weft_peer_average,
-};
-
 #define MOVE(type)                                                                                 \
     do {                                                                                           \
         type *t = to;                                                                              \
@@ -291,7 +286,7 @@ weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out)
     WEFT_TRY(WEFT_NEW(&p, 1));
     p->head.ops = &peer_ops;
     p->options = *options;
-    p->mode = modes[options->mode];
+    p->mode = options->mode ? options->mode : &weft_peer_updates;
     weft_status status = make(p);
     if (status == WEFT_OK)
         *out = &p->head;

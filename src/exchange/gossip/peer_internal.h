@@ -8,8 +8,9 @@
 
 typedef struct weft_peer weft_peer;
 
-/* The hooks in which mode `updates` and mode `average` differ. */
-typedef struct weft_peer_mode {
+struct weft_peer_mode {
+    const char *name; /* as in "gossip:mode=NAME" */
+    bool pairs; /* two neighbours at a time exchange whole parameters; else updates go to all */
     weft_status (*open)(weft_peer *peer);
     void (*close)(weft_peer *peer);
     /* A computation has ended; `change` is the difference that it made to the parameters. */
@@ -27,7 +28,7 @@ typedef struct weft_peer_mode {
     weft_status (*resend)(weft_peer *peer);
     /* Called after a view change: drops what the mode keeps about peers that are gone. */
     void (*view_changed)(weft_peer *peer);
-} weft_peer_mode;
+};
 
 /* An entry of the version vector: this peer has applied all updates of origin `id` up to number
  * `applied`; `ended` is 1 if the last of them was the end of the origin. A version vector is an
@@ -131,8 +132,6 @@ struct weft_peer {
     int next_donor;            /* index for choosing donors in turn */
     double state_requested_at; /* time of the last StateRequest */
 };
-
-extern const weft_peer_mode weft_peer_updates, weft_peer_average;
 
 /* Arms the retransmission timer, unless it is armed. */
 weft_status weft_peer_arm_timer(weft_peer *peer) WEFT_NODISCARD;

@@ -130,9 +130,8 @@ static weft_status arrange(weft_peer *p)
     for (int i = 0; i < count; i++) p->members = weft_mix(p->members, ids[i]);
     weft_topology_free(&p->own_topology);
     if (count > 1)
-        WEFT_TRY(weft_topology_make(p->options.topology_name, count,
-                                    p->options.mode == WEFT_GOSSIP_AVERAGE, p->options.seed,
-                                    &p->own_topology));
+        WEFT_TRY(weft_topology_make(p->options.topology_name, count, p->mode->pairs,
+                                    p->options.seed, &p->own_topology));
     weft_final_average_arrange(p);
     WEFT_TRY(weft_broadcast_arrange(p));
     if (p->mode->view_changed) p->mode->view_changed(p);
