@@ -19,6 +19,17 @@ typedef struct weft_graph_mapper weft_graph_mapper;
  * on. */
 typedef enum weft_view_kind { WEFT_VIEW_NEVER, WEFT_VIEW_WHOLE, WEFT_VIEW_SLICE } weft_view_kind;
 
+/* How an operator moves values between ranks. */
+typedef struct weft_transfer_traits {
+    /* From one rank to another, `peer`: the node runs even if nothing reads its result. Else a
+     * collective over the mesh `axes`. */
+    bool message;
+    bool adds;                /* values that arrive for the same elements are added */
+    bool whole_in, whole_out; /* operands, or results, have the same shape on all ranks */
+    /* The elements that this rank sends. */
+    int64_t (*sent)(const weft_graph *graph, const weft_node *node);
+} weft_transfer_traits;
+
 /* An operator: the rules by which graphs, autodiff, rewrites and devices treat its nodes. */
 struct weft_op {
     const char *name;
@@ -94,11 +105,8 @@ struct weft_op {
     /* The operator moves values between ranks, and a communicator runs it instead of a device. If a
      * result may overwrite its operand and has its shape, both may have any layout, unless
      * attribute `plain` is set; if it is smaller, it is this rank's part of the operand, and may
-     * stay there. */
-    bool transfer;
-    /* The node is one end of a message (send or receive), so it runs even if nothing reads its
-     * result. */
-    bool effect;
+     * stay there. NULL: it does not. */
+    const weft_transfer_traits *transfer;
 };
 
 struct weft_node {

@@ -146,13 +146,20 @@ void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *en
                      (int)attr(node, "ranks"), begin, end);
 }
 
-/* The elements that this rank sends. halo: the rows of its own part that windows of other ranks
- * read. halo_add: the rows of other ranks that its own windows read. */
-static int64_t halo_elements(const weft_graph *g, const weft_node *node)
+/* --- the elements that this rank sends --- */
+
+static int64_t elements(const weft_graph *g, weft_value v)
+{
+    return weft_shape_elements(&weft_value_type(g, v)->shape);
+}
+
+/* halo: the rows of its own part that windows of other ranks read. halo_add: the rows of other
+ * ranks that its own windows read. */
+static int64_t halo_sent(const weft_graph *g, const weft_node *node)
 {
     int n = (int)attr(node, "ranks"), me = (int)attr(node, "index");
     int64_t rows = attr(node, "whole"), sum = 0, mine, end;
-    bool adds = strcmp(node->op->name, "halo_add") == 0;
+    bool adds = node->op->transfer->adds;
     const weft_shape *x = &weft_in(g, node, 0)->shape;
     for (int r = 0; r < n; r++) {
         int owner = adds ? r : me, reader = adds ? me : r;
@@ -165,24 +172,46 @@ static int64_t halo_elements(const weft_graph *g, const weft_node *node)
     return sum * weft_shape_elements(x) / x->dim[attr(node, "dim")];
 }
 
-int64_t weft_transfer_elements(const weft_graph *g, const weft_node *node)
+static int64_t all_reduce_sent(const weft_graph *g, const weft_node *node)
 {
     int64_t n = weft_node_int(node, "ranks", 0, 2), me = attr(node, "index"), sum = 0;
-    const char *op = node->op->name;
-    if (strcmp(op, "receive") == 0) return 0;
-    if (strcmp(op, "halo") == 0 || strcmp(op, "halo_add") == 0) return halo_elements(g, node);
-    const weft_shape *in = &weft_in(g, node, 0)->shape, *out = &weft_out(g, node, 0)->shape;
-    int64_t sent = weft_shape_elements(in), kept = weft_shape_elements(out);
-    if (strcmp(op, "send") == 0) return sent;
-    if (strcmp(op, "reduce_scatter") == 0) return sent - kept;
-    if (strcmp(op, "all_gather") == 0) return sent * (n - 1);
-    if (strcmp(op, "all_to_all") == 0)
-        return sent - sent / in->dim[attr(node, "dim")] * out->dim[attr(node, "dim")];
-    for (int i = 0; i < node->out_count; i++)
-        sum += weft_shape_elements(&weft_out(g, node, i)->shape);
+    for (int i = 0; i < node->out_count; i++) sum += elements(g, node->out + i);
     int64_t part =
         weft_part_start(sum, (int)me + 1, (int)n) - weft_part_start(sum, (int)me, (int)n);
     return sum - part + part * (n - 1);
+}
+
+static int64_t reduce_scatter_sent(const weft_graph *g, const weft_node *node)
+{
+    return elements(g, node->in[0]) - elements(g, node->out);
+}
+
+static int64_t all_gather_sent(const weft_graph *g, const weft_node *node)
+{
+    return elements(g, node->in[0]) * (weft_node_int(node, "ranks", 0, 2) - 1);
+}
+
+static int64_t all_to_all_sent(const weft_graph *g, const weft_node *node)
+{
+    int64_t dim = attr(node, "dim"), sent = elements(g, node->in[0]);
+    return sent - sent / weft_in(g, node, 0)->shape.dim[dim] * weft_out(g, node, 0)->shape.dim[dim];
+}
+
+static int64_t send_sent(const weft_graph *g, const weft_node *node)
+{
+    return elements(g, node->in[0]);
+}
+
+static int64_t receive_sent(const weft_graph *g, const weft_node *node)
+{
+    (void)g;
+    (void)node;
+    return 0;
+}
+
+int64_t weft_transfer_elements(const weft_graph *g, const weft_node *node)
+{
+    return node->op->transfer->sent(g, node);
 }
 
 /* The result of a send is an empty token. */
@@ -223,7 +252,10 @@ static double no_flops(const weft_graph *g, const weft_node *node)
     return 0;
 }
 
-#define TRANSFER(op, text, in_most, how, ...)                                                      \
+/* traits: those of a weft_transfer_traits, in parentheses */
+#define TRAITS(...) __VA_ARGS__
+#define TRANSFER(op, text, in_most, how, elements_sent, traits, ...)                               \
+    static const weft_transfer_traits op##_traits = {.sent = elements_sent, TRAITS traits};        \
     const weft_op weft_op_##op = {.name = #op,                                                     \
                                   .summary = text,                                                 \
                                   .min_inputs = (in_most) != 0,                                    \
@@ -232,20 +264,25 @@ static double no_flops(const weft_graph *g, const weft_node *node)
                                   .shape = op##_shape,                                             \
                                   .labels = whole_labels,                                          \
                                   .flops = no_flops,                                               \
-                                  .transfer = true,                                                \
+                                  .transfer = &op##_traits,                                        \
                                   how}
 
-TRANSFER(all_reduce, "sums of values over ranks", -1, .in_place = WEFT_EACH_IN_PLACE, "axes",
-         "ranks", "index", "plain", "compare", "leaves", "parts");
-TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, .in_place = {1}, "axes",
-         "ranks", "index", "dim", "compare", "leaves");
-TRANSFER(all_gather, "the parts of all ranks joined", 1, .effect = false, "axes", "ranks", "index",
-         "dim", "whole", "like");
-TRANSFER(all_to_all, "another dimension split than before", 1, .effect = false, "axes", "ranks",
-         "index", "dim", "from", "whole");
-TRANSFER(halo, "a part of the rows with those of others that its windows touch", 1, .effect = false,
-         "axes", "ranks", "index", "dim", "whole", "window");
+TRANSFER(all_reduce, "sums of values over ranks", -1, .in_place = WEFT_EACH_IN_PLACE,
+         all_reduce_sent, (.whole_in = true, .whole_out = true), "axes", "ranks", "index", "plain",
+         "compare", "leaves", "parts");
+TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, .in_place = {1},
+         reduce_scatter_sent, (.whole_in = true), "axes", "ranks", "index", "dim", "compare",
+         "leaves");
+TRANSFER(all_gather, "the parts of all ranks joined", 1, .in_place = {0}, all_gather_sent,
+         (.whole_out = true), "axes", "ranks", "index", "dim", "whole", "like");
+TRANSFER(all_to_all, "another dimension split than before", 1, .in_place = {0}, all_to_all_sent,
+         (.message = false), "axes", "ranks", "index", "dim", "from", "whole");
+TRANSFER(halo, "a part of the rows with those of others that its windows touch", 1, .in_place = {0},
+         halo_sent, (.adds = false), "axes", "ranks", "index", "dim", "whole", "window");
 TRANSFER(halo_add, "rows that several windows touch, added; the transpose of halo", 1,
-         .effect = false, "axes", "ranks", "index", "dim", "whole", "window");
-TRANSFER(send, "a value to another rank", 1, .effect = true, "peer", "tag");
-TRANSFER(receive, "a value from another rank", 0, .effect = true, "peer", "tag", "shape", "dtype");
+         .in_place = {0}, halo_sent, (.adds = true), "axes", "ranks", "index", "dim", "whole",
+         "window");
+TRANSFER(send, "a value to another rank", 1, .in_place = {0}, send_sent, (.message = true), "peer",
+         "tag");
+TRANSFER(receive, "a value from another rank", 0, .in_place = {0}, receive_sent, (.message = true),
+         "peer", "tag", "shape", "dtype");

@@ -22,11 +22,6 @@ typedef struct sequence {
     size_t count, capacity;
 } sequence;
 
-static bool is_message(const weft_node *node)
-{
-    return strcmp(node->op->name, "send") == 0 || strcmp(node->op->name, "receive") == 0;
-}
-
 static const weft_type *type_of(const meant *m)
 {
     return weft_value_type(m->graph, m->node->in_count > 0 ? m->node->in[0] : m->node->out);
@@ -52,12 +47,11 @@ static uint64_t hash_collective(const meant *m)
     hash = weft_mix(hash, (uint64_t)type_of(m)->dtype);
     for (size_t i = 0; i < WEFT_COUNT(attrs); i++)
         hash = weft_mix(hash, (uint64_t)weft_node_int(n, attrs[i], 0, 0));
-    if (strcmp(n->op->name, "all_gather") == 0)
-        return mix_shape(hash, &weft_out(m->graph, n, 0)->shape);
-    bool whole =
-        strcmp(n->op->name, "all_reduce") == 0 || strcmp(n->op->name, "reduce_scatter") == 0;
-    for (int i = 0; whole && i < n->in_count; i += parts)
+    for (int i = 0; n->op->transfer->whole_in && i < n->in_count; i += parts)
         hash = mix_shape(hash, &weft_in(m->graph, n, i)->shape);
+    for (int i = 0; !n->op->transfer->whole_in && n->op->transfer->whole_out && i < n->out_count;
+         i++)
+        hash = mix_shape(hash, &weft_out(m->graph, n, i)->shape);
     return hash;
 }
 
@@ -75,7 +69,7 @@ static weft_status collectives(const weft_program *p, const weft_comms *comms,
     for (size_t i = 0; i < p->code_count; i++) {
         if (!p->code[i].transfer) continue;
         meant m = {.graph = p->code[i].group.graph, .node = p->code[i].group.node[0]};
-        if (is_message(m.node) || weft_transfer_comm(comms, m.node) != comm) continue;
+        if (m.node->op->transfer->message || weft_transfer_comm(comms, m.node) != comm) continue;
         m.hash = hash_collective(&m);
         WEFT_TRY(WEFT_GROW(&out->at, &out->capacity, out->count));
         out->at[out->count++] = m;
@@ -90,15 +84,15 @@ static int by_tag(const void *a, const void *b)
     return s != t ? (s > t) - (s < t) : (x->order > y->order) - (x->order < y->order);
 }
 
-/* Lists the messages that this rank sends to or receives from a peer (`op`), in the order of
- * tags. */
-static weft_status messages(const weft_program *p, const char *op, int peer, sequence *out)
+/* Lists the messages that this rank sends to a peer, or receives from it, in the order of tags. */
+static weft_status messages(const weft_program *p, bool sends, int peer, sequence *out)
 {
     out->count = 0;
     for (size_t i = 0; i < p->code_count; i++) {
         if (!p->code[i].transfer) continue;
         meant m = {.graph = p->code[i].group.graph, .node = p->code[i].group.node[0]};
-        if (strcmp(m.node->op->name, op) != 0 || weft_node_int(m.node, "peer", 0, 0) != peer)
+        if (!m.node->op->transfer->message || (m.node->in_count > 0) != sends ||
+            weft_node_int(m.node, "peer", 0, 0) != peer)
             continue;
         m.hash = hash_message(&m);
         m.order = i;
@@ -192,7 +186,7 @@ static weft_status compare_messages(const weft_program *p, weft_comm *comm, sequ
     WEFT_TRY(WEFT_NEW(&mine, 2 * n));
     weft_status status = WEFT_NEW(&all, 2 * n * n);
     for (size_t r = 0; r < 2 * n && status == WEFT_OK; r++) {
-        status = messages(p, r < n ? "send" : "receive", (int)(r % n), s);
+        status = messages(p, r < n, (int)(r % n), s);
         mine[r] = hash_of(s);
     }
     if (status == WEFT_OK) status = gather(comm, mine, 2 * n * sizeof(*mine), all);
@@ -205,8 +199,8 @@ static weft_status compare_messages(const weft_program *p, weft_comm *comm, sequ
     free(mine);
     if (status != WEFT_OK || from == n) return status;
     s->count = 0;
-    if (me == from) WEFT_TRY(messages(p, "send", (int)to, s));
-    if (me == to) WEFT_TRY(messages(p, "receive", (int)from, s));
+    if (me == from) WEFT_TRY(messages(p, true, (int)to, s));
+    if (me == to) WEFT_TRY(messages(p, false, (int)from, s));
     return name_difference(comm, s, (int)from, (int)to);
 }
 

@@ -95,7 +95,8 @@ static weft_status look_at_transfers(const weft_instance *x, int next, char **wh
     const weft_program *p = x->program;
     for (size_t i = 0; i < p->code_count && !*where; i++) {
         const instruction *code = &p->code[i];
-        if (!code->transfer || code->phase == WEFT_PHASE_UPDATE || code->group.node[0]->op->effect)
+        if (!code->transfer || code->phase == WEFT_PHASE_UPDATE ||
+            code->group.node[0]->op->transfer->message)
             continue;
         bool waited = code->finish >= 0 && p->code[code->finish].phase != WEFT_PHASE_UPDATE;
         if (next >= 0 ? code->finish == next : !waited) WEFT_TRY(look_at(x, i, where, made, found));

@@ -42,7 +42,8 @@ static void find_order(grouper *g)
         g->kept[g->program->fetch[i]] = true;
     }
     for (size_t n = 0; n < graph->node_count; n++)
-        if (graph->nodes[n]->op->effect) need(g, graph->nodes[n]->out);
+        if (graph->nodes[n]->op->transfer && graph->nodes[n]->op->transfer->message)
+            need(g, graph->nodes[n]->out);
     for (size_t v = 0; v < graph->value_count; v++)
         if (graph->values[v].assigned != WEFT_NO_VALUE) {
             need(g, graph->values[v].assigned);

@@ -52,7 +52,7 @@ static bool message_of(const weft_instance *x, size_t event, int *seen, int rank
     const instruction *code = &x->program->code[e->instruction];
     if (!code->transfer) return false;
     const weft_node *node = code->group.node[0];
-    if (!node->op->effect) return false;
+    if (!node->op->transfer->message) return false;
     *begins = node->in_count > 0;
     if (*begins == e->wait) return false;
     int count = seen[2 * e->instruction + e->wait]++, peer = (int)weft_node_int(node, "peer", 0, 0);

@@ -263,7 +263,7 @@ static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
 {
     int n = t->of->ranks, me = (int)attr(t, "index");
     int64_t *counts = t->counts, *receive_counts = t->counts + n, dim = attr(t, "dim");
-    bool adds = strcmp(t->of->node->op->name, "halo_add") == 0;
+    bool adds = t->of->node->op->transfer->adds;
     around x = around_dim(&weft_in(t->of->graph, t->of->node, 0)->shape, dim);
     around y = around_dim(&weft_out(t->of->graph, t->of->node, 0)->shape, dim);
     int64_t mine = weft_part_start(attr(t, "whole"), me, n), touched, unused;
