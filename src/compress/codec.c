@@ -89,6 +89,13 @@ weft_status weft_codec_momentum(weft_context *context, const char *spec, double 
     return WEFT_OK;
 }
 
+bool weft_codec_is_plain(const weft_context *context, const char *spec)
+{
+    const weft_entry *entry =
+        weft_registry_look(context, WEFT_KIND_CODEC, spec, strcspn(spec, ":"));
+    return entry && ((const weft_codec_ops *)entry->ops)->plain;
+}
+
 weft_status weft_codec_check(weft_context *context, const char *spec)
 {
     double momentum;

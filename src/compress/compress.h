@@ -105,6 +105,8 @@ weft_status weft_codec_open_back(weft_context *context, const char *spec, weft_d
 /* The specification of the downlink codec: `back` if it is given, else `there`, the specification
  * of the uplink, else "none". A specification that is NULL or empty is not given. */
 const char *weft_codec_back(const char *there, const char *back);
+/* Whether a codec of this checked specification sends updates exactly. */
+bool weft_codec_is_plain(const weft_context *context, const char *spec);
 /* Checks a specification without opening a codec for a range. */
 weft_status weft_codec_check(weft_context *context, const char *spec) WEFT_NODISCARD;
 /* The momentum with which a codec of this specification gathers updates; 0: none. */

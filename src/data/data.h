@@ -90,14 +90,17 @@ weft_status weft_dataset_hash(const weft_dataset *dataset, uint64_t *out) WEFT_N
 /* Frees the contents of *stats. */
 void weft_data_stats_free(weft_data_stats *stats);
 weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *to) WEFT_NODISCARD;
-/* How features are normalised. NONE: not at all; UNIT: bytes are divided by 255; STANDARD: to mean
- * 0 and deviation 1; AUTO: bytes as UNIT, tables as STANDARD, other data as NONE. */
-typedef enum weft_normalize {
-    WEFT_NORMALIZE_AUTO,
-    WEFT_NORMALIZE_NONE,
-    WEFT_NORMALIZE_UNIT,
-    WEFT_NORMALIZE_STANDARD
-} weft_normalize;
+/* How features are normalised, a row of the table in registry.c. */
+typedef struct weft_normalization {
+    const char *name, *summary;
+    bool keeps;    /* all numbers stay as they are, targets too */
+    bool unit;     /* bytes are divided by 255 */
+    bool measures; /* to mean 0 and deviation 1 of the training split */
+    /* The normalisation that this one stands for with these data; NULL: itself. */
+    const struct weft_normalization *(*of)(const weft_source *source);
+} weft_normalization;
+/* The normalisation of data sets for which none is named. */
+extern const weft_normalization *const weft_normalization_usual;
 /* range.c: the range of the features of a prepared split. */
 weft_status weft_range_measure(const weft_source *source, weft_split split,
                                weft_range *out) WEFT_NODISCARD;
@@ -152,7 +155,7 @@ weft_status weft_data_stats_measure(const weft_source *source,
                                     weft_data_stats *stats) WEFT_NODISCARD;
 /* Computes the statistics of a prepared training split. ARGUMENT: the labels look like measured
  * numbers, not like classes, or a column cannot be normalised. */
-weft_status weft_data_stats_learn(const weft_source *source, weft_normalize normalize,
+weft_status weft_data_stats_learn(const weft_source *source, const weft_normalization *normalize,
                                   weft_data_stats *stats) WEFT_NODISCARD;
 
 /* The head of every source. */
@@ -211,7 +214,7 @@ weft_status weft_sources_register(weft_context *context) WEFT_NODISCARD;
 struct weft_dataset {
     weft_source *source;
     weft_context *context;
-    weft_normalize normalize;
+    const weft_normalization *normalize;
     weft_data_stats stats;
     bool kept;        /* by the context (keep.c), which closes it */
     bool given;       /* the caller gave the statistics, such as those of a checkpoint */

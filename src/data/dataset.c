@@ -72,13 +72,15 @@ static weft_status check_targets(const char *spec, const weft_source *s,
                      have, known);
 }
 
-/* Finds a kind of normalisation by its name; NULL leaves *out as it is, which is AUTO. */
-static weft_status find_way(const weft_context *context, const char *name, weft_normalize *out)
+/* Finds a kind of normalisation by its name. */
+static weft_status find_way(const weft_context *context, const char *name,
+                            const weft_normalization **out)
 {
     const weft_entry *entry;
+    *out = weft_normalization_usual;
     if (!name) return WEFT_OK;
     WEFT_TRY(weft_registry_find(context, WEFT_KIND_NORMALIZATION, name, strlen(name), &entry));
-    *out = *(const weft_normalize *)entry->ops;
+    *out = entry->ops;
     return WEFT_OK;
 }
 
@@ -250,14 +252,13 @@ weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
 weft_status weft_dataset_set_lengths(weft_dataset *d, const weft_input *input)
 {
     weft_source *s = d->source;
-    weft_normalize how = d->normalize;
     bool some = false; /* also before: another model may have used a data set that is kept */
     for (int k = 0; k < s->inputs; k++) {
         some = some || input[k].lengths > 0 || s->input[k].lengths > 0;
         s->input[k].lengths = d->stats.input[k].lengths = input[k].lengths;
     }
     if (!some || d->given) return WEFT_OK;
-    if (how == WEFT_NORMALIZE_STANDARD) WEFT_TRY(weft_data_stats_measure(s, &d->stats));
+    if (d->normalize->measures) WEFT_TRY(weft_data_stats_measure(s, &d->stats));
     d->shift = (float)d->stats.mean[0];
     d->factor = (float)(1 / d->stats.deviation[0]);
     for (int split = 0; split < 2; split++)

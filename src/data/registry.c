@@ -7,15 +7,22 @@ static const weft_source_ops *const sources[] = {
     &weft_source_text,   &weft_source_tokens, &weft_source_pairs,
 };
 
-static const struct {
-    const char *name, *summary;
-    weft_normalize how;
-} ways[] = {
-    {"auto", "bytes as unit, tables and arrays [n, columns] as standard", WEFT_NORMALIZE_AUTO},
-    {"none", "numbers stay as they are", WEFT_NORMALIZE_NONE},
-    {"unit", "bytes are divided by 255", WEFT_NORMALIZE_UNIT},
-    {"standard", "by the training mean and deviation", WEFT_NORMALIZE_STANDARD},
+static const weft_normalization *by_data(const weft_source *s);
+
+/* The first is that of data sets for which none is named. */
+static const weft_normalization ways[] = {
+    {"auto", "bytes as unit, tables and arrays [n, columns] as standard", .of = by_data},
+    {"none", "numbers stay as they are", .keeps = true},
+    {"unit", "bytes are divided by 255", .unit = true},
+    {"standard", "by the training mean and deviation", .measures = true},
 };
+const weft_normalization *const weft_normalization_usual = &ways[0];
+
+static const weft_normalization *by_data(const weft_source *s)
+{
+    enum { NONE = 1, UNIT, STANDARD };
+    return &ways[s->bytes ? UNIT : s->tabular ? STANDARD : NONE];
+}
 
 static weft_status ways_register(weft_context *context)
 {
@@ -24,7 +31,7 @@ static weft_status ways_register(weft_context *context)
         entries[i] = (weft_entry){.kind = WEFT_KIND_NORMALIZATION,
                                   .name = ways[i].name,
                                   .summary = ways[i].summary,
-                                  .ops = &ways[i].how};
+                                  .ops = &ways[i]};
     return weft_registry_add(context, entries, WEFT_COUNT(ways));
 }
 

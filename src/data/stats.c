@@ -193,17 +193,17 @@ static weft_status check_classes(const weft_source *s)
 
 /* Refuses inputs that would need statistics of their own, since all inputs share one mean and
  * deviation. */
-static weft_status check_shared(const weft_source *s, weft_normalize how)
+static weft_status check_shared(const weft_source *s, const weft_normalization *how)
 {
     int inputs = 0;
     for (int k = 0; k < s->inputs; k++) inputs += s->input[k].dtype == WEFT_F32;
-    if (how == WEFT_NORMALIZE_STANDARD && inputs > 1)
+    if (how->measures && inputs > 1)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
             "--normalize standard computes one mean and deviation, but the data have %d "
             "inputs of numbers; scale each array in its file and give --normalize none",
             inputs);
-    if (how == WEFT_NORMALIZE_NONE || !s->mixed) return WEFT_OK;
+    if (how->keeps || !s->mixed) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "some of the %d inputs of numbers are bytes and others are not, and one "
                      "normalisation holds for all; divide the bytes by 255 in their file, or give "
@@ -211,17 +211,13 @@ static weft_status check_shared(const weft_source *s, weft_normalize how)
                      inputs);
 }
 
-weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize,
+weft_status weft_data_stats_learn(const weft_source *s, const weft_normalization *normalize,
                                   weft_data_stats *stats)
 {
     WEFT_TRY(check_classes(s));
     WEFT_TRY(check_shared(s, normalize));
-    weft_normalize how = normalize;
-    if (how == WEFT_NORMALIZE_AUTO)
-        how = s->bytes     ? WEFT_NORMALIZE_UNIT
-              : s->tabular ? WEFT_NORMALIZE_STANDARD
-                           : WEFT_NORMALIZE_NONE;
-    bool standard = how == WEFT_NORMALIZE_STANDARD, unit = how == WEFT_NORMALIZE_UNIT;
+    const weft_normalization *how = normalize->of ? normalize->of(s) : normalize;
+    bool standard = how->measures, unit = how->unit;
     stats->inputs = s->inputs;
     memcpy(stats->input, s->input, sizeof(stats->input));
     stats->positions = s->positions;
@@ -233,7 +229,7 @@ weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize
     if (!standard) stats->deviation[0] = unit && s->bytes ? 255 : 1;
     if (standard) WEFT_TRY(weft_data_stats_measure(s, stats));
     WEFT_TRY(find_bytes(s, stats));
-    WEFT_TRY(measure_target(s, normalize != WEFT_NORMALIZE_NONE, stats));
+    WEFT_TRY(measure_target(s, !normalize->keeps, stats));
     stats->classes = s->classes;
     stats->label_column = s->label_column;
     WEFT_TRY(weft_strings_copy(s->class_names, s->classes, &stats->class_names));

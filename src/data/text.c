@@ -33,7 +33,7 @@ static weft_status encode(text_source *s, const char *path)
 {
     weft_windows *w = &s->windows;
     int32_t *tokens;
-    if (s->tokenizer->ops == &weft_tokenizer_byte) {
+    if (s->tokenizer->ops->bytes) {
         w->tokens = s->file.data;
         w->total = (int64_t)s->file.size;
         w->width = 1;

@@ -147,6 +147,7 @@ static void byte_free(weft_tokenizer *t)
 }
 
 const weft_tokenizer_ops weft_tokenizer_byte = {.unit = "byte",
+                                                .bytes = true,
                                                 .read = byte_read,
                                                 .encode = byte_encode,
                                                 .decode = byte_decode,

@@ -9,6 +9,7 @@ typedef struct weft_tokenizer weft_tokenizer;
 /* A kind of tokenizer. */
 typedef struct weft_tokenizer_ops {
     const char *unit; /* such as "byte" */
+    bool bytes;       /* the tokens of a text are its bytes */
     const char *file; /* the end of the name of a file that is given as the unit; NULL: none is */
     /* Makes a tokenizer from its parameters, which `learn` has written; they are copied. */
     weft_status (*read)(const char *name, const char *parameters, weft_tokenizer **out);

@@ -12,14 +12,20 @@
 #include "exchange/exchange.h"
 #include "formats/safetensors.h"
 
-typedef enum state_option { STATE_OWN, STATE_MEAN, STATE_RESET } state_option;
+/* The treatment of optimizer state when parameters are averaged. */
+typedef struct state_option {
+    const char *name;
+    bool averages, resets;
+} state_option;
+static const state_option state_options[] = {
+    {"keep", false, false}, {"average", true, false}, {"reset", false, true}};
 
 typedef struct average {
     weft_exchange head;
     int64_t every; /* steps between two averages; 0: only at the end */
     bool outer;
     double lr, momentum;
-    state_option state;
+    const state_option *state;
     /* State of the outer optimizer, laid out like the parameters: the parameters after its last
      * step, and the velocity; NULL: no outer optimizer. */
     void *before, *velocity;
@@ -28,14 +34,11 @@ typedef struct average {
     bool plain; /* learners have different memory layouts: tensors are averaged in the plain one */
 } average;
 
-static weft_status parse_state(const char *text, state_option *out)
+static weft_status parse_state(const char *text, const state_option **out)
 {
-    static const char *const names[] = {"keep", "average", "reset"};
-    *out = STATE_OWN;
-    if (!text) return WEFT_OK;
-    for (size_t i = 0; i < WEFT_COUNT(names); i++)
-        if (strcmp(names[i], text) == 0) {
-            *out = (state_option)i;
+    for (size_t i = 0; i < WEFT_COUNT(state_options); i++)
+        if (!text || strcmp(state_options[i].name, text) == 0) {
+            *out = &state_options[i];
             return WEFT_OK;
         }
     return weft_fail(WEFT_ERR_ARGUMENT,
@@ -114,6 +117,7 @@ static weft_status oneshot_open(const char *arguments, const weft_exchange_site 
         return weft_fail(WEFT_ERR_ARGUMENT, "exchange oneshot takes no options, not '%s'",
                          arguments);
     WEFT_TRY(WEFT_NEW(&a, 1));
+    a->state = state_options;
     *out = &a->head;
     return WEFT_OK;
 }
@@ -160,14 +164,14 @@ static weft_status remember(average *a)
 static bool is_averaged(const average *a, int i)
 {
     weft_role role = weft_store_role(a->head.site.store, i);
-    bool own = role == WEFT_ROLE_OPTIMIZER && a->state == STATE_MEAN;
+    bool own = role == WEFT_ROLE_OPTIMIZER && a->state->averages;
     return weft_dtype_is_float(weft_store_type(a->head.site.store, i).dtype) &&
            (role == WEFT_ROLE_STATISTIC || own);
 }
 
 static bool resets(const average *a, int i)
 {
-    return weft_store_role(a->head.site.store, i) == WEFT_ROLE_OPTIMIZER && a->state == STATE_RESET;
+    return weft_store_role(a->head.site.store, i) == WEFT_ROLE_OPTIMIZER && a->state->resets;
 }
 
 /* Averages tensor i over the learners in its memory layout, or with `zero` sets it to zero. */

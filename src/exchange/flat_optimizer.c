@@ -122,6 +122,7 @@ static weft_status build_graph(weft_flat_optimizer *o, const weft_optimizer_opti
 static weft_status list_states(weft_flat_optimizer *o)
 {
     size_t skip = strlen(RANGE);
+    const char *step = weft_graph_value_name(o->graph, o->graph->step);
     WEFT_TRY(WEFT_NEW(&o->states, weft_store_count(o->store)));
     for (int e = 0; e < weft_store_count(o->store); e++) {
         const char *name = weft_store_name(o->store, e);
@@ -133,7 +134,7 @@ static weft_status list_states(weft_flat_optimizer *o)
         s->moment = of_piece;
         for (char *c = s->name; *c; c++)
             if (*c == '/') *c = '_';
-        if (strcmp(s->name, "step") == 0) o->step = weft_host(weft_store_address(o->store, e));
+        if (strcmp(name, step) == 0) o->step = weft_host(weft_store_address(o->store, e));
     }
     return o->step ? WEFT_OK : weft_fail(WEFT_ERR_INTERNAL, "an optimizer has no count of steps");
 }

@@ -180,6 +180,14 @@ void weft_graph_set_domain(weft_graph *g, weft_value input, int dim)
     if (input >= 0 && (size_t)input < g->value_count) g->values[input].domain = dim;
 }
 
+bool weft_operator_has(const weft_context *context, const char *name, const char *attr)
+{
+    const weft_entry *entry = weft_registry_look(context, WEFT_KIND_OPERATOR, name, strlen(name));
+    const char *const *attrs = entry ? ((const weft_op *)entry->ops)->attrs : NULL;
+    while (attrs && *attrs && strcmp(*attrs, attr) != 0) attrs++;
+    return attrs && *attrs;
+}
+
 bool weft_operator_is_transfer(const weft_context *context, const char *name)
 {
     WEFT_NEED_ELSE(false, context, name);

@@ -230,6 +230,9 @@ static inline const weft_type *weft_out(const weft_graph *graph, const weft_node
     return &graph->values[node->out + i].type;
 }
 
+/* Whether the operator of that name has the attribute. */
+bool weft_operator_has(const weft_context *context, const char *name, const char *attr);
+
 /* Read and set attributes of a node. A node without the attribute, or with fewer numbers, has
  * `otherwise`. */
 const weft_attr *weft_node_attr(const weft_node *node, const char *name);

@@ -11,6 +11,7 @@ typedef struct arrivals_ops {
     const char *name, *form, *help;
     weft_status (*open)(weft_arrivals *arrivals, const char *arguments);
     double (*next)(weft_arrivals *arrivals, double rate);
+    bool timed; /* it has times of its own, and needs no rate */
 } arrivals_ops;
 
 struct weft_arrivals {
@@ -155,12 +156,12 @@ static double next_of_trace(weft_arrivals *arrivals, double rate)
 /* --- the table --- */
 
 static const arrivals_ops ways[] = {
-    {"poisson", NULL, "a Poisson process: independent arrivals", open_plain, next_poisson},
-    {"steady", NULL, "equal intervals", open_plain, next_steady},
+    {"poisson", NULL, "a Poisson process: independent arrivals", open_plain, next_poisson, false},
+    {"steady", NULL, "equal intervals", open_plain, next_steady, false},
     {"bursts", "bursts[:size=N]", "Poisson arrivals of bursts of N requests (default 10)",
-     open_bursts, next_burst},
+     open_bursts, next_burst, false},
     {"trace", "trace:FILE", "recorded times: FILE, plain or gzip, has one time in seconds per line",
-     open_trace, next_of_trace},
+     open_trace, next_of_trace, true},
 };
 
 weft_status weft_arrivals_register(weft_context *context)
@@ -193,6 +194,13 @@ weft_status weft_arrivals_open(weft_context *context, const char *spec, uint64_t
     else
         *out = arrivals;
     return status;
+}
+
+bool weft_arrivals_are_timed(const weft_context *context, const char *spec)
+{
+    const weft_entry *entry =
+        spec ? weft_registry_look(context, WEFT_KIND_ARRIVALS, spec, strcspn(spec, ":")) : NULL;
+    return entry && ((const arrivals_ops *)entry->ops)->timed;
 }
 
 double weft_arrivals_next(weft_arrivals *arrivals, double rate)

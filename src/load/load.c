@@ -100,7 +100,7 @@ static weft_status plan(weft_load *load)
 {
     weft_load_rate *rates;
     int count;
-    WEFT_TRY(weft_load_rates_parse(load->options, &rates, &count));
+    WEFT_TRY(weft_load_rates_parse(load->context, load->options, &rates, &count));
     weft_status status = WEFT_NEW(&load->stages, count + 1);
     for (int i = 0; i <= count && status == WEFT_OK; i++) {
         weft_load_stage *stage = &load->stages[i];

@@ -15,6 +15,9 @@ weft_status weft_arrivals_open(weft_context *context, const char *spec, uint64_t
                                weft_arrivals **out) WEFT_NODISCARD;
 /* Draws the seconds from the previous request to the next one, at a mean of `rate` requests a
  * second. */
+/* Whether arrivals of this specification (NULL: none is given) have times of their own, so that
+ * they need no rate. */
+bool weft_arrivals_are_timed(const weft_context *context, const char *spec);
 double weft_arrivals_next(weft_arrivals *arrivals, double rate);
 void weft_arrivals_close(weft_arrivals **arrivals);
 weft_status weft_arrivals_register(weft_context *context) WEFT_NODISCARD;

@@ -24,7 +24,7 @@ typedef struct weft_load_rate {
 
 /* Parses the list of rates or of closed loops in the options; the caller frees *out. ARGUMENT: the
  * message names the invalid item. */
-weft_status weft_load_rates_parse(const weft_load_options *options, weft_load_rate **out,
-                                  int *count) WEFT_NODISCARD;
+weft_status weft_load_rates_parse(const weft_context *context, const weft_load_options *options,
+                                  weft_load_rate **out, int *count) WEFT_NODISCARD;
 
 #endif

@@ -1,6 +1,7 @@
 /* Parses the lists of --rate and --closed: "100,200", "100..800:100", "50@10,400@2". */
 #include <math.h>
 
+#include "load/load.h"
 #include "load/measure.h"
 
 typedef struct reader {
@@ -70,15 +71,15 @@ static weft_status read_piece(void *user, char *piece)
     return weft_parse_real(piece, &value) ? add(r, value, seconds) : bad(r, piece);
 }
 
-weft_status weft_load_rates_parse(const weft_load_options *options, weft_load_rate **out,
-                                  int *count)
+weft_status weft_load_rates_parse(const weft_context *context, const weft_load_options *options,
+                                  weft_load_rate **out, int *count)
 {
     bool closed = options->closed != NULL;
     reader r = {.options = options,
                 .option = closed ? "--closed" : "--rate",
                 .most = closed ? 65536 : 1e7,
                 .whole = closed};
-    bool trace = options->arrivals && strncmp(options->arrivals, "trace:", 6) == 0;
+    bool timed = weft_arrivals_are_timed(context, options->arrivals);
     const char *text = closed ? options->closed : options->rate ? options->rate : "100";
     weft_status status = WEFT_OK;
     *out = NULL;
@@ -92,7 +93,7 @@ weft_status weft_load_rates_parse(const weft_load_options *options, weft_load_ra
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "--arrivals is for rates, not for --closed, which sends a request when an "
                          "earlier one was answered");
-    if (trace && !options->rate && !closed) {
+    if (timed && !options->rate && !closed) {
         status = WEFT_GROW(&r.all, &r.capacity, 0);
         if (status == WEFT_OK) r.all[r.count++] = (weft_load_rate){.seconds = options->seconds};
     } else {

@@ -39,10 +39,10 @@ weft_value weft_layer_leaf(weft_model_builder *net, const weft_layer *layer, con
 }
 
 /* An embedding alone reads tokens; lengths are one number a sample. */
-static weft_status check_numbers(const weft_model_builder *net, const char *layer, const char *op,
+static weft_status check_numbers(const weft_model_builder *net, const char *layer,
                                  const weft_value *in, int count)
 {
-    for (int i = 0; i < count && strcmp(op, "embedding") != 0; i++)
+    for (int i = 0; i < count; i++)
         for (int k = 0; k < net->options->inputs && in[i] != WEFT_NO_VALUE; k++)
             if (net->values.ports[k].value == in[i] && net->options->input[k].values > 0 &&
                 net->options->input[k].shape.rank > 0)
@@ -57,8 +57,15 @@ weft_value weft_layer_emit(weft_model_builder *net, const char *layer, const cha
                            const char *op, const weft_value *in, int count, const weft_attr *attrs,
                            int attr_count)
 {
-    weft_status status = check_numbers(net, layer, op, in, count);
+    weft_status status = check_numbers(net, layer, in, count);
     if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
+    return weft_layer_emit_any(net, layer, suffix, op, in, count, attrs, attr_count);
+}
+
+weft_value weft_layer_emit_any(weft_model_builder *net, const char *layer, const char *suffix,
+                               const char *op, const weft_value *in, int count,
+                               const weft_attr *attrs, int attr_count)
+{
     char *full = weft_graph_format(net->graph, "%s%s%s", layer, *suffix ? "/" : "", suffix);
     weft_value made = weft_graph_node(net->graph, op, full, in, count, attrs, attr_count);
     free(full);
@@ -80,14 +87,14 @@ static weft_init weight_init(const weft_layer *layer, int64_t fan_in)
                      : (weft_init){WEFT_INIT_UNIFORM, 1 / sqrt(n)};
 }
 
-/* Whether a layer shares the table of an embedding, whose rows are then the weights of its
- * outputs. */
+/* Whether a layer shares the table of an embedding, which selects rows by integers: these rows are
+ * then the weights of its outputs. */
 static bool shares_table(const weft_model_builder *net, const weft_layer *layer)
 {
     const weft_graph *g = net->graph;
     for (size_t n = 0; layer->share && n < g->node_count; n++)
         if (strcmp(g->nodes[n]->name, layer->share) == 0)
-            return strcmp(g->nodes[n]->op->name, "embedding") == 0;
+            return !weft_dtype_is_float(weft_in(g, g->nodes[n], 0)->dtype);
     return false;
 }
 

@@ -100,7 +100,11 @@ bool weft_layer_reads_sequence(weft_model_builder *net, weft_value x, const weft
 /* Adds the leaf "<layer>/<name>", or finds that of the layer whose weights this one shares. */
 weft_value weft_layer_leaf(weft_model_builder *net, const weft_layer *layer, const char *name,
                            weft_value_kind kind, weft_shape shape, weft_init init);
-/* Adds the node "<layer>/<suffix>", or "<layer>" if the suffix is empty. */
+/* Adds the node "<layer>/<suffix>", or "<layer>" if the suffix is empty. `_emit` refuses inputs
+ * that are tokens, which only a layer that selects rows by them can read. */
+weft_value weft_layer_emit_any(weft_model_builder *net, const char *layer, const char *suffix,
+                               const char *op, const weft_value *in, int count,
+                               const weft_attr *attrs, int attr_count);
 weft_value weft_layer_emit(weft_model_builder *net, const char *layer, const char *suffix,
                            const char *op, const weft_value *in, int count, const weft_attr *attrs,
                            int attr_count);

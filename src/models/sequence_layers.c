@@ -39,7 +39,8 @@ weft_value weft_layer_embedding(weft_model_builder *net, weft_value x, const wef
     weft_value table =
         weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM,
                         weft_shape_of(2, (int64_t[]){tokens, layer->filters}), table_init(layer));
-    return weft_layer_emit(net, layer->name, "", "embedding", (weft_value[]){x, table}, 2, NULL, 0);
+    return weft_layer_emit_any(net, layer->name, "", "embedding", (weft_value[]){x, table}, 2, NULL,
+                               0);
 }
 
 bool weft_layer_reads_sequence(weft_model_builder *net, weft_value x, const weft_layer *layer,

@@ -45,18 +45,16 @@ weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, in
 weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_value x, int axis,
                                 int dim, int from)
 {
-    weft_attr attrs[6] = {WEFT_ATTR_INT("axes", 1 << axis),
+    weft_attr attrs[7] = {WEFT_ATTR_INT("axes", 1 << axis),
                           WEFT_ATTR_INT("ranks", r->plan->size[axis]),
                           WEFT_ATTR_INT("index", r->coordinate[axis]), WEFT_ATTR_INT("dim", dim)};
+    const weft_attr more[] = {WEFT_ATTR_INT("leaves", r->plan->size[axis]),
+                              WEFT_ATTR_INT("from", from),
+                              WEFT_ATTR_INT("whole", from < 0 ? 0 : whole_dim(r, v, from))};
+    bool in_tree = r->workers > 0 && axis == AXIS_DATA;
     int count = 4;
-    if (strcmp(op, "reduce_scatter") == 0 && r->workers > 0 && axis == AXIS_DATA)
-        attrs[count++] = (weft_attr)WEFT_ATTR_INT("leaves", r->plan->size[axis]);
-    if (strcmp(op, "all_gather") == 0)
-        attrs[count++] = (weft_attr)WEFT_ATTR_INT("whole", whole_dim(r, v, dim));
-    if (strcmp(op, "all_to_all") == 0) {
-        attrs[count++] = (weft_attr)WEFT_ATTR_INT("from", from);
-        attrs[count++] = (weft_attr)WEFT_ATTR_INT("whole", whole_dim(r, v, from));
-    }
+    for (size_t i = in_tree ? 0 : 1; i < WEFT_COUNT(more); i++)
+        if (weft_operator_has(r->to->context, op, more[i].name)) attrs[count++] = more[i];
     return weft_move_emit(r, op, v, &x, 1, attrs, count);
 }
 

@@ -258,8 +258,10 @@ static weft_status place_pair(weft_plan *plan, const weft_graph *graph, const ch
     int64_t place;
     const char *colon = strchr(value, ':');
     size_t kind = colon ? (size_t)(colon - value) : 0;
-    bool known = (kind == 3 && strncmp(value, "cpu", 3) == 0) ||
-                 (kind == 4 && strncmp(value, "rank", 4) == 0);
+    static const char *const words[] = {"cpu", "rank"};
+    bool known = false;
+    for (size_t i = 0; i < WEFT_COUNT(words); i++)
+        known = known || (strlen(words[i]) == kind && strncmp(value, words[i], kind) == 0);
     if (!known || !weft_parse_int(colon + 1, &place) || place < 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "place '%s=%s': a device is cpu:K or rank:K with K from 0", key, value);

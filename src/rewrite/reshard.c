@@ -131,7 +131,7 @@ static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have
             mask |= 1 << a;
             continue;
         }
-        x = weft_move_collective(r, "reduce_scatter", v, x, a, want.at[a], 0);
+        x = weft_move_collective(r, "reduce_scatter", v, x, a, want.at[a], -1);
         have.at[a] = want.at[a];
     }
     if (mask) {
@@ -145,7 +145,7 @@ static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have
         if (have.at[a] < 0 || have.at[a] == want.at[a]) continue;
         bool direct = want.at[a] >= 0 && !other_axis_splits(have, a, want.at[a]);
         x = direct ? weft_move_collective(r, "all_to_all", v, x, a, want.at[a], have.at[a])
-                   : weft_move_collective(r, "all_gather", v, x, a, have.at[a], 0);
+                   : weft_move_collective(r, "all_gather", v, x, a, have.at[a], have.at[a]);
         have.at[a] = direct ? want.at[a] : WHOLE;
     }
     for (int a = 0; a < SHARD_AXES; a++)

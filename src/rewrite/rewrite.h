@@ -197,8 +197,8 @@ weft_value weft_move_emit(rewriter *r, const char *op, weft_value v, const weft_
                           int count, const weft_attr *attrs, int attr_count);
 /* Slices this rank's part of dimension `dim` along an axis. */
 weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, int dim);
-/* Adds a collective over one axis, which splits or gathers dimension `dim`; all_to_all splits `dim`
- * and gathers `from`. */
+/* Adds a collective over one axis, which splits dimension `dim` or gathers it; `from`: the
+ * dimension that is split before, -1: none. */
 weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_value x, int axis,
                                 int dim, int from);
 /* Sums several values over the axes of a mask, as one message. parts > 0: each value consists of

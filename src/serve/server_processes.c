@@ -53,35 +53,63 @@ static weft_status reserve_ports(plan *p)
 
 /* --- command lines --- */
 
-/* The value of an option that the supervisor chooses for each process; below 0: the process gets
- * the value that the user gave. */
-static int64_t own_value(const plan *p, int slot, const char *name)
+static int64_t own_port(const plan *p, int slot)
+{
+    (void)slot;
+    return p->port.port;
+}
+
+static int64_t own_metrics_port(const plan *p, int slot)
+{
+    return p->metrics ? p->metrics[slot].port : -1;
+}
+
+/* If there are more processes than cores, each instance gets its share of the cores as threads, at
+ * least one. */
+static int64_t own_threads(const plan *p, int slot)
 {
     const weft_server_options *o = p->options;
-    int64_t instances = o->instances * p->count;
-    if (strcmp(name, "port") == 0) return p->port.port;
-    if (strcmp(name, "metrics-port") == 0 && p->metrics) return p->metrics[slot].port;
-    /* If there are more processes than cores, each instance gets its share of the cores as threads,
-     * at least one. */
-    if (strcmp(name, "threads") == 0 && o->threads == 0 && p->count > weft_cores())
-        return weft_default_threads((int)instances, NULL);
-    return -1;
+    (void)slot;
+    if (o->threads != 0 || p->count <= weft_cores()) return -1;
+    return weft_default_threads((int)(o->instances * p->count), NULL);
+}
+
+/* All processes but the first are quiet, so that notes and warnings are logged once. */
+static int64_t own_quiet(const plan *p, int slot)
+{
+    (void)p;
+    return slot > 0 ? 1 : -1;
+}
+
+/* Options that the supervisor chooses for each process; below 0: the process gets the value that
+ * the user gave. */
+static const struct {
+    const char *option;
+    int64_t (*value)(const plan *p, int slot);
+    bool flag;
+} own_values[] = {{"port", own_port, false},
+                  {"metrics-port", own_metrics_port, false},
+                  {"threads", own_threads, false},
+                  {"quiet", own_quiet, true}};
+
+static weft_status value_of(const plan *p, int slot, const weft_option *o, char **value)
+{
+    for (size_t i = 0; i < WEFT_COUNT(own_values); i++) {
+        if (strcmp(own_values[i].option, o->name) != 0) continue;
+        int64_t own = own_values[i].value(p, slot);
+        if (own < 0) break;
+        return own_values[i].flag ? weft_strdup("true", value)
+                                  : weft_format(value, "%lld", (long long)own);
+    }
+    return weft_options_get(p->table, p->options, o->name, value);
 }
 
 /* Adds an option with its parsed value to the command line of a process. An option with its initial
- * value is left out, since some options exclude each other. Processes other than the first one get
- * --quiet, so that notes and warnings are logged once. */
+ * value is left out, since some options exclude each other. */
 static weft_status add_option(const plan *p, weft_job_part *part, const weft_option *o, int *count)
 {
     char *value = NULL;
-    int64_t own = own_value(p, part->slot, o->name);
-    weft_status status = WEFT_OK;
-    if (own >= 0)
-        status = weft_format(&value, "%lld", (long long)own);
-    else if (strcmp(o->name, "quiet") == 0 && part->slot > 0)
-        status = weft_strdup("true", &value);
-    else
-        status = weft_options_get(p->table, p->options, o->name, &value);
+    weft_status status = value_of(p, part->slot, o, &value);
     bool said = status == WEFT_OK && value && (!o->initial || strcmp(value, o->initial) != 0);
     if (said) status = weft_format(&part->words[*count], "--%s=%s", o->name, value);
     if (said && status == WEFT_OK) ++*count;

@@ -13,20 +13,25 @@
  * are read, or which state is kept. */
 static weft_status check_options(const weft_trainer *t)
 {
-    static const char *const fixed[] = {"batch", "seed", "data", "normalize", "dtype", "optimizer"};
+    /* path: a specification with a path, which may be written in several ways; state: of the state
+     * that --drop-state drops. */
+    static const struct {
+        const char *option;
+        bool path, state;
+    } fixed[] = {{"batch", false, false},     {"seed", false, false},  {"data", true, false},
+                 {"normalize", false, false}, {"dtype", false, false}, {"optimizer", false, true}};
     for (size_t i = 0; i < WEFT_COUNT(fixed); i++) {
-        const char *now = weft_settings_find(&t->settings, fixed[i]);
-        const char *then = weft_settings_find(&t->resumed.settings, fixed[i]);
-        bool state = strcmp(fixed[i], "optimizer") == 0;
+        const char *now = weft_settings_find(&t->settings, fixed[i].option);
+        const char *then = weft_settings_find(&t->resumed.settings, fixed[i].option);
         bool same = strcmp(now, then) == 0;
-        if (!same && strcmp(fixed[i], "data") == 0)
-            WEFT_TRY(weft_spec_same(now, then, t->resumed.folder, &same));
-        if (same || (state && t->options.output.drop_state)) continue;
+        if (!same && fixed[i].path) WEFT_TRY(weft_spec_same(now, then, t->resumed.folder, &same));
+        if (same || (fixed[i].state && t->options.output.drop_state)) continue;
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s was made with --%s %s, this run has %s; a resumed run must have the "
                          "same%s",
-                         t->resumed.path, fixed[i], then, now,
-                         state ? ", or --drop-state to begin with new optimizer state" : "");
+                         t->resumed.path, fixed[i].option, then, now,
+                         fixed[i].state ? ", or --drop-state to begin with new optimizer state"
+                                        : "");
     }
     return WEFT_OK;
 }

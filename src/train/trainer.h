@@ -151,7 +151,8 @@ weft_status weft_train_learners(const weft_train_options *o, int64_t ranks, int6
                                 int *learners) WEFT_NODISCARD;
 weft_status weft_trainer_count_learners(weft_trainer *t) WEFT_NODISCARD;
 /* ARGUMENT: an option about pipeline stages is given, and the mesh has no pipeline. */
-weft_status weft_train_check_stages(const weft_parallel_choice *o) WEFT_NODISCARD;
+weft_status weft_train_check_stages(const weft_context *context,
+                                    const weft_parallel_choice *o) WEFT_NODISCARD;
 /* resume.c: locks the checkpoint folder and opens its newest checkpoint, if there is one. ARGUMENT:
  * the options do not fit the checkpoint, or a new run would write into the folder of an old one. */
 weft_status weft_trainer_find_resumed(weft_trainer *t) WEFT_NODISCARD;

@@ -78,15 +78,27 @@ static weft_status check_job(const weft_train_engine *engine, const weft_job_cho
     return WEFT_OK;
 }
 
-weft_status weft_train_check_stages(const weft_parallel_choice *o)
+/* Whether the schedule is the one of a run that names none. */
+static weft_status is_usual(const weft_context *context, const char *schedule, bool *out)
+{
+    weft_train_options usual = {0};
+    weft_status status = weft_train_options_init(context, &usual);
+    if (status == WEFT_OK) *out = strcmp(schedule, usual.parallel.schedule) == 0;
+    weft_options_free(weft_train_table(context), &usual);
+    return status;
+}
+
+weft_status weft_train_check_stages(const weft_context *context, const weft_parallel_choice *o)
 {
     int64_t stages = 1;
+    bool usual;
+    WEFT_TRY(is_usual(context, o->schedule, &usual));
     if (o->mesh) WEFT_TRY(weft_mesh_axis(o->mesh, "pipeline", &stages));
     if (o->profile && stages == 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "profile measures the layers to balance the stages of a pipeline, but the "
                          "mesh has no pipeline; give --mesh pipeline=N, or leave --profile out");
-    if (strcmp(o->schedule, "1f1b") != 0 && stages == 1 && !o->place)
+    if (!usual && stages == 1 && !o->place)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "schedule is the order of the micro-batches of a pipeline, but the mesh "
                          "has no pipeline; give --mesh pipeline=N, or leave --schedule out");
@@ -139,7 +151,7 @@ static weft_status check_options(const weft_trainer *t)
     WEFT_TRY(check_carried(&t->options));
     WEFT_TRY(check_job(t->engine, &t->options.job, t->options.output.checkpoint));
     /* The schedule of an elastic run is for those of its learners that have a pipeline. */
-    return t->linked ? WEFT_OK : weft_train_check_stages(&t->options.parallel);
+    return t->linked ? WEFT_OK : weft_train_check_stages(t->context, &t->options.parallel);
 }
 
 /* --- learners and servers --- */

@@ -9,64 +9,89 @@ bool cpu_single(const weft_group *group)
     return group->count == 1;
 }
 
-static onednn_function activation_of(const weft_node *node)
+/* Each function adds a node that reads `tail` to the chain; false if the primitive cannot run it at
+ * this place of the order bias, normalisation, addition, activation. */
+
+static bool take_bias(const weft_group *group, const weft_node *node, weft_value tail,
+                      onednn_function function, cpu_chain *chain)
 {
-    static const struct {
-        const char *op;
-        onednn_function function;
-    } known[] = {
-        {"gelu", ONEDNN_GELU},
-        {"silu", ONEDNN_SILU},
-        {"sigmoid", ONEDNN_SIGMOID},
-        {"tanh", ONEDNN_TANH},
-    };
-    for (size_t i = 0; i < WEFT_COUNT(known); i++)
-        if (strcmp(known[i].op, node->op->name) == 0) return known[i].function;
-    return ONEDNN_NO_FUNCTION;
+    (void)function;
+    if (node->in[0] != tail || chain->bias != WEFT_NO_VALUE || chain->norm ||
+        chain->addend != WEFT_NO_VALUE)
+        return false;
+    const weft_shape *s = &weft_in(group->graph, node, 0)->shape;
+    if (weft_in(group->graph, node, 1)->shape.rank != 1) return false;
+    int wanted = chain->rank > 2 ? 1 : s->rank - 1;
+    if (weft_node_int(node, "axis", 0, 1) != wanted) return false;
+    chain->bias = node->in[1];
+    return true;
 }
 
-/* Adds a node that reads `tail` to the chain; false if the primitive cannot run it at this place of
- * the order bias, normalisation, addition, activation. */
+static bool take_norm(const weft_group *group, const weft_node *node, weft_value tail,
+                      onednn_function function, cpu_chain *chain)
+{
+    (void)function;
+    if (node->in[0] != tail || chain->norm || chain->addend != WEFT_NO_VALUE) return false;
+    if (weft_in(group->graph, node, 0)->shape.rank != chain->rank) return false;
+    for (int i = 1; i < 5; i++) /* each vector must be a separate operand */
+        for (int j = 0; j < i; j++)
+            if (node->in[i] == node->in[j]) return false;
+    chain->norm = node;
+    return true;
+}
+
+static bool take_addend(const weft_group *group, const weft_node *node, weft_value tail,
+                        onednn_function function, cpu_chain *chain)
+{
+    (void)group;
+    (void)function;
+    if (chain->addend != WEFT_NO_VALUE || (node->in[0] == tail) == (node->in[1] == tail))
+        return false;
+    chain->addend = node->in[node->in[0] == tail];
+    return true;
+}
+
+static bool take_activation(const weft_group *group, const weft_node *node, weft_value tail,
+                            onednn_function function, cpu_chain *chain)
+{
+    (void)group;
+    if (node->in[0] != tail) return false;
+    chain->relu = function == ONEDNN_NO_FUNCTION;
+    chain->activation = function;
+    return true;
+}
+
+/* Operators that may follow a primitive. A relu is no function of oneDNN. */
+static const struct {
+    const char *op;
+    bool (*take)(const weft_group *group, const weft_node *node, weft_value tail,
+                 onednn_function function, cpu_chain *chain);
+    onednn_function function;
+} links[] = {
+    {"bias", take_bias, ONEDNN_NO_FUNCTION},
+    {"batch_norm_infer", take_norm, ONEDNN_NO_FUNCTION},
+    {"add", take_addend, ONEDNN_NO_FUNCTION},
+    {"relu", take_activation, ONEDNN_NO_FUNCTION},
+    {"gelu", take_activation, ONEDNN_GELU},
+    {"silu", take_activation, ONEDNN_SILU},
+    {"sigmoid", take_activation, ONEDNN_SIGMOID},
+    {"tanh", take_activation, ONEDNN_TANH},
+};
+
 static bool take_link(const weft_group *group, const weft_node *node, weft_value tail,
                       cpu_chain *chain)
 {
-    bool activated = chain->relu || chain->activation != ONEDNN_NO_FUNCTION;
-    bool added = chain->addend != WEFT_NO_VALUE;
-    if (activated) return false;
-    if (strcmp(node->op->name, "bias") == 0) {
-        if (node->in[0] != tail || chain->bias != WEFT_NO_VALUE || chain->norm || added)
-            return false;
-        const weft_shape *s = &weft_in(group->graph, node, 0)->shape;
-        if (weft_in(group->graph, node, 1)->shape.rank != 1) return false;
-        int wanted = chain->rank > 2 ? 1 : s->rank - 1;
-        if (weft_node_int(node, "axis", 0, 1) != wanted) return false;
-        chain->bias = node->in[1];
-        return true;
-    }
-    if (strcmp(node->op->name, "batch_norm_infer") == 0) {
-        if (node->in[0] != tail || chain->norm || added) return false;
-        if (weft_in(group->graph, node, 0)->shape.rank != chain->rank) return false;
-        for (int i = 1; i < 5; i++) /* each vector must be a separate operand */
-            for (int j = 0; j < i; j++)
-                if (node->in[i] == node->in[j]) return false;
-        chain->norm = node;
-        return true;
-    }
-    if (strcmp(node->op->name, "add") == 0) {
-        if (added || (node->in[0] == tail) == (node->in[1] == tail)) return false;
-        chain->addend = node->in[node->in[0] == tail];
-        return true;
-    }
-    if (node->in[0] != tail) return false;
-    chain->relu = strcmp(node->op->name, "relu") == 0;
-    chain->activation = activation_of(node);
-    return chain->relu || chain->activation != ONEDNN_NO_FUNCTION;
+    if (chain->relu || chain->activation != ONEDNN_NO_FUNCTION) return false;
+    for (size_t i = 0; i < WEFT_COUNT(links); i++)
+        if (strcmp(links[i].op, node->op->name) == 0)
+            return links[i].take(group, node, tail, links[i].function, chain);
+    return false;
 }
 
 bool cpu_chain_of(const weft_group *group, cpu_chain *out)
 {
     const weft_shape *result = &weft_out(group->graph, group->node[0], 0)->shape;
-    bool image = strcmp(group->node[0]->op->name, "conv") == 0;
+    bool image = group->node[0]->op->window != NULL;
     cpu_chain chain = {.bias = WEFT_NO_VALUE,
                        .addend = WEFT_NO_VALUE,
                        .activation = ONEDNN_NO_FUNCTION,
@@ -87,12 +112,17 @@ bool cpu_chain_of(const weft_group *group, cpu_chain *out)
     return group->out_count == 1 && group->out[0] == tail;
 }
 
+/* Operators that are computed beside a primitive: sums over all dimensions but the channel. */
+static const char *const sums[] = {"reduce_sum"};
+
 bool cpu_with_bias_sum(const weft_group *group, int dy, int channel)
 {
     if (group->count != 2 || group->out_count != 2) return false;
     const weft_node *sum = group->node[1];
     const weft_attr *axes = weft_node_attr(sum, "axes");
-    if (strcmp(sum->op->name, "reduce_sum") != 0 || sum->in[0] != group->node[0]->in[dy] ||
+    size_t known = 0;
+    while (known < WEFT_COUNT(sums) && strcmp(sums[known], sum->op->name) != 0) known++;
+    if (known == WEFT_COUNT(sums) || sum->in[0] != group->node[0]->in[dy] ||
         weft_node_int(sum, "keep", 0, 0))
         return false;
     int rank = weft_in(group->graph, sum, 0)->shape.rank;

@@ -43,7 +43,8 @@ void weft_topology_free(weft_topology *topology);
 struct weft_sim_exchange_options;
 struct weft_sim_exchange;
 
-/* What peers send each other; a mode is a file and a line of the table in options.c. */
+/* A mode says how peers exchange what they learn; it is a file and a line of the table in
+ * options.c. */
 typedef struct weft_peer_mode weft_peer_mode;
 extern const weft_peer_mode weft_peer_updates, weft_peer_average;
 

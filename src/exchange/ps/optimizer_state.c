@@ -35,10 +35,10 @@ static weft_status list(weft_ps_exchange *x, weft_flat_optimizer *sample, int64_
 }
 
 /* Adds the reference parameters of a compressed downlink as the last state. */
-static weft_status list_known(weft_ps_exchange *x)
+static weft_status list_known(weft_ps_exchange *x, const weft_context *context)
 {
     weft_ps_exchange_state *known = &x->states[x->state_count];
-    if (strcmp(x->back, "none") == 0) return WEFT_OK;
+    if (weft_codec_is_plain(context, x->back)) return WEFT_OK;
     *known = (weft_ps_exchange_state){.name = "known",
                                       .like_parameters = true,
                                       .type = {.dtype = x->dtype},
@@ -59,7 +59,7 @@ weft_status weft_ps_exchange_list_states(weft_ps_exchange *x, weft_context *cont
                                       (weft_segment_list){0}, 0, &sample));
     weft_status status = list(x, sample, two);
     weft_flat_optimizer_close(&sample);
-    return status == WEFT_OK ? list_known(x) : status;
+    return status == WEFT_OK ? list_known(x, context) : status;
 }
 
 /* Address and size of the part of a state that belongs to a range. */

@@ -181,7 +181,7 @@ static weft_status server_save(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     if (x->ended) return WEFT_OK; /* weft_ps_exchange_end has pulled parameters and state */
-    x->has_exact_parameters = strcmp(x->back, "none") != 0;
+    x->has_exact_parameters = !weft_codec_is_plain(exchange->site.context, x->back);
     WEFT_TRY(weft_ps_exchange_save(x));
     return weft_shared_params_write(x->shared);
 }

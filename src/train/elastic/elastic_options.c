@@ -69,36 +69,63 @@ bool weft_cluster_takes(weft_cluster_kind kind, const char *option)
     return false;
 }
 
+#define OF(kind) (1U << WEFT_CLUSTER_##kind)
+/* The kinds of process that have an own row; all have those that are not listed. */
+static const struct {
+    const char *option;
+    unsigned kinds;
+} own_kinds[] = {
+    {"listen", OF(COORDINATOR) | OF(SERVER) | OF(LEARNER)},
+    {"allow", OF(COORDINATOR) | OF(SERVER)},
+    {"rejoin", OF(LEARNER)},
+    {"failure-timeout", OF(COORDINATOR)},
+};
+
+/* Rows that have another default (NULL: the same) or another help for some kinds of process. */
+static const struct {
+    const char *option;
+    unsigned kinds;
+    const char *initial, *help;
+} changes[] = {
+    {"timeout", ~OF(COORDINATOR), "60",
+     "give up after this many seconds without a message from the run"},
+    {"resume", OF(COORDINATOR), NULL,
+     "the run resumes from DIR/latest; without a checkpoint there, this command ends"},
+    {"resume", ~OF(COORDINATOR), NULL,
+     "begin with DIR/latest, from which the run resumes; without a checkpoint there, this command "
+     "ends, since it never begins with fresh weights"},
+    {"checkpoint", OF(COORDINATOR), NULL,
+     "with --resume, which it requires: the folder whose newest checkpoint the run resumes from; "
+     "at "
+     "least one learner must load it, too"},
+};
+
 static bool takes_own(weft_cluster_kind kind, const char *option)
 {
-    if (strcmp(option, "listen") == 0) return kind != WEFT_CLUSTER_GUEST;
-    if (strcmp(option, "allow") == 0)
-        return kind == WEFT_CLUSTER_COORDINATOR || kind == WEFT_CLUSTER_SERVER;
-    if (strcmp(option, "rejoin") == 0) return kind == WEFT_CLUSTER_LEARNER;
-    return strcmp(option, "failure-timeout") != 0 || kind == WEFT_CLUSTER_COORDINATOR;
+    for (size_t i = 0; i < WEFT_COUNT(own_kinds); i++)
+        if (strcmp(own_kinds[i].option, option) == 0) return own_kinds[i].kinds >> kind & 1;
+    return true;
+}
+
+static bool has(weft_cluster_kind kind, const char *option)
+{
+    for (const weft_option *o = own_rows; o->name; o++)
+        if (strcmp(o->name, option) == 0) return takes_own(kind, option);
+    return weft_cluster_takes(kind, option);
 }
 
 /* Adds an option to the table of a kind of process. If the option needs another one (`with`) that
- * this kind lacks, that condition is dropped. Some options get another default or help. */
+ * this kind lacks, that condition is dropped. */
 static void add_row(weft_option *table, int *count, const weft_option *row, weft_cluster_kind kind)
 {
     weft_option *o = &table[(*count)++];
     *o = *row;
-    if (o->with && !weft_cluster_takes(kind, o->with) && strcmp(o->with, "key") != 0)
-        o->with = NULL;
-    if (kind != WEFT_CLUSTER_COORDINATOR && strcmp(o->name, "timeout") == 0) {
-        o->initial = "60";
-        o->help = "give up after this many seconds without a message from the run";
+    if (o->with && !has(kind, o->with)) o->with = NULL;
+    for (size_t i = 0; i < WEFT_COUNT(changes); i++) {
+        if (strcmp(changes[i].option, o->name) != 0 || !(changes[i].kinds >> kind & 1)) continue;
+        if (changes[i].initial) o->initial = changes[i].initial;
+        o->help = changes[i].help;
     }
-    if (strcmp(o->name, "resume") == 0)
-        o->help = kind == WEFT_CLUSTER_COORDINATOR
-                      ? "the run resumes from DIR/latest; without a checkpoint there, this command "
-                        "ends"
-                      : "begin with DIR/latest, from which the run resumes; without a checkpoint "
-                        "there, this command ends, since it never begins with fresh weights";
-    if (kind == WEFT_CLUSTER_COORDINATOR && strcmp(o->name, "checkpoint") == 0)
-        o->help = "with --resume, which it requires: the folder whose newest checkpoint the run "
-                  "resumes from; at least one learner must load it, too";
 }
 
 static weft_status make_table(weft_context *context, weft_cluster_kind kind, void **out)

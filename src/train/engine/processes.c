@@ -35,7 +35,7 @@ static weft_status refuse(const char *option, const char *value, const char *why
                      option, value, why);
 }
 
-static weft_status fits(const weft_train_options *o)
+static weft_status fits(const weft_context *context, const weft_train_options *o)
 {
     if (o->job.hosts)
         return refuse("hosts", o->job.hosts, "several machines need --engine mpi, or weft join");
@@ -47,7 +47,7 @@ static weft_status fits(const weft_train_options *o)
         return refuse("profile", "true", "learners must be cut alike; leave one of them out");
     if (strchr(o->where.device, ','))
         return refuse("device", o->where.device, "all learners have the same; give one of them");
-    return weft_train_check_stages(&o->parallel);
+    return weft_train_check_stages(context, &o->parallel);
 }
 
 /* --- the folder of sockets --- */
@@ -257,7 +257,7 @@ static weft_status make(const weft_context *context, process_plan *p)
     int learners;
     WEFT_TRY(weft_train_learners(o, o->job.ranks, &p->mesh, &learners));
     WEFT_TRY(weft_exchange_is_elastic(context, o->parallel.exchange, &ops));
-    WEFT_TRY(fits(o));
+    WEFT_TRY(fits(context, o));
     p->failure_timeout =
         WEFT_MIN(WEFT_MAX(o->job.timeout / 3, LEAST_FAILURE_TIMEOUT), MOST_FAILURE_TIMEOUT);
     int servers = ops->deployment.serve ? (int)WEFT_MAX(o->parallel.servers, 1) : 0;

@@ -92,7 +92,7 @@ static weft_status open_downlink(const weft_range_factory_options *o, int64_t co
     const char *back = weft_range_factory_back(o->options.adds, o->codec, o->back);
     weft_codec *codec;
     *out = NULL;
-    if (strcmp(back, "none") == 0) return WEFT_OK;
+    if (weft_codec_is_plain(o->context, back)) return WEFT_OK;
     WEFT_TRY(weft_codec_open_back(o->context, back, o->dtype, count, &codec));
     weft_status status = weft_gaps_skip(o->gaps, codec, begin);
     if (status == WEFT_OK) return weft_downlink_open(codec, out);
