@@ -1,6 +1,7 @@
 /* Copies codec state between the codecs of ranges and flat arrays that have one element for each
  * parameter. */
 #include "exchange/codec_checkpoint.h"
+#include "exchange/flat_optimizer.h"
 
 #include <stdio.h>
 
@@ -170,17 +171,41 @@ bool weft_codec_checkpoint_state(const weft_codec_checkpoint *checkpoint, int i,
     return true;
 }
 
-void weft_codec_checkpoint_note_momentum(const weft_codec_checkpoint *checkpoint,
-                                         const weft_context *context, const char *codec,
-                                         const weft_optimizer_options *o)
+/* Whether the optimizer keeps a number for each parameter. */
+static weft_status has_moments(weft_context *context, const weft_store *store, weft_dtype dtype,
+                               const weft_optimizer_options *options, bool *out)
 {
-    if (checkpoint->momentum <= 0 || !o) return;
+    enum { SAMPLE = 2 };
+    weft_optimizer_options own = *options;
+    weft_flat_optimizer *sample;
+    weft_exchange_state s;
+    own.clip_norm = 0;
+    own.accumulate = 1;
+    own.update = WEFT_UPDATE_HERE;
+    own.multipliers = NULL;
+    WEFT_TRY(weft_flat_optimizer_open(context, store, &own, dtype, SAMPLE,
+                                      (weft_segment_list){.count = 0}, 0, &sample));
+    *out = false;
+    for (int i = 0; weft_flat_optimizer_state(sample, i, &s); i++)
+        *out = *out || weft_shape_elements(&s.type.shape) == SAMPLE;
+    weft_flat_optimizer_close(&sample);
+    return WEFT_OK;
+}
+
+weft_status weft_codec_checkpoint_note_momentum(const weft_codec_checkpoint *checkpoint,
+                                                weft_context *context, const weft_store *store,
+                                                const char *codec, const weft_optimizer_options *o)
+{
+    bool moments;
+    if (checkpoint->momentum <= 0 || !o) return WEFT_OK;
     double more = 1 / (1 - checkpoint->momentum);
-    if (strcmp(o->name, "sgd") != 0 || o->momentum > 0)
+    WEFT_TRY(has_moments(context, store, checkpoint->dtype, o, &moments));
+    if (moments)
         weft_log(
             context, WEFT_LOG_NOTE,
             "--compress %s gathers updates with a momentum of %g, on top of that of --optimizer "
             "%s: steps become about %.3g times as large; momentum=0 of the codec, or sgd "
             "without momentum, leaves one of them out",
             codec, checkpoint->momentum, o->name, more);
+    return WEFT_OK;
 }

@@ -30,10 +30,12 @@ void weft_codec_checkpoint_store(weft_codec_checkpoint *checkpoint, weft_codec *
 weft_status weft_codec_checkpoint_exclude_padding(const weft_codec_checkpoint *checkpoint,
                                                   weft_codec *codec, int64_t begin) WEFT_NODISCARD;
 
-/* Logs a note if the codec and the optimizer both apply momentum. */
-void weft_codec_checkpoint_note_momentum(const weft_codec_checkpoint *checkpoint,
-                                         const weft_context *context, const char *codec,
-                                         const weft_optimizer_options *optimizer);
+/* Logs a note if the codec gathers updates with momentum and the optimizer (NULL: none) has
+ * moments. The optimizer is that of parameters in `store`. */
+weft_status
+weft_codec_checkpoint_note_momentum(const weft_codec_checkpoint *checkpoint, weft_context *context,
+                                    const weft_store *store, const char *codec,
+                                    const weft_optimizer_options *optimizer) WEFT_NODISCARD;
 
 /* padding.c: like weft_parameter_gaps; with `shared`, parameters for which another rank is the
  * leader count as padding, too. */

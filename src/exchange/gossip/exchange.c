@@ -23,8 +23,8 @@ static weft_status prepare(gossip *x, const weft_exchange_site *site)
     WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec_name, NULL, site->store, x->shared,
                                         &x->codec_state));
     if (site->endpoint->learner == 0)
-        weft_codec_checkpoint_note_momentum(x->codec_state, site->context, site->codec,
-                                            site->optimizer);
+        WEFT_TRY(weft_codec_checkpoint_note_momentum(x->codec_state, site->context, site->store,
+                                                     site->codec, site->optimizer));
     x->parameters = weft_shared_params_parameters(x->shared);
     WEFT_TRY(weft_elastic_check_ranks(site, x->shared));
     x->is_leader = weft_shared_params_is_leader(x->shared);

@@ -114,7 +114,8 @@ static weft_status open_sim(gossip_sim *c, const char *arguments)
         status =
             weft_codec_checkpoint_open(s->context, c->codec, NULL, s->store, NULL, &c->codec_state);
     if (status == WEFT_OK)
-        weft_codec_checkpoint_note_momentum(c->codec_state, s->context, s->codec, s->optimizer);
+        status = weft_codec_checkpoint_note_momentum(c->codec_state, s->context, s->store, s->codec,
+                                                     s->optimizer);
     if (status == WEFT_OK) status = WEFT_NEW(&c->codecs, s->learners);
     return status == WEFT_OK ? WEFT_NEW(&c->peers, c->head.sim_options.learners) : status;
 }

@@ -84,8 +84,8 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec, x->back, site->store, x->shared,
                                         &x->codec_states));
     if (site->endpoint->learner == 0)
-        weft_codec_checkpoint_note_momentum(x->codec_states, site->context, site->codec,
-                                            site->optimizer);
+        WEFT_TRY(weft_codec_checkpoint_note_momentum(x->codec_states, site->context, site->store,
+                                                     site->codec, site->optimizer));
     WEFT_TRY(weft_elastic_check_ranks(site, x->shared));
     x->parameters = weft_shared_params_parameters(x->shared);
     x->leads = weft_shared_params_is_leader(x->shared);

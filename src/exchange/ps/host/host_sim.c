@@ -307,7 +307,8 @@ static weft_status open_saved(sim_servers *c)
     weft_ps_exchange *x = &c->saved;
     WEFT_TRY(weft_codec_checkpoint_open(s->context, weft_codec_back(s->codec, NULL), back, s->store,
                                         NULL, &x->codec_states));
-    weft_codec_checkpoint_note_momentum(x->codec_states, s->context, s->codec, s->optimizer);
+    WEFT_TRY(weft_codec_checkpoint_note_momentum(x->codec_states, s->context, s->store, s->codec,
+                                                 s->optimizer));
     x->dtype = s->dtype;
     x->count = s->count;
     x->range_count = c->range_count;
