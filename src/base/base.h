@@ -43,6 +43,9 @@ WEFT_PRIVATE_API weft_status weft_fail(weft_status status, const char *format, .
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 WEFT_PRIVATE_API weft_status weft_fail_memory(size_t bytes) WEFT_NODISCARD;
 
+/* Whether a text, as of another process, is the name of the status. */
+bool weft_is_status(const char *name, weft_status status);
+
 /* Prefixes this thread's message with "prefix: "; returns status. */
 WEFT_PRIVATE_API weft_status weft_fail_within(weft_status status, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;

@@ -87,6 +87,11 @@ weft_status weft_ensure_message(weft_status status, uint64_t before, const char 
         kind, name, function, weft_status_name(status));
 }
 
+bool weft_is_status(const char *name, weft_status status)
+{
+    return strcmp(name, weft_status_name(status)) == 0;
+}
+
 weft_status weft_fail_memory(size_t bytes)
 {
     return weft_fail(WEFT_ERR_MEMORY,

@@ -56,6 +56,12 @@ static bool is_npy(const weft_bytes *file)
     return file->size >= 6 && memcmp(file->data, "\x93NUMPY", 6) == 0;
 }
 
+/* The types of tokens, by the width of which a file is read; the first is that of plain files. */
+static const struct {
+    const char *name, *reading;
+    int width;
+} types[] = {{"uint16", "tokens:type=uint16", 2}, {"uint32", "tokens:type=uint32", 4}};
+
 /* Finds the tokens of a NumPy array, whose header gives their type; *type is that of the
  * specification (NULL: not given). FORMAT: the array has other numbers, or the type is another. */
 static weft_status open_array(token_source *s, const char *path, const char **type, size_t *size)
@@ -67,7 +73,7 @@ static weft_status open_array(token_source *s, const char *path, const char **ty
                          "%s: is a NumPy array of other numbers than uint16 or uint32, "
                          "little-endian; save its tokens as x.astype('uint32')",
                          path);
-    const char *own = array.size == 4 ? "uint32" : "uint16";
+    const char *own = types[array.size == types[1].width].name;
     if (*type && strcmp(*type, own) != 0)
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s: type is '%s', and its NumPy header says %s; leave type= out", path,
@@ -91,19 +97,20 @@ static weft_status load(token_source *s, const char *type, const char *held, dou
     size_t size = s->file.size;
     if (is_npy(&s->file)) WEFT_TRY(open_array(s, path, &type, &size));
     if (!type) type = held;
-    bool wide = type && strcmp(type, "uint32") == 0;
-    if (type && !wide && strcmp(type, "uint16") != 0)
+    size_t kind = 0;
+    while (type && kind < WEFT_COUNT(types) && strcmp(type, types[kind].name) != 0) kind++;
+    if (kind == WEFT_COUNT(types))
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'tokens': type is '%s', must be uint16 or uint32",
                          type);
     if (values == 0 && wish->stats) values = wish->stats->input[0].values;
     if (values == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'tokens': give the number of different tokens, "
                                             "as in values=50257");
-    w->width = wide ? 4 : 2;
-    w->head.reading = wide ? "tokens:type=uint32" : "tokens:type=uint16";
+    w->width = types[kind].width;
+    w->head.reading = types[kind].reading;
     if (size % (size_t)w->width)
         return weft_fail(WEFT_ERR_FORMAT, "%s has %zu bytes, no multiple of the %d of a %s", path,
-                         size, w->width, wide ? "uint32" : "uint16");
+                         size, w->width, types[kind].name);
     w->total = (int64_t)size / w->width;
     w->head.large = weft_bytes_large(&s->file);
     if (!w->head.large) WEFT_TRY(check_tokens(s, (int64_t)values));

@@ -20,6 +20,9 @@ weft_status weft_devices_register(weft_context *context) WEFT_NODISCARD;
 weft_status weft_device_open(weft_context *context, const char *name,
                              weft_device **out) WEFT_NODISCARD;
 void weft_device_close(weft_device **device);
+/* The name of the device in host memory that has a kernel for every operator, and computes those
+ * that another device lacks. */
+const char *weft_device_fallback(void);
 /* For devices without options: fails with ARGUMENT if there are arguments. */
 weft_status weft_device_takes_nothing(const char *name, const char *arguments) WEFT_NODISCARD;
 

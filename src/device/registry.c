@@ -12,6 +12,11 @@ static const weft_device_ops *const devices[] = {
     &weft_device_distant,
 };
 
+const char *weft_device_fallback(void)
+{
+    return weft_device_reference.name;
+}
+
 weft_status weft_device_register(weft_context *context, const weft_device_ops *ops)
 {
     const weft_entry entry = {

@@ -159,7 +159,7 @@ weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *li
 {
     weft_flat_optimizer *o;
     const weft_device *device = like->schema->device;
-    const char *name = weft_device_shares(device) ? device->ops->name : "reference";
+    const char *name = weft_device_shares(device) ? device->ops->name : weft_device_fallback();
     WEFT_TRY(check(options, count));
     WEFT_TRY(WEFT_NEW(&o, 1));
     o->count = count;

@@ -96,8 +96,8 @@ void weft_job_where(const job *j, bool (*of)(const job *j, int rank), char *out,
  * of several ranks is printed once. */
 static void hear_failure(job *j, const weft_status_line *said)
 {
-    bool waited = strcmp(said->what, weft_status_name(WEFT_ERR_PEER)) == 0;
-    bool common = strcmp(said->what, weft_status_name(WEFT_ERR_ARGUMENT)) == 0;
+    bool waited = weft_is_status(said->what, WEFT_ERR_PEER);
+    bool common = weft_is_status(said->what, WEFT_ERR_ARGUMENT);
     bool first = j->ending == 0;
     uint64_t words = weft_hash_text(said->message);
     char where[512] = "";
@@ -145,7 +145,7 @@ static void hear(job *j, const weft_status_line *said)
         j->on[said->rank] = weft_hosts_find(&j->hosts, said->host);
     } else if (strcmp(said->what, WEFT_RANK_STATUS_FINISHED) == 0) {
         if (j->finished == 0) j->finished = weft_job_seconds(j);
-    } else if (strcmp(said->what, weft_status_name(WEFT_ERR_INTERRUPTED)) == 0) {
+    } else if (weft_is_status(said->what, WEFT_ERR_INTERRUPTED)) {
         (void)snprintf(j->stopped, sizeof(j->stopped), "weft: %s", said->message);
     } else {
         hear_failure(j, said);

@@ -122,7 +122,7 @@ static void take_end(process_set *t, child_process *p, int state)
     if (p->part->role != WEFT_PART_LEARNER || p->part->slot > 0) return;
     if (t->stopping) p->died = weft_job_seconds(t->j);
     if (!t->stopping) {
-        if (!WIFEXITED(state) || strcmp(p->what, "peer") == 0) return;
+        if (!WIFEXITED(state) || weft_is_status(p->what, WEFT_ERR_PEER)) return;
         weft_job_log(t->j, "weft: %s", p->said[0] ? p->said : p->why);
         t->code = t->j->own = WEXITSTATUS(state) == 2 ? 2 : 1;
         return;
@@ -153,7 +153,7 @@ static void start_anew(process_set *t, child_process *p)
  * removed by them. */
 static void take_failure(process_set *t, child_process *p, int state)
 {
-    bool killed = WIFSIGNALED(state), waits = strcmp(p->what, "peer") == 0;
+    bool killed = WIFSIGNALED(state), waits = weft_is_status(p->what, WEFT_ERR_PEER);
     if (!killed && (!waits || p->part->role == WEFT_PART_COORDINATOR)) {
         weft_job_log(t->j, "weft: %s", p->said[0] ? p->said : p->why);
         fail(t, WEXITSTATUS(state), !waits);
@@ -177,11 +177,11 @@ void weft_child_process_end(process_set *t, child_process *p)
         fail(t, 1, false);
     } else if (code == 0)
         p->done = true;
-    else if (learner && WIFEXITED(state) && strcmp(p->what, "interrupted") == 0)
+    else if (learner && WIFEXITED(state) && weft_is_status(p->what, WEFT_ERR_INTERRUPTED))
         take_stop(t, p, code);
     else if (t->stopping || t->end_reported > 0)
         take_end(t, p, state);
-    else if (!learner && strcmp(p->what, "interrupted") == 0)
+    else if (!learner && weft_is_status(p->what, WEFT_ERR_INTERRUPTED))
         start_anew(t, p); /* the process was told to end by another process */
     else
         take_failure(t, p, state);

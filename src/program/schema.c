@@ -14,7 +14,7 @@ weft_status weft_schema_create(weft_context *context, const char *device, schema
     s->context = context;
     atomic_init(&s->users, 1);
     weft_status status = weft_device_open(context, device, &s->device);
-    if (status == WEFT_OK) status = weft_device_open(context, "reference", &s->fallback);
+    if (status == WEFT_OK) status = weft_device_open(context, weft_device_fallback(), &s->fallback);
     if (status == WEFT_OK)
         *out = s;
     else

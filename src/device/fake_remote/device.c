@@ -90,7 +90,8 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
     weft_status status = distant_start(d);
     if (status == WEFT_OK)
         status = weft_strdup(*arguments ? arguments + sizeof(key) - 1 : "", &d->lacks);
-    if (status == WEFT_OK) status = weft_device_open(context, "reference", &d->reference);
+    if (status == WEFT_OK)
+        status = weft_device_open(context, weft_device_fallback(), &d->reference);
     if (status == WEFT_OK)
         *out = &d->head;
     else
