@@ -22,8 +22,9 @@ static int first_updates(const weft_policy *p, const weft_pending *w)
 }
 
 /* Not slowest + bound, which may overflow: a clock in a forged message may be any number. */
-static bool within_bound(const weft_policy *p, int64_t slowest, int64_t clock)
+static bool within_bound(const weft_policy *p, int64_t slowest, int64_t made, int64_t clock)
 {
+    (void)made;
     return p->bound == WEFT_NO_BOUND || clock <= p->bound || clock - p->bound <= slowest;
 }
 
@@ -76,8 +77,10 @@ weft_status weft_policy_make(const char *name, double count, double bound, const
 {
     const weft_policy_rule *rule;
     WEFT_TRY(find_rule(name, &rule));
+    /* Without late updates no learner is ahead of a round. */
+    bool together = rule->rounds && !rule->late;
     *out = (weft_policy){
-        .rule = rule, .count = rule->rounds ? 0 : 1, .bound = rule->rounds ? 0 : WEFT_NO_BOUND};
+        .rule = rule, .count = rule->rounds ? 0 : 1, .bound = together ? 0 : WEFT_NO_BOUND};
     if (rule->counts != (count >= 0))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          count >= 0

@@ -136,7 +136,7 @@ static int64_t run_clock(const weft_range *r)
 bool weft_range_may_begin(const weft_range *r, int64_t slowest, int64_t clock)
 {
     const weft_policy *p = &r->options.policy;
-    return p->rule->may_begin(p, slowest, clock);
+    return p->rule->may_begin(p, slowest, r->made, clock);
 }
 
 /* --- joins, leaves, pushes --- */

@@ -41,8 +41,9 @@ typedef struct weft_policy_rule {
     /* How many pending updates make the next version: the first ones, with `rounds` of those of the
      * lowest clock. 0: an update of that version is missing. */
     int (*complete)(const weft_policy *policy, const weft_pending *pending);
-    /* Whether a learner of this clock may begin its next step. */
-    bool (*may_begin)(const weft_policy *policy, int64_t slowest, int64_t clock);
+    /* Whether a learner of this clock may begin its next step. slowest: clock of the slowest
+     * learner; made: highest clock of the updates in versions. */
+    bool (*may_begin)(const weft_policy *policy, int64_t slowest, int64_t made, int64_t clock);
     /* With `rounds`: what becomes of an update that is `clocks` clocks (0: none) behind the newest
      * version. NULL: no update can be late, since a version waits for all learners. */
     weft_late (*late)(const weft_policy *policy, int64_t clocks);
