@@ -30,8 +30,8 @@ WEFT_PRIVATE_API weft_status weft_registry_add(weft_context *context, const weft
                                                int count) WEFT_NODISCARD;
 
 /* The entry whose present or former name is the first `size` bytes of `name`; NULL: none. */
-const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind, const char *name,
-                                     size_t size);
+WEFT_PRIVATE_API const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind,
+                                                      const char *name, size_t size);
 /* As weft_registry_look, but the name may also be the path of a plug-in that the context has
  * loaded; this function never loads one. ARGUMENT: the name is unknown; the message gives the
  * nearest one. */
