@@ -51,8 +51,9 @@ typedef struct weft_operator_call {
 /* The rules of an operator. */
 typedef struct weft_operator_ops {
     size_t struct_size; /* sizeof(weft_operator_ops) */
-    /* The function of each element that the operator is, or NULL. Operands then have one shape, or
-     * are scalars, which hold for all elements, and the next six fields are not used. */
+    /* The function of each element that the operator is, or NULL. Shapes of operands are then
+     * broadcast (aligned at the last dimension, where sizes are equal or 1), and the next six fields
+     * are not used. */
     const weft_element *element;
 
     int min_inputs, max_inputs; /* max_inputs < 0: any number */

@@ -313,6 +313,14 @@ char *weft_graph_format(weft_graph *graph, const char *format, ...) WEFT_PRINTF(
 /* Adds a node with one input and no attributes, as is common in gradients. */
 weft_value weft_graph_unary(weft_graph *graph, const char *op, const char *name, weft_value x);
 
+/* --- broadcasting --- */
+
+/* The shape of a function of each element of two operands; false: their shapes do not fit. */
+bool weft_broadcast_shape(const weft_shape *a, const weft_shape *b, weft_shape *out);
+/* The distance between the elements of an operand that neighbours along each dimension of the
+ * result read; 0: the same element. stride[full->rank]. */
+void weft_broadcast_strides(const weft_shape *operand, const weft_shape *full, int64_t *stride);
+
 /* --- labels --- */
 
 enum { WEFT_MAX_LABELS = 32, WEFT_LABEL_SIZE = 12 };

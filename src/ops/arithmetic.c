@@ -69,8 +69,7 @@ static double no_flops(const weft_graph *g, const weft_node *node)
 }
 
 const weft_op weft_op_add = {.name = "add",
-                             .summary =
-                                 "sum of two tensors of one shape, or of a tensor and a scalar",
+                             .summary = "sum of two tensors, element by element",
                              .min_inputs = 2,
                              .max_inputs = 2,
                              .shape = weft_element_shape,
@@ -79,17 +78,15 @@ const weft_op weft_op_add = {.name = "add",
                              .element = &add_element,
                              .in_place = {3},
                              .linear = 3};
-const weft_op weft_op_mul = {
-    .name = "mul",
-    .summary =
-        "product of two tensors of one shape, or of a tensor and a scalar, element by element",
-    .min_inputs = 2,
-    .max_inputs = 2,
-    .shape = weft_element_shape,
-    .gradient = mul_gradient,
-    .labels = weft_element_labels,
-    .element = &mul_element,
-    .in_place = {3}};
+const weft_op weft_op_mul = {.name = "mul",
+                             .summary = "product of two tensors, element by element",
+                             .min_inputs = 2,
+                             .max_inputs = 2,
+                             .shape = weft_element_shape,
+                             .gradient = mul_gradient,
+                             .labels = weft_element_labels,
+                             .element = &mul_element,
+                             .in_place = {3}};
 const weft_op weft_op_scale = {.name = "scale",
                                .summary = "a tensor times the attribute 'factor'",
                                .min_inputs = 1,

@@ -5,23 +5,21 @@
 
 /* --- rules --- */
 
-/* The first operand that is a tensor, or the first one. */
-static int widest(const weft_graph *g, const weft_node *node)
-{
-    for (int i = 0; i < node->in_count; i++)
-        if (weft_in(g, node, i)->shape.rank > 0) return i;
-    return 0;
-}
-
 weft_status weft_element_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    int w = widest(g, node);
-    WEFT_TRY(weft_expect_real(g, node, w, "an operand", 0));
-    out[0] = *weft_in(g, node, w);
-    for (int i = 0; i < node->in_count; i++) {
-        bool scalar = weft_in(g, node, i)->shape.rank == 0;
-        weft_type want = scalar ? weft_type_like(&out[0], 0) : out[0];
-        WEFT_TRY(weft_expect_like(g, node, i, scalar ? "a scalar operand" : "an operand", &want));
+    WEFT_TRY(weft_expect_real(g, node, 0, "an operand", 0));
+    out[0] = *weft_in(g, node, 0);
+    for (int i = 1; i < node->in_count; i++) {
+        char have[128], all[128];
+        const weft_shape *shape = &weft_in(g, node, i)->shape;
+        WEFT_TRY(weft_expect_real(g, node, i, "an operand", 0));
+        if (!weft_broadcast_shape(&out[0].shape, shape, &out[0].shape))
+            return weft_node_fail(
+                node,
+                "operand %d is %s, and those before it are %s: sizes must be equal from the last "
+                "dimension on, or 1",
+                i, weft_shape_text(shape, have, sizeof(have)),
+                weft_shape_text(&out[0].shape, all, sizeof(all)));
     }
     return WEFT_OK;
 }
@@ -30,18 +28,33 @@ void weft_element_labels(const weft_graph *g, const weft_node *node, weft_text *
 {
     for (int i = 0; i <= node->in_count; i++) {
         const weft_type *t = i < node->in_count ? weft_in(g, node, i) : weft_out(g, node, 0);
+        const weft_shape *full = &weft_out(g, node, 0)->shape;
+        int lacks = full->rank - t->shape.rank;
         weft_text_add(text, "%s", i == 0 ? "" : i < node->in_count ? ", " : " -> ");
-        weft_labels_dims(text, t->shape.rank, WEFT_MAX_RANK);
+        for (int d = 0; d < t->shape.rank; d++)
+            if (t->shape.dim[d] == full->dim[d + lacks])
+                weft_text_add(text, "%sd%d", d ? " " : "", d + lacks);
+            else
+                weft_text_add(text, "%s!one%dd%d", d ? " " : "", i, d + lacks);
     }
 }
 
 weft_value weft_element_gradient_of(weft_graph *g, const weft_node *node, int i,
                                     weft_value gradient)
 {
-    weft_attr axes = {.name = "axes", .count = weft_out(g, node, 0)->shape.rank};
-    if (weft_in(g, node, i)->shape.rank > 0 || axes.count == 0) return gradient;
-    for (int d = 0; d < axes.count; d++) axes.ints[d] = d;
-    return weft_emit(g, node, "dx", "reduce_sum", &gradient, 1, &axes, 1);
+    /* The operand lacks the first dimensions; of others it has one element, which stays. */
+    weft_shape x = weft_in(g, node, i)->shape, full = weft_out(g, node, 0)->shape;
+    weft_attr first = {.name = "axes"}, others[] = {{.name = "axes"}, WEFT_ATTR_INT("keep", 1)};
+    int lacks = full.rank - x.rank;
+    for (int d = 0; d < full.rank; d++)
+        if (d < lacks)
+            first.ints[first.count++] = d;
+        else if (x.dim[d - lacks] != full.dim[d])
+            others[0].ints[others[0].count++] = d - lacks;
+    if (first.count > 0) gradient = weft_emit(g, node, "dx", "reduce_sum", &gradient, 1, &first, 1);
+    if (others[0].count > 0)
+        gradient = weft_emit(g, node, "dx", "reduce_sum", &gradient, 1, others, 2);
+    return gradient;
 }
 
 /* --- gradients: nodes that compute them --- */

@@ -4,8 +4,8 @@
  *
  * The formula is an expression in the operands a, b and c, all of type `real`, and in the numbers
  * p and q of the attributes. Beside C's operators it may use el_exp, el_log, el_pow, el_sqrt and
- * el_abs. Constants are written real(0.5). Operands have one shape; but a scalar may stand in the
- * place of each tensor, and holds for all elements. */
+ * el_abs. Constants are written real(0.5). Shapes of operands are broadcast: aligned at the
+ * last dimension, where sizes are equal or 1, which holds for all elements. */
 #ifndef WEFT_OPS_ELEMENTWISE_H
 #define WEFT_OPS_ELEMENTWISE_H
 
@@ -25,12 +25,12 @@ WEFT_INLINE float el_exp_float(float x)
 #define el_sqrt(x) _Generic((x), float : sqrtf, double : sqrt)(x)
 #define el_abs(x) _Generic((x), float : fabsf, double : fabs)(x)
 
-/* The shape rule: the tensors have one shape. */
+/* The shape rule: the shapes are broadcast. */
 weft_status weft_element_shape(const weft_graph *graph, weft_node *node,
                                weft_type *out) WEFT_NODISCARD;
-/* Labels: those of the result for each tensor, none for a scalar. */
+/* Labels: those of the result, except for dimensions along which an operand is repeated. */
 void weft_element_labels(const weft_graph *graph, const weft_node *node, weft_text *text);
-/* Adds the sum of a gradient over all elements if operand i is a scalar that holds for them. */
+/* Adds the sums of a gradient over the elements for which an element of operand i holds. */
 weft_value weft_element_gradient_of(weft_graph *graph, const weft_node *node, int i,
                                     weft_value gradient);
 

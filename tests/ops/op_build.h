@@ -142,7 +142,11 @@ static inline void out(fixture *f, weft_value v)
     X(element_where)                                                                               \
     X(element_compared)                                                                            \
     X(element_scalars)                                                                             \
-    X(element_chain)
+    X(element_chain)                                                                               \
+    X(broadcast_sub)                                                                               \
+    X(broadcast_div)                                                                               \
+    X(broadcast_rows)                                                                              \
+    X(broadcast_where)
 /* The cases of op_cases_attention.c; those without a gradient have an entry in op_cases.c. */
 #define ATTENTION_CASES(X)                                                                         \
     X(attention_plain)                                                                             \

@@ -97,6 +97,33 @@ void element_scalars(fixture *f)
     out(f, two(f, "sub", s, s));
 }
 
+/* Operands of which an element holds for several of the result's: missing dimensions, those of one
+ * element, and both; rows that are longer than a block of the device. */
+void broadcast_sub(fixture *f)
+{
+    out(f, two(f, "sub", X(f, 4, 1, 3), X(f, 5, 1)));
+}
+
+void broadcast_div(fixture *f)
+{
+    out(f, two(f, "div", X(f, 2, 3, 5, 7), ABOVE(f, 3, 1, 7)));
+}
+
+void broadcast_rows(fixture *f)
+{
+    weft_value x = X(f, 3, 700), row = ABOVE(f, 700), column = X(f, 3, 1);
+    weft_value scaled = two(f, "mul", x, row);
+    out(f, two(f, "add", scaled, column));
+    out(f, two(f, "maximum", row, column));
+    out(f, two(f, "sub", X(f, 1), x));
+}
+
+void broadcast_where(fixture *f)
+{
+    weft_value larger = two(f, "greater", X(f, 2, 1, 3), X(f, 4, 1));
+    out(f, node(f, "where", IN(larger, X(f, 3), X(f, 5, 1, 4, 1)), NONE));
+}
+
 /* Intermediate results with several readers, of which some are read outside. */
 void element_chain(fixture *f)
 {

@@ -9,7 +9,7 @@
 enum { BLOCK = 512, GRAIN = 8192 };
 
 /* Where a node finds an operand, or writes its result. */
-typedef enum place { OPERAND, RESULT, BETWEEN, SCALAR } place;
+typedef enum place { OPERAND, RESULT, BETWEEN, SPREAD } place;
 typedef struct where {
     place place;
     int index; /* of the group's input or output, of a block of scratch memory */
@@ -21,11 +21,19 @@ typedef struct step {
     where in[3], out;
 } step;
 
+/* An operand whose elements hold for several of the result's; it is spread out in scratch memory,
+ * block by block. Neighbouring dimensions in which it is read alike are one here. */
+typedef struct spread {
+    int rank;
+    int64_t dim[WEFT_MAX_RANK], stride[WEFT_MAX_RANK];
+} spread;
+
 typedef struct chain {
     weft_kernel head;
     step steps[WEFT_GROUP_NODES];
     int count, in_count;
-    bool scalar[WEFT_GROUP_VALUES]; /* of each input of the group: it holds for all elements */
+    bool spread[WEFT_GROUP_VALUES]; /* of each input of the group: it is spread out, */
+    spread how[WEFT_GROUP_VALUES];  /* like this */
     int blocks;                     /* of scratch memory that a thread has */
     int64_t size;
     int threads;
@@ -56,20 +64,55 @@ static char *address(const bound_chain *b, where w, int thread, int64_t at)
     case OPERAND: return (char *)(uintptr_t)b->in[w.index] + offset;
     case RESULT: return b->out[w.index] + offset;
     case BETWEEN: return block_at(b, thread, w.index);
-    case SCALAR: break;
+    case SPREAD: break;
     }
     return block_at(b, thread, w.index);
 }
 
-/* Fills the block of each scalar with its value. */
-static void fill_scalars(const bound_chain *b, int thread)
+static bool is_scalar(const spread *s)
+{
+    return s->rank == 1 && s->stride[0] == 0;
+}
+
+/* Writes the elements of an operand that `count` elements of the result, from `at` on, read. */
+static void spread_out(const spread *s, const float *from, float *to, int64_t at, int64_t count)
+{
+    int last = s->rank - 1;
+    int64_t index[WEFT_MAX_RANK];
+    for (int d = last; d >= 0; at /= s->dim[d--]) {
+        index[d] = at % s->dim[d];
+        from += index[d] * s->stride[d];
+    }
+    while (count > 0) {
+        int64_t run = WEFT_MIN(s->dim[last] - index[last], count);
+        if (s->stride[last])
+            memcpy(to, from, (size_t)run * sizeof(*to));
+        else
+            for (int64_t j = 0; j < run; j++) to[j] = *from;
+        to += run;
+        count -= run;
+        from += run * s->stride[last];
+        index[last] += run;
+        for (int d = last; d > 0 && index[d] == s->dim[d]; d--) {
+            from += s->stride[d - 1] - s->dim[d] * s->stride[d];
+            index[d] = 0;
+            index[d - 1]++;
+        }
+    }
+}
+
+/* Fills the blocks of the operands that are spread out; those of scalars once. */
+static void fill_blocks(const bound_chain *b, int thread, int64_t at, int64_t count, bool first)
 {
     const chain *k = chain_of(b);
     for (int i = 0, index = 0; i < k->in_count; i++) {
-        if (!k->scalar[i]) continue;
-        float *to = (float *)(void *)block_at(b, thread, index++), value;
-        memcpy(&value, b->in[i], sizeof(value));
-        for (int j = 0; j < BLOCK; j++) to[j] = value;
+        if (!k->spread[i]) continue;
+        float *to = (float *)(void *)block_at(b, thread, index++);
+        const float *from = (const float *)(const void *)b->in[i];
+        if (!is_scalar(&k->how[i]))
+            spread_out(&k->how[i], from, to, at, count);
+        else
+            for (int j = 0; j < BLOCK && first; j++) to[j] = *from;
     }
 }
 
@@ -81,9 +124,11 @@ static void run_threads(void *user, int64_t begin, int64_t end)
     for (int64_t thread = begin; thread < end; thread++) {
         int64_t at = k->size * thread / k->threads, stop = k->size * (thread + 1) / k->threads;
         int64_t most = k->count == 1 && k->blocks == 0 ? stop - at : BLOCK;
-        fill_scalars(b, (int)thread);
+        bool first = true;
         for (; at < stop; at += most) {
             int64_t count = WEFT_MIN(stop - at, most);
+            fill_blocks(b, (int)thread, at, count, first);
+            first = false;
             for (int s = 0; s < k->count; s++) {
                 const step *now = &k->steps[s];
                 const void *in[3];
@@ -152,24 +197,42 @@ static int group_out(const weft_group *group, weft_value v)
     return -1;
 }
 
+/* Finds how an operand is spread out over the elements of the result. */
+static spread spread_of(const weft_shape *operand, const weft_shape *full)
+{
+    spread s = {.rank = 1, .dim = {1}};
+    int64_t stride[WEFT_MAX_RANK];
+    weft_broadcast_strides(operand, full, stride);
+    for (int d = 0; d < full->rank; d++) {
+        int64_t *dim = &s.dim[s.rank - 1], *last = &s.stride[s.rank - 1];
+        if (full->dim[d] == 1) continue;
+        bool joins = *dim == 1 || *last == stride[d] * full->dim[d];
+        *(joins ? dim : &s.dim[s.rank]) = joins ? *dim * full->dim[d] : full->dim[d];
+        *(joins ? last : &s.stride[s.rank]) = stride[d];
+        s.rank += !joins;
+    }
+    return s;
+}
+
 /* Sets where each node reads and writes. node[]: the group's nodes in the order of the graph. */
 static void lay_out(const weft_group *group, const weft_node *const *node, chain *k)
 {
-    int scalars = 0, index[WEFT_GROUP_VALUES];
+    int spreads = 0, index[WEFT_GROUP_VALUES];
     for (int i = 0; i < group->in_count; i++) {
         const weft_shape *all = &weft_out(group->graph, group->node[0], 0)->shape;
-        k->scalar[i] =
-            all->rank > 0 && weft_value_type(group->graph, group->in[i])->shape.rank == 0;
-        index[i] = k->scalar[i] ? scalars++ : i;
+        const weft_shape *operand = &weft_value_type(group->graph, group->in[i])->shape;
+        k->spread[i] = !weft_shape_equal(operand, all);
+        if (k->spread[i]) k->how[i] = spread_of(operand, all);
+        index[i] = k->spread[i] ? spreads++ : i;
     }
-    k->blocks = scalars;
+    k->blocks = spreads;
     for (int s = 0; s < group->count; s++) {
         step *now = &k->steps[s];
         *now = (step){.element = node[s]->op->element};
         weft_node_parameters(node[s], now->parameters);
         for (int i = 0; i < node[s]->in_count; i++) {
             int in = weft_group_in(group, node[s]->in[i]);
-            if (in >= 0) now->in[i] = (where){k->scalar[in] ? SCALAR : OPERAND, index[in]};
+            if (in >= 0) now->in[i] = (where){k->spread[in] ? SPREAD : OPERAND, index[in]};
             for (int t = 0; t < s && in < 0; t++)
                 if (node[t]->out == node[s]->in[i]) now->in[i] = k->steps[t].out;
         }
@@ -184,7 +247,7 @@ static void allow_in_place(chain *k)
     for (int s = 0; s < k->count; s++) {
         if (k->steps[s].out.place != RESULT) continue;
         for (int i = 0; i < k->in_count; i++) {
-            bool later = k->scalar[i];
+            bool later = k->spread[i];
             for (int t = s + 1; t < k->count; t++)
                 for (int j = 0; j < k->steps[t].element->count; j++)
                     later = later ||
@@ -202,7 +265,7 @@ static bool keeps_zeros(const chain *k)
     for (int s = 0; s < k->count; s++) {
         const void *in[3];
         float y;
-        for (int i = 0; i < 3; i++) in[i] = k->steps[s].in[i].place == SCALAR ? &one : &zero;
+        for (int i = 0; i < 3; i++) in[i] = k->steps[s].in[i].place == SPREAD ? &one : &zero;
         k->steps[s].element->f32(in, k->steps[s].parameters, &y, 1);
         if (y != 0) return false;
     }
@@ -210,22 +273,24 @@ static bool keeps_zeros(const chain *k)
 }
 
 /* The layout of all tensors: that of the first operand that has one, unless numbers would get into
- * its padding; or plain. */
+ * its padding, or elements are found by their indices; or plain. */
 static weft_status choose_layouts(weft_device *device, const weft_group *group,
                                   const weft_layout *const *in, chain *k)
 {
     const weft_type *all = weft_out(group->graph, group->node[0], 0);
     const weft_layout *layout = NULL;
-    bool padding = keeps_zeros(k);
-    for (int i = 0; i < group->in_count && !layout; i++)
-        if (!k->scalar[i] && in[i] && !in[i]->opaque &&
+    bool padding = keeps_zeros(k), plain = false;
+    for (int i = 0; i < group->in_count; i++)
+        plain = plain || (k->spread[i] && !is_scalar(&k->how[i]));
+    for (int i = 0; i < group->in_count && !layout && !plain; i++)
+        if (!k->spread[i] && in[i] && !in[i]->opaque &&
             (padding || in[i]->bytes == weft_type_bytes(all)))
             layout = in[i];
     if (!layout) WEFT_TRY(weft_layout_plain(device, all, &layout));
     k->size = (int64_t)(layout->bytes / sizeof(float));
     for (int i = 0; i < group->in_count; i++) {
         k->head.in[i] = layout;
-        if (k->scalar[i])
+        if (k->spread[i])
             WEFT_TRY(weft_layout_plain(device, weft_value_type(group->graph, group->in[i]),
                                        &k->head.in[i]));
     }

@@ -43,10 +43,13 @@ static bool take_norm(const weft_group *group, const weft_node *node, weft_value
 static bool take_addend(const weft_group *group, const weft_node *node, weft_value tail,
                         onednn_function function, cpu_chain *chain)
 {
-    (void)group;
     (void)function;
     if (chain->addend != WEFT_NO_VALUE || (node->in[0] == tail) == (node->in[1] == tail))
         return false;
+    for (int i = 0; i < 2; i++) /* neither is repeated along a dimension */
+        if (!weft_shape_equal(&weft_in(group->graph, node, i)->shape,
+                              &weft_out(group->graph, node, 0)->shape))
+            return false;
     chain->addend = node->in[node->in[0] == tail];
     return true;
 }
