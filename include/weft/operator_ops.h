@@ -52,8 +52,8 @@ typedef struct weft_operator_call {
 typedef struct weft_operator_ops {
     size_t struct_size; /* sizeof(weft_operator_ops) */
     /* The function of each element that the operator is, or NULL. Shapes of operands are then
-     * broadcast (aligned at the last dimension, where sizes are equal or 1), and the next six fields
-     * are not used. */
+     * broadcast (aligned at the last dimension, where sizes are equal or 1), and the next six
+     * fields are not used. */
     const weft_element *element;
 
     int min_inputs, max_inputs; /* max_inputs < 0: any number */

@@ -1,5 +1,5 @@
-/* Defines the operators reduce_sum and reduce_mean over axes, and broadcast, which their gradients
- * need. */
+/* Defines the operators reduce_sum, reduce_mean and reduce_max over axes, and broadcast, which
+ * their gradients need. */
 #include "ops/ops.h"
 
 static bool reduced(const weft_node *node, int axis)
@@ -83,6 +83,21 @@ static void mean_gradient(weft_graph *g, const weft_node *node, const weft_value
     dx[0] = spread(g, node, weft_emit(g, node, "dmean", "scale", dy, 1, &factor, 1));
 }
 
+/* Equal largest elements share the gradient, as in PyTorch. */
+static void max_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                         const bool *want, weft_value *dx)
+{
+    (void)want;
+    weft_attr axes[] = {*weft_node_attr(node, "axes"),
+                        WEFT_ATTR_INT("keep", weft_node_int(node, "keep", 0, 0))};
+    weft_value largest[] = {node->in[0], spread(g, node, node->out)};
+    weft_value where = weft_emit(g, node, "largest", "equal", largest, 2, NULL, 0);
+    weft_value share[] = {dy[0], weft_emit(g, node, "count", "reduce_sum", &where, 1, axes, 2)};
+    share[0] = weft_emit(g, node, "share", "div", share, 2, NULL, 0);
+    weft_value in[] = {where, spread(g, node, share[0])};
+    dx[0] = weft_emit(g, node, "dx", "mul", in, 2, NULL, 0);
+}
+
 static void broadcast_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
                                const bool *want, weft_value *dx)
 {
@@ -107,8 +122,8 @@ static void side(const weft_node *node, weft_text *text, int rank, bool full, bo
 static void reduce_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     int rank = weft_in(g, node, 0)->shape.rank;
-    /* A mean over a split axis would divide by the size of the part, so the axis is whole. */
-    side(node, text, rank, true, strcmp(node->op->name, "reduce_mean") == 0);
+    /* Only a sum is a sum of those of parts. */
+    side(node, text, rank, true, !(node->op->linear & 1));
     weft_text_add(text, " -> ");
     side(node, text, rank, false, false);
 }
@@ -145,6 +160,15 @@ const weft_op weft_op_reduce_mean = {.name = "reduce_mean",
                                      .gradient = mean_gradient,
                                      .labels = reduce_labels,
                                      .flops = reduce_flops};
+const weft_op weft_op_reduce_max = {.name = "reduce_max",
+                                    .summary = "largest element over axes",
+                                    .min_inputs = 1,
+                                    .max_inputs = 1,
+                                    .attrs = WEFT_ATTRS("axes", "keep"),
+                                    .shape = reduce_shape,
+                                    .gradient = max_gradient,
+                                    .labels = reduce_labels,
+                                    .flops = reduce_flops};
 const weft_op weft_op_broadcast = {.name = "broadcast",
                                    .summary = "repeats a tensor along axes that it lacks",
                                    .min_inputs = 1,

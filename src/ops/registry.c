@@ -16,8 +16,8 @@
     X(relu) X(relu_grad) X(gelu) X(gelu_grad) X(silu) X(silu_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) \
     X(softmax) X(softmax_grad) X(attention) X(attention_grad) X(dropout) \
     X(write_rows) X(concat) X(split) X(slice) X(pad) X(reshape) X(transpose) X(flat) X(unflat) \
-    X(reduce_sum) X(reduce_mean) X(broadcast) X(sequence_mean) X(sequence_mean_grad) \
-    X(embedding) X(embedding_grad) X(rotary) X(lstm) X(lstm_grad) X(gru) X(gru_grad) \
+    X(reduce_sum) X(reduce_mean) X(reduce_max) X(broadcast) X(sequence_mean) X(sequence_mean_grad) \
+    X(gather) X(embedding) X(embedding_grad) X(rotary) X(lstm) X(lstm_grad) X(gru) X(gru_grad) \
     X(softmax_xent) X(softmax_xent_grad) X(mse) X(mse_grad) \
     X(all_reduce) X(reduce_scatter) X(all_gather) X(all_to_all) X(halo) X(halo_add) \
     X(send) X(receive) \

@@ -177,6 +177,10 @@ def sequence(folder):
         "bias_middle": ([(2, 3, 4, 5), (3, 4)], lambda x, b: x + b[None, :, :, None]),
         "embedding_long": ([ints(11, 13), (17, 37)], f.embedding),
         "softmax_xent_smooth": ([(5, 4), ints(4, 5), (5,)], smoothed),
+        "broadcast_sub": ([(4, 1, 3), (5, 1)], lambda x, y: x - y),
+        "broadcast_mul": ([(2, 3, 5, 7), (3, 1, 7)], lambda x, y: x * y),
+        "largest": ([(3, 5, 4)], lambda x: x.amax(1)),
+        "gather": ([ints(5, 2, 3), (4, 5, 3)], lambda i, x: x[:, i]),
         "softmax_xent_smooth_tokens": ([(2, 3, 5), ints(5, 2, 3), (2, 3)], smoothed),
     }
 

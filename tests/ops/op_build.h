@@ -144,9 +144,14 @@ static inline void out(fixture *f, weft_value v)
     X(element_scalars)                                                                             \
     X(element_chain)                                                                               \
     X(broadcast_sub)                                                                               \
-    X(broadcast_div)                                                                               \
+    X(broadcast_mul)                                                                               \
     X(broadcast_rows)                                                                              \
-    X(broadcast_where)
+    X(broadcast_where)                                                                             \
+    X(largest)                                                                                     \
+    X(largest_rows)                                                                                \
+    X(mean_rows)                                                                                   \
+    X(gather)                                                                                      \
+    X(gather_scalar)
 /* The cases of op_cases_attention.c; those without a gradient have an entry in op_cases.c. */
 #define ATTENTION_CASES(X)                                                                         \
     X(attention_plain)                                                                             \

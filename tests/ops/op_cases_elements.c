@@ -101,12 +101,14 @@ void element_scalars(fixture *f)
  * element, and both; rows that are longer than a block of the device. */
 void broadcast_sub(fixture *f)
 {
-    out(f, two(f, "sub", X(f, 4, 1, 3), X(f, 5, 1)));
+    weft_value x = X(f, 4, 1, 3), y = X(f, 5, 1);
+    out(f, two(f, "sub", x, y));
 }
 
-void broadcast_div(fixture *f)
+void broadcast_mul(fixture *f)
 {
-    out(f, two(f, "div", X(f, 2, 3, 5, 7), ABOVE(f, 3, 1, 7)));
+    weft_value x = X(f, 2, 3, 5, 7), y = X(f, 3, 1, 7);
+    out(f, two(f, "mul", x, y));
 }
 
 void broadcast_rows(fixture *f)
@@ -114,7 +116,7 @@ void broadcast_rows(fixture *f)
     weft_value x = X(f, 3, 700), row = ABOVE(f, 700), column = X(f, 3, 1);
     weft_value scaled = two(f, "mul", x, row);
     out(f, two(f, "add", scaled, column));
-    out(f, two(f, "maximum", row, column));
+    out(f, two(f, "div", column, row));
     out(f, two(f, "sub", X(f, 1), x));
 }
 
@@ -122,6 +124,49 @@ void broadcast_where(fixture *f)
 {
     weft_value larger = two(f, "greater", X(f, 2, 1, 3), X(f, 4, 1));
     out(f, node(f, "where", IN(larger, X(f, 3), X(f, 5, 1, 4, 1)), NONE));
+}
+
+/* Rows, columns and both; an axis in the middle, of more columns than a block of the device. */
+static void reduced(fixture *f, const char *name, weft_value x, int count, int64_t a, int64_t b,
+                    int keep)
+{
+    out(f,
+        node(f, name, &x, 1,
+             ATTRS({.name = "axes", .count = count, .ints = {a, b}}, WEFT_ATTR_INT("keep", keep))));
+}
+
+void largest(fixture *f)
+{
+    reduced(f, "reduce_max", X(f, 3, 5, 4), 1, 1, 0, 0);
+}
+
+void largest_rows(fixture *f)
+{
+    reduced(f, "reduce_max", X(f, 3, 5, 4), 2, 1, 2, 1);
+    reduced(f, "reduce_max", X(f, 2, 3, 77), 1, 1, 0, 1);
+    reduced(f, "reduce_max", X(f, 2, 3, 4), 2, 0, 2, 0);
+}
+
+/* A mean over all axes that stay with one element, with which the tensor is then compared. */
+void mean_rows(fixture *f)
+{
+    weft_value x = X(f, 3, 2, 67);
+    reduced(f, "reduce_mean", x, 2, 1, 2, 1);
+    out(f, two(f, "sub", x, f->outputs[0]));
+    reduced(f, "reduce_sum", x, 1, 1, 0, 0);
+}
+
+void gather(fixture *f)
+{
+    weft_value indices = fixture_ints(f, DIMS(2, 3), 5), x = X(f, 4, 5, 3);
+    out(f, node(f, "gather", IN(indices, x), ATTRS(WEFT_ATTR_INT("axis", 1))));
+}
+
+void gather_scalar(fixture *f)
+{
+    weft_value one = fixture_ints(f, 0, NULL, 4), x = X(f, 4, 6), last = X(f, 2, 3, 4);
+    out(f, node(f, "gather", IN(one, x), NONE));
+    out(f, node(f, "gather", IN(one, last), ATTRS(WEFT_ATTR_INT("axis", 2))));
 }
 
 /* Intermediate results with several readers, of which some are read outside. */

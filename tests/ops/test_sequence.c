@@ -57,7 +57,7 @@ static void test_golden(void **state)
         for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
             check_line(built_in(WEFT_KIND_DEVICE, d), WEFT_F32, line);
     }
-    assert_int_equal(lines, 39);
+    assert_int_equal(lines, 49);
     fclose(file);
 }
 

@@ -163,7 +163,7 @@ typedef struct cpu_entry {
     X(norm)                                                                                        \
     X(batch_norm)                                                                                  \
     X(layer_norm)                                                                                  \
-    X(column_sums)                                                                                 \
+    X(reduce)                                                                                      \
     X(rotary)                                                                                      \
     X(dropout)                                                                                     \
     X(embedding)                                                                                   \

@@ -1,5 +1,6 @@
-/* Implements embedding and its gradient on plain memory. The gradient is shared out by rows of the
- * table, so that each row gets its addends in the order of the indices, whatever the threads. */
+/* Implements gather, embedding and their gradient on plain memory. The gradient is shared out by
+ * rows of the tensor, so that each row gets its addends in the order of the indices, whatever the
+ * threads. */
 #include <math.h>
 
 #include "device/cpu/cpu.h"
@@ -7,21 +8,24 @@
 
 enum { GRAIN = 8192 };
 
-typedef struct embedding_job {
+/* The tensor is [outer, rows, width], of which `count` indices select rows. */
+typedef struct gather_job {
     const int32_t *ids;
-    const float *from; /* the table, or dy */
-    float *to;         /* y, or the gradient of the table */
-    int64_t count, rows, width;
-} embedding_job;
+    const float *from; /* the tensor, or dy */
+    float *to;         /* y, or the gradient of the tensor */
+    int64_t outer, count, rows, width;
+} gather_job;
 
-/* Selects the rows of indices [begin, end). */
+/* Selects rows [begin, end) of the result. */
 static void select_part(void *user, int64_t begin, int64_t end)
 {
-    const embedding_job *j = user;
+    const gather_job *j = user;
     for (int64_t i = begin; i < end; i++) {
         float *y = j->to + i * j->width;
-        if (j->ids[i] >= 0 && j->ids[i] < j->rows)
-            memcpy(y, j->from + j->ids[i] * j->width, (size_t)j->width * sizeof(*y));
+        int32_t id = j->ids[i % j->count];
+        if (id >= 0 && id < j->rows)
+            memcpy(y, j->from + (i / j->count * j->rows + id) * j->width,
+                   (size_t)j->width * sizeof(*y));
         else
             for (int64_t k = 0; k < j->width; k++) y[k] = NAN;
     }
@@ -32,46 +36,57 @@ static WEFT_CLONES void add_row(const float *restrict x, float *restrict y, int6
     for (int64_t i = 0; i < width; i++) y[i] += x[i];
 }
 
-/* Adds up the gradients of rows [begin, end) of the table. */
+/* Adds up the gradients of rows [begin, end) of each of the outer parts. */
 static void add_part(void *user, int64_t begin, int64_t end)
 {
-    const embedding_job *j = user;
-    memset(j->to + begin * j->width, 0, (size_t)((end - begin) * j->width) * sizeof(*j->to));
-    for (int64_t i = 0; i < j->count; i++)
-        if (j->ids[i] >= begin && j->ids[i] < end)
-            add_row(j->from + i * j->width, j->to + j->ids[i] * j->width, j->width);
+    const gather_job *j = user;
+    for (int64_t o = 0; o < j->outer; o++) {
+        const float *from = j->from + o * j->count * j->width;
+        float *to = j->to + o * j->rows * j->width;
+        memset(to + begin * j->width, 0, (size_t)((end - begin) * j->width) * sizeof(*to));
+        for (int64_t i = 0; i < j->count; i++)
+            if (j->ids[i] >= begin && j->ids[i] < end)
+                add_row(from + i * j->width, to + j->ids[i] * j->width, j->width);
+    }
 }
 
-static embedding_job job_of(const cpu_loop *k, const weft_type *table)
+static gather_job job_of(const cpu_loop *k, const weft_type *tensor)
 {
-    const weft_type *ids = weft_in(k->group.graph, k->group.node[0], 0);
-    return (embedding_job){.ids = k->in[0],
-                           .from = k->in[1],
-                           .to = k->out[0],
-                           .count = weft_shape_elements(&ids->shape),
-                           .rows = table->shape.dim[0],
-                           .width = table->shape.dim[1]};
+    const weft_node *node = k->group.node[0];
+    const weft_shape *x = &tensor->shape;
+    int axis = (int)weft_node_int(node, "axis", 0, 0);
+    gather_job j = {.ids = k->in[0],
+                    .from = k->in[1],
+                    .to = k->out[0],
+                    .outer = 1,
+                    .count = weft_shape_elements(&weft_in(k->group.graph, node, 0)->shape),
+                    .rows = x->dim[axis],
+                    .width = 1};
+    for (int d = 0; d < x->rank; d++)
+        *(d < axis ? &j.outer : &j.width) *= d == axis ? 1 : x->dim[d];
+    return j;
 }
 
-static void embedding_loop(const cpu_loop *k)
+static void gather_loop(const cpu_loop *k)
 {
-    embedding_job j = job_of(k, weft_in(k->group.graph, k->group.node[0], 1));
-    weft_parallel(k->threads, j.count, GRAIN / j.width + 1, select_part, &j);
+    gather_job j = job_of(k, weft_in(k->group.graph, k->group.node[0], 1));
+    weft_parallel(k->threads, j.outer * j.count, GRAIN / j.width + 1, select_part, &j);
 }
 
-static void embedding_grad_loop(const cpu_loop *k)
+static void gather_grad_loop(const cpu_loop *k)
 {
-    embedding_job j = job_of(k, weft_out(k->group.graph, k->group.node[0], 0));
+    gather_job j = job_of(k, weft_out(k->group.graph, k->group.node[0], 0));
     /* Each part reads all indices, so there are no more parts than threads. */
     int64_t share = WEFT_MAX(j.rows / k->threads, GRAIN / j.width + 1);
     weft_parallel(k->threads, j.rows, share, add_part, &j);
 }
 
-CPU_PLAIN(embedding)
-CPU_PLAIN(embedding_grad)
+CPU_PLAIN(gather)
+CPU_PLAIN(gather_grad)
 
 const cpu_entry cpu_embedding_entries[] = {
-    {"embedding", "loop", cpu_single, embedding_make, NULL},
-    {"embedding_grad", "loop", cpu_single, embedding_grad_make, NULL},
+    {"gather", "loop", cpu_single, gather_make, NULL},
+    {"embedding", "loop", cpu_single, gather_make, NULL},
+    {"embedding_grad", "loop", cpu_single, gather_grad_make, NULL},
     {.op = NULL},
 };

@@ -53,33 +53,49 @@ static void matmul(const weft_ref *a)
                             tb ? 1 : n, tb ? k : 1});
 }
 
-static void embedding(const weft_ref *a)
+/* A tensor as [outer, rows, width]: indices select its rows. */
+typedef struct rows {
+    int64_t outer, rows, width;
+} rows;
+
+static rows rows_of(const weft_ref *a, const weft_shape *x)
 {
-    const int32_t *ids = a->in[0];
-    const real *table = a->in[1];
-    real *y = a->out[0];
-    int64_t rows = in_shape(a, 1)->dim[0], width = in_shape(a, 1)->dim[1];
-    for (int64_t i = 0; i < in_size(a, 0); i++) {
-        bool known = ids[i] >= 0 && ids[i] < rows;
-        for (int64_t j = 0; j < width; j++)
-            y[i * width + j] = known ? table[ids[i] * width + j] : (real)__builtin_nan("");
-    }
+    int axis = (int)weft_node_int(a->node, "axis", 0, 0);
+    rows r = {1, x->dim[axis], 1};
+    for (int d = 0; d < x->rank; d++)
+        *(d < axis ? &r.outer : &r.width) *= d == axis ? 1 : x->dim[d];
+    return r;
 }
 
-static void embedding_grad(const weft_ref *a)
+static void gather(const weft_ref *a)
+{
+    const int32_t *ids = a->in[0];
+    const real *x = a->in[1];
+    real *y = a->out[0];
+    rows r = rows_of(a, in_shape(a, 1));
+    for (int64_t o = 0; o < r.outer; o++, x += r.rows * r.width)
+        for (int64_t i = 0; i < in_size(a, 0); i++) {
+            bool known = ids[i] >= 0 && ids[i] < r.rows;
+            for (int64_t j = 0; j < r.width; j++)
+                *y++ = known ? x[ids[i] * r.width + j] : (real)__builtin_nan("");
+        }
+}
+
+static void gather_grad(const weft_ref *a)
 {
     const int32_t *ids = a->in[0];
     const real *dy = a->in[1];
-    real *table = a->out[0];
-    int64_t rows = out_shape(a, 0)->dim[0], width = out_shape(a, 0)->dim[1];
-    memset(table, 0, (size_t)(rows * width) * sizeof(real));
-    for (int64_t i = 0; i < in_size(a, 0); i++)
-        for (int64_t j = 0; j < width && ids[i] >= 0 && ids[i] < rows; j++)
-            table[ids[i] * width + j] += dy[i * width + j];
+    real *dx = a->out[0];
+    rows r = rows_of(a, out_shape(a, 0));
+    memset(dx, 0, (size_t)out_size(a, 0) * sizeof(real));
+    for (int64_t o = 0; o < r.outer; o++, dx += r.rows * r.width)
+        for (int64_t i = 0; i < in_size(a, 0); i++, dy += r.width)
+            for (int64_t j = 0; j < r.width && ids[i] >= 0 && ids[i] < r.rows; j++)
+                dx[ids[i] * r.width + j] += dy[j];
 }
 
 const weft_ref_entry WEFT_REF_TABLE(matrix)[] = {
-    {"dense", dense, 0},   {"dense_dx", dense_dx, 0},   {"dense_dw", dense_dw, 0},
-    {"matmul", matmul, 0}, {"embedding", embedding, 0}, {"embedding_grad", embedding_grad, 0},
-    {NULL, NULL, 0},
+    {"dense", dense, 0},   {"dense_dx", dense_dx, 0}, {"dense_dw", dense_dw, 0},
+    {"matmul", matmul, 0}, {"embedding", gather, 0},  {"embedding_grad", gather_grad, 0},
+    {"gather", gather, 0}, {NULL, NULL, 0},
 };

@@ -1,5 +1,7 @@
 /* Implements data movement and sums over axes: concat, split, slice, pad, reshape, transpose,
- * reduce_sum, reduce_mean, broadcast, sequence_mean, write_rows. */
+ * reduce_sum, reduce_mean, reduce_max, broadcast, sequence_mean, write_rows. */
+#include <math.h>
+
 #include "device/reference/reference.h"
 
 /* A shape as [outer, axis, inner]: the products of the dimensions before and after the axis. */
@@ -148,7 +150,8 @@ static void walk_next(walk *w)
     }
 }
 
-static void reduce(const weft_ref *a, double factor)
+/* Reduces numbers to their sum times a factor, or to the largest one, which is NaN if one is. */
+static void reduce(const weft_ref *a, double factor, bool max)
 {
     const real *x = a->in[0];
     real *y = a->out[0];
@@ -164,21 +167,28 @@ static void reduce(const weft_ref *a, double factor)
     }
     int64_t outputs = walk_count(&kept), terms = walk_count(&gone);
     for (int64_t o = 0; o < outputs; o++, walk_next(&kept)) {
-        double sum = 0;
-        for (int64_t i = 0; i < terms; i++, walk_next(&gone))
-            sum += (double)x[kept.place + gone.place];
-        y[o] = (real)(sum * factor);
+        double all = max ? -(double)INFINITY : 0;
+        for (int64_t i = 0; i < terms; i++, walk_next(&gone)) {
+            double v = (double)x[kept.place + gone.place];
+            all = !max ? all + v : v > all || v != v ? v : all;
+        }
+        y[o] = (real)(all * factor);
     }
 }
 
 static void reduce_sum(const weft_ref *a)
 {
-    reduce(a, 1);
+    reduce(a, 1, false);
 }
 
 static void reduce_mean(const weft_ref *a)
 {
-    reduce(a, (double)out_size(a, 0) / (double)in_size(a, 0));
+    reduce(a, (double)out_size(a, 0) / (double)in_size(a, 0), false);
+}
+
+static void reduce_max(const weft_ref *a)
+{
+    reduce(a, 1, true);
 }
 
 static void broadcast(const weft_ref *a)
@@ -248,6 +258,7 @@ const weft_ref_entry WEFT_REF_TABLE(shape)[] = {
     {"transpose", transpose, 0},
     {"reduce_sum", reduce_sum, 0},
     {"reduce_mean", reduce_mean, 0},
+    {"reduce_max", reduce_max, 0},
     {"broadcast", broadcast, 0},
     {"write_rows", write_rows, 0},
     {"sequence_mean", sequence_mean, 0},
