@@ -66,11 +66,14 @@ typedef struct weft_init {
     double scale;
 } weft_init;
 
-/* An attribute of a node: a named list of integers, or a named real number. */
+/* An attribute of a node: a named list of integers, a named real number, or a named tensor
+ * (weft_attr_tensor). */
 #define WEFT_MAX_INTS 16
 typedef struct weft_attr {
     const char *name;
-    int count; /* number of integers; 0 for a real number */
+    /* Number of integers; 0 for a real number; below 0 for a tensor, which the integers describe.
+     */
+    int count;
     int64_t ints[WEFT_MAX_INTS];
     double real;
 } weft_attr;
@@ -87,6 +90,15 @@ typedef struct weft_attr {
     {                                                                                              \
         attr, 0, {0}, value                                                                        \
     }
+
+/* Makes an attribute that is a tensor, from its type and its elements, row-major. A node copies the
+ * elements; until then the attribute reads the caller's. */
+WEFT_API weft_attr weft_attr_tensor(const char *name, const weft_type *type, const void *data);
+/* Makes an attribute that is a text: a vector of U8, which ends with 0. */
+WEFT_API weft_attr weft_attr_text(const char *name, const char *text);
+/* The elements of an attribute that is a tensor, and its type; NULL: the attribute is none. `type`
+ * may be NULL. */
+WEFT_API const void *weft_attr_data(const weft_attr *attr, weft_type *type);
 
 /* The phase in which a node runs. A step of M micro-batches runs the FORWARD and BACKWARD nodes M
  * times, and then the UPDATE nodes once. Nodes that weft_graph_differentiate adds are BACKWARD. */
@@ -173,6 +185,9 @@ WEFT_API int weft_graph_node_outputs(const weft_graph *graph, int node, weft_val
  * attribute, or if it is a real number. */
 WEFT_API int weft_graph_node_ints(const weft_graph *graph, int node, const char *attr,
                                   const int64_t **ints);
+
+/* Returns an attribute of a node, whose memory is the graph's; NULL: the node has none. */
+WEFT_API const weft_attr *weft_graph_node_attr(const weft_graph *graph, int node, const char *attr);
 
 /* The cost of a node: floating-point operations, and the least number of bytes that it must read
  * and write. */

@@ -8,12 +8,35 @@ static void add_type(weft_text *text, const weft_type *type)
                   weft_shape_text(&type->shape, shape, sizeof(shape)));
 }
 
+/* Adds a text, or the first elements of a tensor. */
+static void add_tensor(weft_text *text, const weft_attr *attr)
+{
+    weft_type type;
+    const void *data = weft_attr_data(attr, &type);
+    int64_t count = weft_shape_elements(&type.shape);
+    if (type.dtype == WEFT_U8 && type.shape.rank == 1 && !((const char *)data)[count - 1]) {
+        weft_text_add(text, "'%s'", (const char *)data);
+        return;
+    }
+    add_type(text, &type);
+    for (int64_t i = 0; i < WEFT_MIN(count, (int64_t)4); i++) {
+        char real[32];
+        double number = weft_number_get(type.dtype, data, i);
+        weft_text_add(text, "%s%s", i ? "," : "{", weft_real_text(number, real, sizeof(real)));
+    }
+    weft_text_add(text, count > 4 ? ",...}" : "}");
+}
+
 static void add_attrs(weft_text *text, const weft_node *node)
 {
     for (int i = 0; i < node->attr_count; i++) {
         const weft_attr *attr = &node->attrs[i];
         char real[32];
         weft_text_add(text, " %s=", attr->name);
+        if (attr->count < 0) {
+            add_tensor(text, attr);
+            continue;
+        }
         if (attr->count == 0)
             weft_text_add(text, "%s", weft_real_text(attr->real, real, sizeof(real)));
         for (int j = 0; j < attr->count; j++)

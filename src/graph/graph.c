@@ -27,7 +27,7 @@ static void node_destroy(weft_node *node)
 {
     if (!node) return;
     free(node->name);
-    free(node->attrs);
+    weft_node_free_attrs(node);
     free(node->in);
     free(node);
 }
@@ -228,7 +228,12 @@ static weft_status node_make(const weft_graph *g, const char *op, const char *na
     for (int i = 0; i < input_count; i++) node->in[i] = inputs[i];
     node->phase = g->phase;
     node->origin = g->origin;
-    for (int i = 0; i < attr_count; i++) WEFT_TRY(weft_node_set(node, &attrs[i]));
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < attr_count && status == WEFT_OK; i++)
+        status = weft_node_set(node, &attrs[i]);
+    if (status != WEFT_OK) node->attr_count = 0; /* tensors are the caller's */
+    WEFT_TRY(status);
+    WEFT_TRY(weft_node_keep_tensors(node));
     return check_inputs(g, node);
 }
 

@@ -239,6 +239,9 @@ const weft_attr *weft_node_attr(const weft_node *node, const char *name);
 int64_t weft_node_int(const weft_node *node, const char *name, int i, int64_t otherwise);
 double weft_node_real(const weft_node *node, const char *name, double otherwise);
 weft_status weft_node_set(weft_node *node, const weft_attr *attr) WEFT_NODISCARD;
+/* For graphs: copies the tensors that are attributes of a new node; frees them. */
+weft_status weft_node_keep_tensors(weft_node *node) WEFT_NODISCARD;
+void weft_node_free_attrs(weft_node *node);
 
 /* A window over the `dims` spatial dimensions, which follow batch and channels in a tensor.
  * weft_node_window reads it from attributes with a number for each dimension; "padding" has two for

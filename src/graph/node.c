@@ -18,7 +18,7 @@ int64_t weft_node_int(const weft_node *node, const char *name, int i, int64_t ot
 double weft_node_real(const weft_node *node, const char *name, double otherwise)
 {
     const weft_attr *attr = weft_node_attr(node, name);
-    return attr ? attr->real : otherwise;
+    return attr && attr->count == 0 ? attr->real : otherwise;
 }
 
 weft_window weft_node_window(const weft_node *node, int dims)
@@ -42,7 +42,7 @@ weft_status weft_node_set(weft_node *node, const weft_attr *attr)
     for (int i = 0; node->op->attrs && node->op->attrs[i] && !name; i++)
         if (strcmp(node->op->attrs[i], attr->name) == 0) name = node->op->attrs[i];
     if (!name) return weft_node_fail(node, "takes no attribute '%s'", attr->name);
-    if (attr->count < 0 || attr->count > WEFT_MAX_INTS)
+    if (attr->count > WEFT_MAX_INTS || attr->count < -1 - WEFT_MAX_RANK)
         return weft_node_fail(node, "attribute '%s' has %d numbers, at most %d are possible", name,
                               attr->count, WEFT_MAX_INTS);
     for (int i = 0; i < node->attr_count; i++) {
@@ -110,6 +110,94 @@ weft_cost weft_graph_node_cost(const weft_graph *graph, int index)
     cost.flops = node->op->flops ? node->op->flops(graph, node)
                                  : (double)weft_shape_elements(&weft_out(graph, node, 0)->shape);
     return cost;
+}
+
+/* The integers of a tensor are its dimensions, its type, and the address of its elements. */
+static void set_data(weft_attr *attr, const void *data)
+{
+    attr->ints[-attr->count] = (int64_t)(intptr_t)data;
+}
+
+weft_attr weft_attr_tensor(const char *name, const weft_type *type, const void *data)
+{
+    weft_attr attr = {.name = name, .count = -1};
+    WEFT_NEED_ELSE_AS(attr, "name, type, data", name, type, data);
+    if (type->shape.rank < 0 || type->shape.rank > WEFT_MAX_RANK) return attr;
+    attr.count = -1 - type->shape.rank;
+    for (int d = 0; d < type->shape.rank; d++) attr.ints[d] = type->shape.dim[d];
+    attr.ints[type->shape.rank] = type->dtype;
+    set_data(&attr, data);
+    return attr;
+}
+
+weft_attr weft_attr_text(const char *name, const char *text)
+{
+    WEFT_NEED_ELSE_AS(((weft_attr){.name = name, .count = -1}), "name, text", name, text);
+    weft_type type = {WEFT_U8, weft_shape_of(1, (int64_t[]){(int64_t)strlen(text) + 1})};
+    return weft_attr_tensor(name, &type, text);
+}
+
+const void *weft_attr_data(const weft_attr *attr, weft_type *type)
+{
+    WEFT_NEED_ELSE_AS(NULL, "attr", attr);
+    int rank = -1 - attr->count;
+    if (rank < 0 || rank > WEFT_MAX_RANK) return NULL;
+    if (type) *type = (weft_type){(weft_dtype)attr->ints[rank], weft_shape_of(rank, attr->ints)};
+    return (const void *)(intptr_t)attr->ints[rank + 1];
+}
+
+static weft_status check_tensor(const weft_node *node, const weft_attr *attr)
+{
+    int64_t elements = 1;
+    weft_type type = {WEFT_F32, {0, {0}}};
+    const char *text = weft_attr_data(attr, &type);
+    bool fits = text && weft_dtype_name(type.dtype);
+    for (int d = 0; d < type.shape.rank && fits; d++) {
+        int64_t dim = type.shape.dim[d];
+        fits = dim >= 1 && dim <= ((int64_t)1 << 40) / elements;
+        elements *= fits ? dim : 1;
+    }
+    if (!fits)
+        return weft_node_fail(node,
+                              "attribute '%s' is no tensor: it needs elements, a type, and at most "
+                              "%d dimensions, each at least 1",
+                              attr->name, WEFT_MAX_RANK);
+    return WEFT_OK;
+}
+
+weft_status weft_node_keep_tensors(weft_node *node)
+{
+    for (int i = 0; i < node->attr_count; i++) {
+        weft_attr *attr = &node->attrs[i];
+        weft_type type;
+        void *own = NULL;
+        if (attr->count >= 0) continue;
+        weft_status status = check_tensor(node, attr);
+        const void *data = weft_attr_data(attr, &type);
+        if (status == WEFT_OK) status = weft_new_bytes(&own, 1, weft_type_bytes(&type));
+        if (status != WEFT_OK) {
+            node->attr_count = i; /* the others are the caller's */
+            return status;
+        }
+        memcpy(own, data, weft_type_bytes(&type));
+        set_data(attr, own);
+    }
+    return WEFT_OK;
+}
+
+void weft_node_free_attrs(weft_node *node)
+{
+    for (int i = 0; i < node->attr_count; i++)
+        if (node->attrs[i].count < 0)
+            free((void *)(uintptr_t)weft_attr_data(&node->attrs[i], NULL));
+    free(node->attrs);
+}
+
+const weft_attr *weft_graph_node_attr(const weft_graph *graph, int index, const char *name)
+{
+    WEFT_NEED_ELSE_AS(NULL, "graph, attr", graph, name);
+    WEFT_CHECK_INDEX_ELSE(NULL, index, graph->node_count);
+    return weft_node_attr(graph->nodes[index], name);
 }
 
 int weft_graph_node_ints(const weft_graph *graph, int index, const char *name, const int64_t **ints)

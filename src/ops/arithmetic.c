@@ -45,9 +45,19 @@ static weft_status scale_by_shape(const weft_graph *g, weft_node *node, weft_typ
     return WEFT_OK;
 }
 
+/* The value is everywhere, or the tensor `data`, whose type it then has. */
 static weft_status constant_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    const weft_attr *shape = weft_node_attr(node, "shape");
+    const weft_attr *shape = weft_node_attr(node, "shape"), *data = weft_node_attr(node, "data");
+    if (data) {
+        if (!weft_attr_data(data, &out[0]))
+            return weft_node_fail(node, "the attribute 'data' is no tensor");
+        weft_shape same = weft_shape_of(shape ? shape->count : 0, shape ? shape->ints : NULL);
+        if (weft_node_attr(node, "value") || weft_node_attr(node, "dtype") ||
+            (shape && !weft_shape_equal(&same, &out[0].shape)))
+            return weft_node_fail(node, "'data' has numbers, type and shape; give no others");
+        return WEFT_OK;
+    }
     if (shape && shape->count > WEFT_MAX_RANK)
         return weft_node_fail(node, "has too many dimensions");
     out[0] = (weft_type){weft_node_float(g, node),
@@ -58,7 +68,8 @@ static weft_status constant_shape(const weft_graph *g, weft_node *node, weft_typ
 static void constant_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     weft_text_add(text, "-> ");
-    weft_labels_dims(text, weft_out(g, node, 0)->shape.rank, WEFT_MAX_RANK);
+    weft_labels_dims(text, weft_out(g, node, 0)->shape.rank,
+                     weft_node_attr(node, "data") ? 0 : WEFT_MAX_RANK);
 }
 
 static double no_flops(const weft_graph *g, const weft_node *node)
@@ -108,10 +119,11 @@ const weft_op weft_op_scale_by = {.name = "scale_by",
                                   .in_place = {1},
                                   .linear = 1};
 const weft_op weft_op_constant = {.name = "constant",
-                                  .summary = "a tensor filled with the attribute 'value'",
+                                  .summary = "a tensor filled with the attribute 'value', or the "
+                                             "tensor 'data'",
                                   .min_inputs = 0,
                                   .max_inputs = 0,
-                                  .attrs = WEFT_ATTRS("value", "shape", "dtype"),
+                                  .attrs = WEFT_ATTRS("value", "shape", "dtype", "data"),
                                   .shape = constant_shape,
                                   .labels = constant_labels,
                                   .flops = no_flops,

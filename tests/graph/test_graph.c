@@ -226,6 +226,61 @@ static void test_labels_of_reshapes(void **state)
     }
 }
 
+/* A node copies tensors and texts that are attributes, and passes and dumps show them; what is no
+ * tensor is refused. */
+static void test_tensor_attributes(void **state)
+{
+    (void)state;
+    double numbers[] = {0.5, -2, 3, 4, 5};
+    char word[] = "word";
+    const weft_type five = {WEFT_F64, weft_shape_of(1, (int64_t[]){5})},
+                    none = {WEFT_F64, weft_shape_of(1, (int64_t[]){0})},
+                    deep = {WEFT_F64, {WEFT_MAX_RANK + 1, {1}}}, odd = {99, {0, {0}}};
+    const struct {
+        weft_attr attr;
+        const char *words;
+    } wrong[] = {
+        {weft_attr_tensor("data", &none, numbers), "'data' is no tensor"},
+        {weft_attr_tensor("data", &deep, numbers), "'data' is no tensor"},
+        {weft_attr_tensor("data", &odd, numbers), "'data' is no tensor"},
+        {weft_attr_tensor("data", &five, NULL), "'data' is no tensor"},
+        {weft_attr_text("data", NULL), "'data' is no tensor"},
+        {WEFT_ATTR_INT("data", 3), "'data' is no tensor"},
+        {WEFT_ATTR_REAL("data", 3), "'data' is no tensor"},
+        {weft_attr_text("text", "x"), "takes no attribute 'text'"},
+    };
+    weft_graph *again;
+    weft_value map[2];
+    weft_type type;
+    char *text;
+    const weft_attr data = weft_attr_tensor("data", &five, numbers),
+                    spelt = weft_attr_text("data", word);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        weft_graph *g;
+        assert_ok(weft_graph_create(context, WEFT_F32, &g));
+        (void)weft_graph_node(g, "constant", "c", NULL, 0, &wrong[i].attr, 1);
+        assert_refused(weft_graph_status(g), WEFT_ERR_ARGUMENT, wrong[i].words);
+        weft_graph_destroy(&g);
+    }
+    (void)weft_graph_node(graph, "constant", "numbers", NULL, 0, &data, 1);
+    (void)weft_graph_node(graph, "constant", "text", NULL, 0, &spelt, 1);
+    numbers[0] = 7;
+    word[0] = 'W';
+    assert_ok(weft_graph_recompute(graph, &again, map));
+    weft_graph_destroy(&graph);
+    assert_ok(weft_graph_text(again, &text));
+    if (!strstr(text, "constant() data=f64[5]{0.5,-2,3,4,...} : f64[5]") ||
+        !strstr(text, "constant() data='word' : u8[5]"))
+        fail_msg("the dump of tensors is:\n%s", text);
+    const weft_attr *kept = weft_graph_node_attr(again, 1, "data");
+    assert_non_null(kept);
+    assert_string_equal(weft_attr_data(kept, &type), "word");
+    assert_int_equal(type.dtype, WEFT_U8);
+    assert_null(weft_graph_node_attr(again, 1, "value"));
+    weft_free(text);
+    weft_graph_destroy(&again);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -242,6 +297,7 @@ int main(void)
         TEST(test_results_without_gradient),
         TEST(test_prints),
         TEST(test_labels),
+        TEST(test_tensor_attributes),
         TEST(test_labels_of_reshapes),
     };
     return cmocka_run_group_tests_name("graph", tests, NULL, NULL);

@@ -151,7 +151,8 @@ static inline void out(fixture *f, weft_value v)
     X(largest_rows)                                                                                \
     X(mean_rows)                                                                                   \
     X(gather)                                                                                      \
-    X(gather_scalar)
+    X(gather_scalar)                                                                               \
+    X(constant_tensor)
 /* The cases of op_cases_attention.c; those without a gradient have an entry in op_cases.c. */
 #define ATTENTION_CASES(X)                                                                         \
     X(attention_plain)                                                                             \

@@ -169,6 +169,20 @@ void gather_scalar(fixture *f)
     out(f, node(f, "gather", IN(one, last), ATTRS(WEFT_ATTR_INT("axis", 2))));
 }
 
+/* A constant with numbers of its own, in the type of the graph. */
+void constant_tensor(fixture *f)
+{
+    float single[15];
+    double both[15];
+    bool f32 = weft_graph_real(f->graph) == WEFT_F32;
+    for (int i = 0; i < 15; i++) single[i] = (float)(both[i] = (i * 7 % 11 - 5) * 0.25);
+    const weft_type type = {weft_graph_real(f->graph), weft_shape_of(2, (int64_t[]){3, 5})};
+    const weft_attr data = weft_attr_tensor("data", &type, f32 ? (const void *)single : both);
+    weft_value table = node(f, "constant", NULL, 0, &data, 1), x = X(f, 2, 3, 5);
+    out(f, two(f, "mul", x, table));
+    out(f, two(f, "sub", table, table));
+}
+
 /* Intermediate results with several readers, of which some are read outside. */
 void element_chain(fixture *f)
 {

@@ -11,12 +11,6 @@ static void scale(const weft_ref *a)
     EACH (i, out_size(a, 0)) out[i] = factor * x[i];
 }
 
-static void constant(const weft_ref *a)
-{
-    real *out = a->out[0], value = (real)weft_node_real(a->node, "value", 0);
-    EACH (i, out_size(a, 0)) out[i] = value;
-}
-
 static void bias(const weft_ref *a)
 {
     const real *x = a->in[0], *b = a->in[1];
@@ -205,20 +199,9 @@ static void element(const weft_ref *a)
 const weft_ref_entry WEFT_REF_TABLE(element) = {NULL, element, 0};
 
 const weft_ref_entry WEFT_REF_TABLE(elementwise)[] = {
-    {"scale", scale, 0},
-    {"constant", constant, 0},
-    {"bias", bias, 0},
-    {"relu", relu, 0},
-    {"relu_grad", relu_grad, 0},
-    {"sigmoid", sigmoid, 0},
-    {"sigmoid_grad", sigmoid_grad, 0},
-    {"tanh", tanh_, 0},
-    {"tanh_grad", tanh_grad, 0},
-    {"gelu", gelu, 0},
-    {"gelu_grad", gelu_grad, 0},
-    {"silu", silu, 0},
-    {"silu_grad", silu_grad, 0},
-    {"rotary", rotary, 0},
-    {"dropout", dropout, 0},
-    {NULL, NULL, 0},
+    {"scale", scale, 0},         {"bias", bias, 0},           {"relu", relu, 0},
+    {"relu_grad", relu_grad, 0}, {"sigmoid", sigmoid, 0},     {"sigmoid_grad", sigmoid_grad, 0},
+    {"tanh", tanh_, 0},          {"tanh_grad", tanh_grad, 0}, {"gelu", gelu, 0},
+    {"gelu_grad", gelu_grad, 0}, {"silu", silu, 0},           {"silu_grad", silu_grad, 0},
+    {"rotary", rotary, 0},       {"dropout", dropout, 0},     {NULL, NULL, 0},
 };
