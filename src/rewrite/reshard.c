@@ -231,7 +231,8 @@ weft_status weft_rewrite_reshard(rewriter *r, weft_value v, int place, sharding 
             return weft_fail(WEFT_ERR_INTERNAL, "'%s' is no partial sum", r->from->values[v].name);
     *local = x;
     if (sharding_same(have, want)) return WEFT_OK;
-    if (weft_rewrite_here(r, place)) *local = convert(r, v, x, have, want, parts);
+    /* An input that every place has stays as it is where another place converts it. */
+    *local = weft_rewrite_here(r, place) ? convert(r, v, x, have, want, parts) : WEFT_NO_VALUE;
     WEFT_TRY(weft_graph_status(r->to));
     WEFT_TRY(weft_rewrite_add_form(
         r, (form){.value = v, .place = place, .split = want, .local = *local}));

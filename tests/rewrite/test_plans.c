@@ -96,6 +96,48 @@ static void test_every_transfer_is_met(void **state)
             fail_msg("no mesh of these tests needs %s", built_in(WEFT_KIND_OPERATOR, op));
 }
 
+/* The part of an input that a rank has ends within the whole, on every mesh and at every stage. */
+static void test_inputs_are_parts_of_the_whole(void **state)
+{
+    (void)state;
+    int inputs = 0;
+    for (size_t m = 0; m < MODELS; m++)
+        for (int i = 0; i < MESHES; i++) {
+            setting s = {.model = &models[m],
+                         .mesh = &suite_meshes[i],
+                         .real = WEFT_F32,
+                         .microbatches = 1,
+                         .optimizer = "sgd"};
+            net n = {0};
+            weft_plan *plan;
+            weft_rewritten *mine;
+            if (!net_fits(&s, &suite_meshes[i], 0) || suite_meshes[i].ranks > 4) continue;
+            weft_plan_options o = net_plan_options(&s);
+            assert_ok(net_build(&n, &s));
+            assert_ok(weft_plan_create(n.graph, &o, &plan));
+            for (int r = 0; r < o.ranks; r++) {
+                assert_ok(weft_plan_rewrite(plan, n.graph, r, &mine));
+                const weft_graph *g = weft_rewritten_graph(mine);
+                for (weft_value v = 0; v < weft_graph_value_count(g); v++) {
+                    weft_shape whole;
+                    int64_t start[WEFT_MAX_RANK];
+                    weft_type type = weft_graph_value_type(g, v);
+                    if (weft_graph_value_kind(g, v) != WEFT_VALUE_INPUT) continue;
+                    weft_graph_part(g, v, &whole, start);
+                    for (int d = 0; d < whole.rank; d++, inputs++)
+                        if (start[d] + type.shape.dim[d] > whole.dim[d])
+                            fail_msg("%s on %s, rank %d: '%s' begins at %lld of dimension %d",
+                                     models[m].model, suite_meshes[i].mesh, r,
+                                     weft_graph_value_name(g, v), (long long)start[d], d);
+                }
+                weft_rewritten_destroy(&mine);
+            }
+            weft_plan_destroy(&plan);
+            net_drop(&n);
+        }
+    assert_true(inputs > 0);
+}
+
 /* The share of a rank in the virtual workers consists of more subtrees of the tree sum than a node
  * can have outputs; the rewrite refuses that. The share of rank 1 of 3 begins and ends off every
  * large subtree, so its stack of sums is as deep as stacks become. */
@@ -361,6 +403,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planned_memory),
         cmocka_unit_test(test_every_transfer_is_met),
+        cmocka_unit_test(test_inputs_are_parts_of_the_whole),
         cmocka_unit_test(test_too_many_subtrees),
         cmocka_unit_test(test_rows_come_once),
         cmocka_unit_test(test_stages_hand_on_one_tensor),
