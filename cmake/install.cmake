@@ -17,7 +17,7 @@ if(TARGET weft_command)
   install(TARGETS weft_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
   set(WEFT_COMPLETIONS ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
   install(CODE "set(to \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX})
-    execute_process(COMMAND ${PROJECT_SOURCE_DIR}/scripts/man $<TARGET_FILE:weft_command> \${to}/${CMAKE_INSTALL_MANDIR}/man1
+    execute_process(COMMAND ${PROJECT_SOURCE_DIR}/scripts/man $<TARGET_FILE:weft_command> \${to}/${CMAKE_INSTALL_MANDIR}
       COMMAND_ERROR_IS_FATAL ANY)
     file(MAKE_DIRECTORY \${to}/${WEFT_COMPLETIONS})
     execute_process(COMMAND $<TARGET_FILE:weft_command> help --bash OUTPUT_FILE \${to}/${WEFT_COMPLETIONS}/weft

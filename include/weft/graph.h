@@ -213,6 +213,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_labels_check(const char *signature,
 WEFT_API WEFT_NODISCARD weft_status weft_graph_text(const weft_graph *graph, char **out);
 WEFT_API WEFT_NODISCARD weft_status weft_graph_dot(const weft_graph *graph, char **out);
 
+/* Sets *out to what the rules of an operator say of its nodes, as in "2 operands; attributes
+ * stride, padding; differentiable.". The caller frees the text with weft_free. ARGUMENT: there is
+ * no such operator. */
+WEFT_API WEFT_NODISCARD weft_status weft_operator_text(const weft_context *context, const char *op,
+                                                       char **out);
+
 /* Whether an operator moves values between ranks; false for an unknown name. */
 WEFT_API bool weft_operator_is_transfer(const weft_context *context, const char *name);
 

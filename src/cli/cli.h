@@ -47,6 +47,14 @@ bool suffix_fits(const char *command_name, const char *option, const char *path,
 #define OTHER_PICTURES "png jpg jpeg gif webp bmp tif tiff pdf eps ps html"
 /* errno of the first write to standard output that failed; 0: none has. */
 int stdout_error(void);
+/* topics.c: the pages of the manual about the entries of each kind. topic_of: the name of the page
+ * of a kind, such as "operators"; NULL: none. topic_find: the kind of such a name, or NONE.
+ * print_topic: prints a page, with `man` as source for man(1); returns the exit code. */
+const char *topic_of(weft_kind kind);
+weft_kind topic_find(const char *name);
+int print_topic(const weft_context *context, weft_kind kind, bool man);
+/* help.c: prints text with escapes where roff would read a command. */
+void print_roff(const char *text);
 /* completion.c: prints a completion script for bash; returns the exit code. */
 int print_completion(const weft_context *context);
 /* Raises this process's limit on open files to `wanted`, or to the hard limit if that is lower.

@@ -58,7 +58,7 @@ static void print_options(const command *c, const weft_option *table)
     for (const weft_option *o = table; o && o->name; o++)
         if (!o->unused) printf("--%s ", o->name);
     printf("--plugin --help'");
-    if (strstr(c->usage, "COMMAND")) printf(" words=$commands");
+    if (strstr(c->usage, "COMMAND")) printf(" words=\"$commands $topics\"");
     printf(" ;;\n");
 }
 
@@ -67,6 +67,9 @@ int print_completion(const weft_context *context)
     printf("# Completion of weft for bash, written by `weft help --bash`.\n_weft()\n{\n"
            "    local commands='");
     print_names();
+    printf("' topics='");
+    for (int k = WEFT_KIND_NONE + 1; k < WEFT_KIND_COUNT; k++)
+        if (topic_of((weft_kind)k)) printf("%s ", topic_of((weft_kind)k));
     printf("'\n"
            "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
            "    local words= options=\n"

@@ -7,6 +7,13 @@
 
 #include "weft/version.h"
 
+/* The names of the pages about the registry, with spaces between them. */
+static void print_topics(void)
+{
+    for (int k = WEFT_KIND_NONE + 1; k < WEFT_KIND_COUNT; k++)
+        if (topic_of((weft_kind)k)) printf("%s%s", k % 8 ? " " : "\n  ", topic_of((weft_kind)k));
+}
+
 static void overview(void)
 {
     printf(
@@ -14,13 +21,15 @@ static void overview(void)
         weft_version());
     for (int i = 0; commands[i]; i++)
         printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
-    printf(
-        "\nA first run, about ten seconds:\n  weft train\n\n"
-        "'weft help COMMAND' explains a command, 'weft inspect --list' the models, layers, data\n"
-        "kinds, devices and operators.\n\n"
-        "Every command takes --plugin FILE.so, several times: it loads a plug-in, whose "
-        "operators,\n"
-        "layers, optimizers and so on then have names like built-in ones.\n");
+    printf("\nA first run, about ten seconds:\n  weft train\n\n"
+           "'weft help COMMAND' explains a command, 'weft help TOPIC' what there is of a kind, "
+           "also in\n"
+           "loaded plug-ins; the topics are:\n ");
+    print_topics();
+    printf("\n\n"
+           "Every command takes --plugin FILE.so, several times: it loads a plug-in, whose "
+           "operators,\n"
+           "layers, optimizers and so on then have names like built-in ones.\n");
 }
 
 static int explain(const weft_context *context, const command *c)
@@ -37,8 +46,7 @@ static int explain(const weft_context *context, const command *c)
     return 0;
 }
 
-/* Prints text with escapes where roff would read a command. */
-static void roff(const char *text)
+void print_roff(const char *text)
 {
     bool start = true;
     for (; *text; text++) {
@@ -61,15 +69,15 @@ static weft_status man_option(const weft_option *o)
     printf(".TP\n\\fB");
     if (o->letter) printf("\\-%c\\fR, \\fB", o->letter);
     printf("\\-\\-");
-    roff(o->name);
+    print_roff(o->name);
     printf("\\fR");
     if (o->argument) {
         printf(" \\fI");
-        roff(o->argument);
+        print_roff(o->argument);
         printf("\\fR");
     }
     printf("\n");
-    roff(help);
+    print_roff(help);
     printf("\n");
     weft_free(help);
     return WEFT_OK;
@@ -79,11 +87,11 @@ static int man_page(const weft_context *context, const command *c)
 {
     printf(".TH WEFT\\-%s 1 \"\" \"weft %s\" \"Weft manual\"\n.ad l\n.SH NAME\nweft\\-%s \\- ",
            c->name, weft_version(), c->name);
-    roff(c->summary);
+    print_roff(c->summary);
     printf("\n.SH SYNOPSIS\n\\fBweft %s\\fR ", c->name);
-    roff(c->usage);
+    print_roff(c->usage);
     printf("\n.SH DESCRIPTION\n");
-    roff(c->text);
+    print_roff(c->text);
     printf("\n");
     const char *group = NULL, *shown = "";
     for (const weft_option *o = c->table ? c->table(context) : NULL; o && o->name; o++) {
@@ -95,7 +103,7 @@ static int man_page(const weft_context *context, const command *c)
     }
     if (c->examples) {
         printf(".SH EXAMPLES\n.nf\n");
-        roff(c->examples);
+        print_roff(c->examples);
         printf(".fi\n");
     }
     printf(".SH EXIT STATUS\n0: success; 1: failure; 2: invalid arguments; 128 and "
@@ -114,9 +122,14 @@ static int man_overview(void)
         weft_version());
     for (int i = 0; commands[i]; i++) {
         printf(".TP\n.BR weft\\-%s (1)\n", commands[i]->name);
-        roff(commands[i]->summary);
+        print_roff(commands[i]->summary);
         printf("\n");
     }
+    printf(".SH TOPICS\n");
+    for (int k = WEFT_KIND_NONE + 1; k < WEFT_KIND_COUNT; k++)
+        if (topic_of((weft_kind)k))
+            printf(".TP\n.BR weft\\-%s (7)\n%s\n", topic_of((weft_kind)k),
+                   weft_kind_title((weft_kind)k));
     printf(".SH EXAMPLES\nA first run, about ten seconds:\n.nf\n  weft train\n.fi\n");
     return 0;
 }
@@ -142,6 +155,8 @@ static int run(weft_context *context, int argc, char **argv)
     for (int i = 0; commands[i]; i++)
         if (strcmp(commands[i]->name, name) == 0)
             return man ? man_page(context, commands[i]) : explain(context, commands[i]);
+    weft_kind topic = topic_find(name);
+    if (topic != WEFT_KIND_NONE) return print_topic(context, topic, man);
     fprintf(stderr, "weft: no command is named '%s'\nTry 'weft help'.\n",
             weft_printable(name, shown, sizeof(shown)));
     return 2;

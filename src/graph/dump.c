@@ -1,4 +1,5 @@
 /* Prints graphs as text and as Graphviz dot. */
+#include "base/registry.h"
 #include "graph/graph.h"
 
 static void add_type(weft_text *text, const weft_type *type)
@@ -131,5 +132,24 @@ weft_status weft_graph_dot(const weft_graph *g, char **out)
             weft_text_add(&text, "  n%d -> v%zu [style=dashed];\n",
                           g->values[g->values[v].assigned].node, v);
     weft_text_add(&text, "}\n");
+    return weft_text_take(&text, out);
+}
+
+weft_status weft_operator_text(const weft_context *context, const char *name, char **out)
+{
+    WEFT_NEED_AS("context, op, out", context, name, out);
+    const weft_entry *entry;
+    weft_text text = {0};
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_OPERATOR, name, strlen(name), &entry));
+    const weft_op *op = entry->ops;
+    weft_text_add(&text, "%d", op->min_inputs);
+    if (op->max_inputs < 0) weft_text_add(&text, " or more");
+    if (op->max_inputs > op->min_inputs) weft_text_add(&text, " to %d", op->max_inputs);
+    weft_text_add(&text, op->max_inputs == 1 ? " operand" : " operands");
+    for (int i = 0; op->attrs && op->attrs[i]; i++)
+        weft_text_add(&text, "%s%s", i ? ", " : "; attributes ", op->attrs[i]);
+    weft_text_add(&text, "%s%s%s.", op->element ? "; element by element" : "",
+                  op->transfer ? "; moves values between ranks" : "",
+                  op->gradient ? "; differentiable" : "");
     return weft_text_take(&text, out);
 }

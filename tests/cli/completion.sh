@@ -27,7 +27,9 @@ same() {
 commands=$("$weft" help | sed -n 's/^  \([a-z]\+\)  .*/\1/p' | grep -vx weft)
 same "$commands" weft ""
 same "$(grep ^s <<<"$commands")" weft s
-same "$commands" weft help ""
+topics=$("$weft" help --man | sed -n 's/^\.BR weft\\-\([a-z]*\) (7)$/\1/p')
+same "$commands
+$topics" weft help ""
 same "" weft no-such-command --
 for command in $commands; do
     "$weft" help "$command" | sed -n '/^  \(-., \)\?--[a-z]/,/^$/p' | python3 -c '
@@ -50,9 +52,19 @@ same "" weft train --checkpoint ""
 same "" weft train --quiet r
 same "lenet" weft train --model le
 
+# The topics are the kinds of the registry, and each page has the entries of its kind.
+"$weft" inspect --list >list
+for topic in $topics; do
+    "$weft" help "$topic" >page
+    title=$(head -n 1 page)
+    sed -n "/^$title:$/,/^$/p" list | sed -n 's/^  \([a-z0-9]\S*\).*/\1/p' >expected
+    sed -n 's/^  \([a-z0-9]\S*\).*/\1/p' page | diff expected - >differs && [ -s expected ] && pass || flunk "weft help $topic: $(head -n 5 differs)"
+done
+[ "$(wc -w <<<"$topics")" = "$(grep -c ':$' list)" ] && pass || flunk "there are other topics than kinds: $topics"
+
 "$here/../../scripts/man" "$weft" pages
-[ "$(ls pages | wc -l)" = $(($(wc -w <<<"$commands") + 1)) ] && pass || flunk "there are other manual pages than commands: $(ls pages)"
-for page in pages/*; do
+[ "$(ls pages/*/* | wc -l)" = $(($(wc -w <<<"$commands $topics") + 1)) ] && pass || flunk "there are other manual pages than commands and topics: $(ls pages/*)"
+for page in pages/*/*; do
     # A system without documents has a man that shows nothing.
     if MANWIDTH=80 man --warnings=all -l "$page" >shown 2>faults && grep -q NAME shown; then
         [ -s faults ] && flunk "man finds in $page: $(head -n 3 faults)" || pass
