@@ -175,8 +175,7 @@ static bool hit(void *user, double at)
 static void draw(chaos *c)
 {
     static const char *const shapes[] = {"all", "ring", "torus", "random"};
-    weft_random *r = &c->fate.random;
-    weft_random_start(r, c->fate.seed, 1);
+    weft_random_start(&c->fate.random, c->fate.seed, 1);
     c->mode = pick(&c->fate, 4) ? &weft_peer_updates : &weft_peer_average;
     c->topology_name = shapes[pick(&c->fate, 4)];
     c->peers = 1 + pick(&c->fate, MOST_PEERS);
@@ -189,16 +188,22 @@ static void draw(chaos *c)
 static uint64_t play(fate *f)
 {
     chaos now = {.fate = *f}, *c = &now;
+    weft_sim_options options = {.struct_size = sizeof(options),
+                                .seed = c->fate.seed,
+                                .make = make,
+                                .compute = compute,
+                                .failed = failed,
+                                .user = c};
     static const fault_plan plan = {
         .most = FAULTS, .gap = 10, .end = END, .look = look, .hit = hit, .has_ended = has_ended};
     must(WEFT_NEW(&c->life, LIVES));
     draw(c);
-    begin_sim(&c->fate,
-              (weft_sim_options){
-                  .link = c->link, .make = make, .compute = compute, .failed = failed, .user = c});
+    options.link = c->link;
+    must(weft_sim_create(&options, &c->fate.sim));
     tell(&c->fate, "seed %llu: %s, %s, %d peers, %d steps, lost %.2f\n",
          (unsigned long long)c->fate.seed, c->mode == &weft_peer_updates ? "updates" : "average",
          c->topology_name, c->peers, c->steps, c->link.lost);
+    must(weft_sim_add(c->fate.sim, WEFT_COORDINATOR, 0));
     for (int i = 0; i < c->peers; i++) must(add_peer(c, 0.1 * i));
     play_faults(&c->fate, &plan, c);
     judge(c);
