@@ -74,6 +74,14 @@ void isolate(const fate *f, int first, int count, double at, double until)
         must(weft_sim_cut(f->sim, WEFT_COORDINATOR, (weft_actor_id)(first + i), at, until));
 }
 
+void begin_sim(fate *f, weft_sim_options options)
+{
+    options.struct_size = sizeof(options);
+    options.seed = f->seed;
+    must(weft_sim_create(&options, &f->sim));
+    must(weft_sim_add(f->sim, WEFT_COORDINATOR, 0));
+}
+
 static void run_until(fate *f, const fault_plan *plan, void *user, double at)
 {
     for (double t = weft_sim_stats(f->sim).now; t < at && !*f->why;) {

@@ -45,7 +45,10 @@ const weft_actor *coordinator_of(const fate *f);
 /* Cuts the coordinator off from the ids first to first + count - 1. */
 void isolate(const fate *f, int first, int count, double at, double until);
 
-/* What a run with random faults does; `user` is that of the simulation. */
+/* Creates f->sim with these options and the seed of the run, and adds the coordinator. */
+void begin_sim(fate *f, weft_sim_options options);
+
+/* The actions of a run with random faults; `user` is that of the simulation. */
 typedef struct fault_plan {
     int most;                 /* faults of a run */
     double gap, end;          /* seconds between two faults at most; by then it has ended */

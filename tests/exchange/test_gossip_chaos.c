@@ -188,22 +188,16 @@ static void draw(chaos *c)
 static uint64_t play(fate *f)
 {
     chaos now = {.fate = *f}, *c = &now;
-    weft_sim_options options = {.struct_size = sizeof(options),
-                                .seed = c->fate.seed,
-                                .make = make,
-                                .compute = compute,
-                                .failed = failed,
-                                .user = c};
     static const fault_plan plan = {
         .most = FAULTS, .gap = 10, .end = END, .look = look, .hit = hit, .has_ended = has_ended};
     must(WEFT_NEW(&c->life, LIVES));
     draw(c);
-    options.link = c->link;
-    must(weft_sim_create(&options, &c->fate.sim));
+    begin_sim(&c->fate,
+              (weft_sim_options){
+                  .link = c->link, .make = make, .compute = compute, .failed = failed, .user = c});
     tell(&c->fate, "seed %llu: %s, %s, %d peers, %d steps, lost %.2f\n",
          (unsigned long long)c->fate.seed, c->mode == &weft_peer_updates ? "updates" : "average",
          c->topology_name, c->peers, c->steps, c->link.lost);
-    must(weft_sim_add(c->fate.sim, WEFT_COORDINATOR, 0));
     for (int i = 0; i < c->peers; i++) must(add_peer(c, 0.1 * i));
     play_faults(&c->fate, &plan, c);
     judge(c);

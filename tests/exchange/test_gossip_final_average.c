@@ -104,7 +104,7 @@ static const char *const shapes[] = {"all", "ring", "torus", "random"};
 
 static run numbered(uint64_t k, int peers)
 {
-    return (run){.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
+    return (run){.mode = k % 2 ? &weft_peer_average : &weft_peer_updates,
                  .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
                  .peers = peers,
                  .seed = k + 1};
@@ -140,10 +140,7 @@ static void test_the_mean_of_all(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 2 * WEFT_COUNT(shapes) * (MOST - 1); k++) {
-        run r = {.mode = k % 2 ? &weft_peer_average : &weft_peer_updates,
-                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
-                 .peers = 2 + (int)(k / 2 / WEFT_COUNT(shapes)),
-                 .seed = k + 1};
+        run r = numbered(k, 2 + (int)(k / 2 / WEFT_COUNT(shapes)));
         double mean[COUNT];
         begin_run(&r, k % 3 ? &BAD : &GOOD);
         go_until(&r, 0.1);
@@ -167,10 +164,7 @@ static void test_who_dies_at_the_end(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 200; k++) {
-        run r = {.mode = k % 2 ? &weft_peer_average : &weft_peer_updates,
-                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
-                 .peers = 3 + (int)(k % 5),
-                 .seed = k + 1};
+        run r = numbered(k, 3 + (int)(k % 5));
         int dead = (int)(k % (uint64_t)r.peers), others = dead == 0;
         bool all = false;
         begin_run(&r, &BAD);
@@ -202,10 +196,7 @@ static void test_who_dies_while_the_coordinator_sleeps(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 160; k++) {
-        run r = {.mode = k % 2 ? &weft_peer_average : &weft_peer_updates,
-                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
-                 .peers = 4 + (int)(k % 5),
-                 .seed = k + 1};
+        run r = numbered(k, 4 + (int)(k % 5));
         double wakes = 4 * LIMIT * (double)(k + 1) / 160;
         begin_run(&r, k % 3 ? &GOOD : &BAD);
         go_until(&r, 3);
@@ -229,11 +220,8 @@ static void test_who_comes_unheard(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 96; k++) {
-        run r = {.mode = k % 2 ? &weft_peer_average : &weft_peer_updates,
-                 .topology_name = shapes[k / 2 % WEFT_COUNT(shapes)],
-                 .peers = 1 + (int)(k % 3),
-                 .more = 30,
-                 .seed = k + 1};
+        run r = numbered(k, 1 + (int)(k % 3));
+        r.more = 30;
         weft_actor_id comes = (weft_actor_id)(FIRST + r.peers);
         begin_run(&r, k % 5 ? &GOOD : &BAD);
         go_until(&r, 3);

@@ -305,26 +305,22 @@ static void judge(chaos *c)
 static uint64_t play(fate *f)
 {
     chaos now = {.fate = *f}, *c = &now;
-    weft_sim_options options = {.struct_size = sizeof(options),
-                                .seed = c->fate.seed,
-                                .make = make,
-                                .compute = compute,
-                                .failed = failed,
-                                .user = c};
     static const fault_plan plan = {
         .most = FAULTS, .gap = 15, .end = END, .look = look, .hit = hit, .has_ended = has_ended};
     must(WEFT_NEW(&c->lives, LIVES));
     draw(c);
     for (int k = 0; k < c->servers; k++) c->needs[k] = weft_random_unit(&c->fate.random) / 2;
-    if (pick(&c->fate, 2)) {
-        options.needs = c->needs;
-        options.need_count = c->servers;
-    }
-    must(weft_sim_create(&options, &c->fate.sim));
+    bool early = pick(&c->fate, 2);
+    begin_sim(&c->fate, (weft_sim_options){.link = c->link,
+                                           .make = make,
+                                           .compute = compute,
+                                           .failed = failed,
+                                           .user = c,
+                                           .needs = early ? c->needs : NULL,
+                                           .need_count = early ? c->servers : 0});
     tell(&c->fate, "seed %llu: %s, %d learners, %d servers, %d steps%s, lost %.2f\n",
          (unsigned long long)c->fate.seed, c->policy_name, c->learners, c->servers, c->steps,
          c->replicas ? ", replicas" : "", c->link.lost);
-    must(weft_sim_add(c->fate.sim, WEFT_COORDINATOR, 0));
     for (int k = 0; k < c->servers; k++)
         must(weft_sim_add(c->fate.sim, (weft_actor_id)(FIRST_SERVER + c->server_lives++), 0.1 * k));
     for (int i = 0; i < c->learners; i++) must(add_learner(c, 0));
