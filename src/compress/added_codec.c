@@ -27,14 +27,13 @@ static void close_codec(weft_codec *codec)
 /* Cuts warmup=N off the beginning of arguments. */
 static weft_status take_warmup(const char **arguments, int64_t *warmup)
 {
-    static const char key[] = "warmup=";
-    if (strncmp(*arguments, key, sizeof(key) - 1) != 0) return WEFT_OK;
     double number = 0;
+    const weft_spec_key keys[] = {WEFT_WARMUP_KEY(&number), {.name = NULL}};
+    size_t name = strlen(keys[0].name), size = strcspn(*arguments, ",");
     char *text;
-    size_t size = strcspn(*arguments, ",");
+    if (strncmp(*arguments, keys[0].name, name) != 0 || (*arguments)[name] != '=') return WEFT_OK;
     WEFT_TRY(weft_format(&text, "%.*s", (int)size, *arguments));
-    weft_status status = weft_codec_parse(
-        "added", text, (weft_spec_key[]){WEFT_WARMUP_KEY(&number), {.name = NULL}});
+    weft_status status = weft_codec_parse("added", text, keys);
     free(text);
     *warmup = (int64_t)number;
     *arguments += size + ((*arguments)[size] == ',');
