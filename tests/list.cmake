@@ -299,6 +299,7 @@ row(api        wrong_calls              T......UA.R..    1 made)
 row(checking   failures                 .....F.....W.  170 script   failures.py $<TARGET_FILE:fail> ${MPI_TESTS} TIMEOUT 5400 NOT_SANITIZED)
 row(checking   documents                ......D......  100 script   check_docs ${PROJECT_SOURCE_DIR} ${MPI_TESTS} NATIVE)
 row(checking   names_in_tables          T............    2 tool     names_in_tables.py)
+row(checking   limits                   T............    1 script   limits.py ${PROJECT_SOURCE_DIR})
 row(checking   check_runner             T.P........W.    1 tool     check_runner.py ${PROJECT_SOURCE_DIR} NATIVE)
 
 row(hunt       found_cases              T............    1 script   found_cases.py ${CMAKE_CURRENT_SOURCE_DIR}/hunt/found)
