@@ -342,7 +342,8 @@ static void test_what_is_spread_is_not_read_alone(void **state)
 }
 
 /* With ZeRO the ranks gather parameters alone, once (with stage 3 in forward and in backward):
- * every optimizer computes on their ranges, of whatever operators it consists. */
+ * every optimizer computes on their ranges, of whatever operators it consists. Those that read the
+ * rows and columns of whole matrices gather those, too. */
 static void test_optimizers_compute_on_ranges(void **state)
 {
     (void)state;
@@ -373,7 +374,8 @@ static void test_optimizers_compute_on_ranges(void **state)
                 if (strcmp(weft_graph_node_op(g, k), "all_gather") == 0)
                     gathered += weft_shape_elements(&type.shape);
             }
-            if (gathered > (zero == 3 ? 2 : 1) * parameters)
+            bool matrices = strcmp(name, "adafactor") == 0 || strcmp(name, "muon") == 0;
+            if (!matrices && gathered > (zero == 3 ? 2 : 1) * parameters)
                 fail_msg("%s with zero %d gathers %lld numbers of %lld parameters", name, zero,
                          (long long)gathered, (long long)parameters);
             weft_rewritten_destroy(&mine);

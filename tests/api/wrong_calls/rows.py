@@ -78,6 +78,8 @@ NULLABLE = {
 NEUTRAL = {
     "weft_status_name": "strcmp(r, \"unknown\") == 0",
     "weft_plural": "r != NULL", "weft_shape_of": "r.rank == -1",
+    # A node refuses an attribute without elements.
+    "weft_attr_tensor": "r.count == -1 || !weft_attr_data(&r, NULL)", "weft_attr_text": "r.count == -1 || !weft_attr_data(&r, NULL)",
     "weft_graph_real": "r == WEFT_F32", "weft_graph_role": "r == WEFT_ROLE_DATA", "weft_graph_value_kind": "r == WEFT_VALUE_INPUT",
     "weft_store_kind": "r == WEFT_VALUE_INPUT", "weft_store_role": "r == WEFT_ROLE_DATA",
 }
