@@ -395,15 +395,9 @@ done
 refuses 2 "column 'area' is given as the target, but was a feature in training" "$weft" predict houses --data csv:homes.csv,target=area
 accepts "the target of training, which is not there" "$weft" predict houses --data csv:homes.csv,target=price
 python3 - <<'PY'
-import struct
-def npy(name, shape):
-    head = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }\n" % (shape,)
-    count = 1
-    for n in shape: count *= n
-    with open(name, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%df" % count, *range(count)))
-npy("square_x.npy", (30, 3))
-npy("square_y.npy", (30, 2, 2))
+from npy import write_npy
+write_npy("square_x.npy", "f4", (30, 3), range(90))
+write_npy("square_y.npy", "f4", (30, 2, 2), range(120))
 PY
 refuses 1 "targets have 3 dimensions, must be [samples] or [samples, numbers]" "$weft" train --model mlp --data npy:square_x.npy,target=square_y.npy
 cp houses.csv y.npy

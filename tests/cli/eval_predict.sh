@@ -136,13 +136,10 @@ done
 
 # Arrays: predictions need no weights; where the channels lie is hinted at.
 python3 - <<'PY'
-import struct
+import math
+from npy import write_npy
 def npy(name, shape, number):
-    head = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }\n" % (shape,)
-    count = 1
-    for n in shape: count *= n
-    with open(name, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%df" % count, *map(number, range(count))))
+    write_npy(name, "f4", shape, [number(i) for i in range(math.prod(shape))])
 npy("series.npy", (30, 2, 12), lambda i: i * 7 % 13)
 npy("turned.npy", (30, 12, 2), lambda i: i * 7 % 13)
 npy("short.npy", (30, 2, 11), lambda i: i * 7 % 13)
@@ -237,16 +234,11 @@ holds out 'confusion matrix counts samples'
 
 # Classes of files without names are numbers, and names of other files that are these numbers are the same classes.
 python3 - <<'PY'
-import struct
-def npy(name, rows, width):
-    head = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }\n" % ((len(rows), width) if width else (len(rows),),)
-    with open(name, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
-        for r in rows: f.write(struct.pack("<%df" % max(width, 1), *(r if width else [r])))
+from npy import write_npy
 def both(name, labels, as_name=str):
     rows = [(float(c % 4), float(c // 4) + i % 3 / 8) for i, c in enumerate(labels)]
-    npy(name + "_x.npy", rows, 2)
-    npy(name + "_y.npy", labels, 0)
+    write_npy(name + "_x.npy", "f4", (len(rows), 2), [v for r in rows for v in r])
+    write_npy(name + "_y.npy", "f4", (len(rows),), labels)
     with open(name + ".csv", "w") as f:
         f.write("a,b,kind\n" + "".join(f"{a},{b},{as_name(c)}\n" for (a, b), c in zip(rows, labels)))
 both("ten", [i % 10 for i in range(200)])
@@ -376,14 +368,11 @@ refuses 2 "split is all, and data 'glyphs:" "$weft" eval run --split all
 # How bytes of a file are read is held by the checkpoint.
 python3 - <<'PY'
 import struct
+from npy import write_npy
 tokens = [i * i % 70001 for i in range(600)]
 open("long.bin", "wb").write(struct.pack("<600I", *tokens))
-def npy(name, kind, code, numbers):
-    head = "{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }" % (kind, len(numbers))
-    head += " " * (117 - len(head)) + "\n"
-    open(name, "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%d%s" % (len(numbers), code), *numbers))
-npy("long.npy", "<u4", "I", tokens)
-npy("real.npy", "<f4", "f", tokens)
+write_npy("long.npy", "u4", (600,), tokens)
+write_npy("real.npy", "f4", (600,), tokens)
 PY
 printf 'layers:\n  - {type: embedding, units: 2}\n  - {type: linear, units: outputs}\n' >tokens.yaml
 accepts "train on long tokens" "$weft" train -q --model tokens.yaml --data tokens:long.bin,type=uint32,values=70002,context=9 --batch 8 --steps 1 --checkpoint long -t 1
@@ -396,12 +385,9 @@ done
 refuses 1 "long.npy: type is 'uint16', and its NumPy header says uint32" "$weft" eval long -d tokens:long.npy,type=uint16
 refuses 1 "real.npy: is a NumPy array of other numbers than uint16 or uint32" "$weft" eval long -d tokens:real.npy
 python3 - <<'PY'
-import struct
-def npy(name, shape, numbers):
-    head = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }\n" % (shape,)
-    open(name, "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%df" % len(numbers), *numbers))
-npy("cube.npy", (20, 3, 3, 3, 3), [i * 7 % 13 for i in range(20 * 81)])
-npy("cube_y.npy", (20,), [i % 2 for i in range(20)])
+from npy import write_npy
+write_npy("cube.npy", "f4", (20, 3, 3, 3, 3), [i * 7 % 13 for i in range(20 * 81)])
+write_npy("cube_y.npy", "f4", (20,), [i % 2 for i in range(20)])
 PY
 for layout in dhwc cdhw; do
     rm -rf cube
@@ -414,13 +400,10 @@ done
 
 # The memory of an evaluation grows with the classes, not with their square; most of these do not occur, which is said.
 cat >many.py <<'PY'
-import resource, struct, subprocess, sys
-def npy(name, kind, shape, numbers):
-    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n" % (kind, shape)
-    with open(name, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%d%s" % (len(numbers), "f" if kind == "<f4" else "H"), *numbers))
-npy("wide_x.npy", "<f4", (30, 2), [i * 7 % 13 for i in range(60)])
-npy("wide_y.npy", "<u2", (30,), [(0, 1, 12000)[i % 3] for i in range(30)])
+import resource, subprocess, sys
+from npy import write_npy
+write_npy("wide_x.npy", "f4", (30, 2), [i * 7 % 13 for i in range(60)])
+write_npy("wide_y.npy", "u2", (30,), [(0, 1, 12000)[i % 3] for i in range(30)])
 for words in ["train --model own.yaml --data npy:wide_x.npy,wide_y.npy --batch 6 --epochs 1 -t 1 --checkpoint wide", "eval wide --json -t 1 --batch 6", "predict wide -t 1 --batch 6"]:
     ran = subprocess.run([sys.argv[1], *words.split()], capture_output=True, text=True)
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
@@ -437,6 +420,7 @@ refuses 2 "confusion counts at most 1024 classes, and" "$weft" eval wide --confu
 # Numbers that are not finite, or are not after normalisation, are a fault of the data.
 python3 - <<'PY'
 import math, os, struct
+from npy import write_npy
 def idx(name, kind, shape, numbers):
     code = {"B": 0x08, "f": 0x0D, "d": 0x0E}[kind]
     with open(name, "wb") as f:
@@ -449,9 +433,7 @@ for name, kind, bad in ("nan", "f", math.nan), ("inf", "d", math.inf), ("big", "
 for name, a, y in ("usual", 3, 4), ("far", 1e300, 4), ("high", 3, 1e300):
     with open(f"range_{name}.csv", "w") as f:
         f.write("a,b,y\n" + "".join(f"{a if i == 7 else i % 5},{i % 3},{y if i == 7 else i % 4}\n" for i in range(40)))
-with open("nan_y.npy", "wb") as f:
-    head = "{'descr': '<f4', 'fortran_order': False, 'shape': (30,), }\n"
-    f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<30f", *[math.nan if i % 2 else 0 for i in range(30)]))
+write_npy("nan_y.npy", "f4", (30,), [math.nan if i % 2 else 0 for i in range(30)])
 PY
 train_on() { "$weft" train -q --model mlp --batch 4 --steps 2 -t 1 --data "$@"; }
 for name in nan inf; do

@@ -13,15 +13,11 @@ import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, end, scratch, weft
+from npy import npy_head
 
 folder = scratch()
 SIZE, MOST = 1 << 30, 300 << 20  # bytes of the large files, and of resident memory for a few samples
 SIDE, ROWS = 256, 4096
-
-
-def header(kind, shape):
-    head = "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }" % (kind, "".join("%d," % d for d in shape))
-    return b"\x93NUMPY\x01\0" + struct.pack("<H", 118) + (head + " " * (117 - len(head)) + "\n").encode()
 
 
 def sparse(name, head, size, values=()):
@@ -69,8 +65,8 @@ with open("own.yaml", "w") as f:
     f.write("layers:\n  - {type: flatten}\n  - {type: dense, units: outputs}\n")
 with open("next.yaml", "w") as f:
     f.write("layers:\n  - {type: embedding, units: 4}\n  - {type: linear, units: outputs}\n")
-sparse("y.npy", header("|u1", [ROWS]), ROWS, [(0, labels)])
-sparse("x.npy", header("<f4", [ROWS, SIDE, SIDE]), SIZE)
+sparse("y.npy", npy_head("|u1", [ROWS]), ROWS, [(0, labels)])
+sparse("x.npy", npy_head("<f4", [ROWS, SIDE, SIDE]), SIZE)
 train = "train -q -m own.yaml -b 4 --steps 2 --metrics m.jsonl -d "
 small("train", train + data + " --checkpoint run")
 small("plan", f"plan -m own.yaml -b 4 -d {data}")
@@ -81,7 +77,7 @@ small("two ranks", train + data + " -n 2")
 small("two processes of MPI", train + data + " -n 2 --engine mpi")
 
 # A number that is not finite, in each sample of which the row is odd: a batch of 4 has one soon.
-sparse("bad.npy", header("<f4", [ROWS, SIDE, SIDE]), SIZE,
+sparse("bad.npy", npy_head("<f4", [ROWS, SIDE, SIDE]), SIZE,
        [(row * image + 777 * 4, floats(float("nan"))) for row in range(1, ROWS, 2)])
 for ways in "", " -n 2", " -n 2 --exchange gossip", " -n 2 --engine mpi":
     code, said, peak = run(train.replace("2 --metrics", "40 --metrics") + "npy:bad.npy,y.npy,test=0.001" + ways)
@@ -102,8 +98,8 @@ place = said[said.find("t.bin: token"):].split()
 at = int(place[2]) if len(place) > 2 and place[2].isdigit() else -1
 check("a token out of range", code == 1 and at % 2048 == 0 and f"t.bin: token {at} (byte {2 * at}) is 300, must be from 0 to 299" in said
       and peak < MOST, (code, said, peak))
-sparse("wide.npy", header("|u1", [80 << 10, 1024]), 80 << 20, [(1024 * row + row % 8, b"\1") for row in range(64)])
-sparse("few.npy", header("|u1", [80 << 10, 2]), 160 << 10)
+sparse("wide.npy", npy_head("|u1", [80 << 10, 1024]), 80 << 20, [(1024 * row + row % 8, b"\1") for row in range(64)])
+sparse("few.npy", npy_head("|u1", [80 << 10, 2]), 160 << 10)
 refused("labels that are no longer one-hot", "train -q -m own.yaml -b 64 --steps 9 --normalize none -d npy:few.npy,wide.npy", "wide.npy: the numbers of sample ")
 
 # IDX files of floats, big-endian
@@ -116,14 +112,14 @@ refused("IDX", "train -q -m own.yaml -b 4 --steps 40 -d idx:idx", ": element 5 i
 small("evaluate IDX", "eval run -d idx:idx")
 
 # Small files are checked before the run.
-sparse("s.npy", header("<f4", [20, 3]), 240, [(4 * 34, floats(float("nan")))] + [(4 * i, floats(i)) for i in range(34)])
-sparse("sy.npy", header("|u1", [20]), 20, [(0, labels[:20])])
+sparse("s.npy", npy_head("<f4", [20, 3]), 240, [(4 * 34, floats(float("nan")))] + [(4 * i, floats(i)) for i in range(34)])
+sparse("sy.npy", npy_head("|u1", [20]), 20, [(0, labels[:20])])
 for normalize in "none", "standard":
     refused(f"a small file, {normalize}", f"train -q -m mlp -b 4 --steps 1 --normalize {normalize} -d npy:s.npy,sy.npy", "s.npy: number 1 of sample 11 is nan, and not a finite")
 
 # A mapped file that is cut off while it is read ends each command with a sentence that names it.
 many = 1 << 21
-sparse("ly.npy", header("|u1", [many]), many, [(0, labels)])
+sparse("ly.npy", npy_head("|u1", [many]), many, [(0, labels)])
 
 
 def mapped(name):
@@ -139,7 +135,7 @@ def mapped(name):
 
 
 def cut_off(words):
-    sparse("l.npy", header("|u1", [many, 64, 64]), many << 12)
+    sparse("l.npy", npy_head("|u1", [many, 64, 64]), many << 12)
     child = subprocess.Popen([weft, *words.split(), "-t", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while child.poll() is None and not mapped("l.npy"):
         time.sleep(0.05)
@@ -154,14 +150,14 @@ def cut_off(words):
 
 
 many_data = "npy:l.npy,ly.npy"
-sparse("l.npy", header("|u1", [many, 64, 64]), many << 12)
+sparse("l.npy", npy_head("|u1", [many, 64, 64]), many << 12)
 small("train on many", f"train -q -m own.yaml -b 4 --steps 2 --checkpoint many -d {many_data},test=0.00001")
 for words in (f"train -q -m own.yaml -b 64 -d {many_data}", f"train -q -m own.yaml -b 64 -n 2 -d {many_data}", f"train -q -m own.yaml -b 64 -n 2 --engine mpi -d {many_data}",
               f"eval many -d {many_data},test=1", "predict many -d npy:l.npy", f"simulate -q -n 2 -m own.yaml -b 64 --exchange gossip -d {many_data}"):
     cut_off(words)
 
 # The peak memory of a run does not count the pages of mapped files.
-sparse("u.npy", header("|u1", [ROWS, SIDE, SIDE]), ROWS * SIDE * SIDE)
+sparse("u.npy", npy_head("|u1", [ROWS, SIDE, SIDE]), ROWS * SIDE * SIDE)
 code, said, peak = run("train -q -m own.yaml -b 64 --steps 32 --metrics m.jsonl -d npy:u.npy,y.npy", 1 << 40)
 own = json.loads(open("m.jsonl").readlines()[-1])["peak_rss_bytes"]
 check("peak memory", code == 0 and own > 1 << 20 and peak - own > 100 << 20, (code, said, peak, own))

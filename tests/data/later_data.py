@@ -18,6 +18,7 @@ import urllib.request
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, end, scratch, weft
+from npy import write_npy
 from torch_compare import single
 
 scratch()
@@ -25,15 +26,6 @@ scratch()
 
 def run(*words):
     return subprocess.run([weft, *words, "-t", "1"], capture_output=True, text=True, timeout=120)
-
-
-def npy(name, kind, shape, numbers):
-    head = "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }" % (kind, "".join("%d," % d for d in shape))
-    head += " " * (117 - len(head)) + "\n"
-    code = {"f2": "e", "f4": "f", "f8": "d", "u1": "B", "i4": "i", "u2": "H", "i8": "q", "b1": "?"}[kind[1:]]
-    with open(name, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
-        f.write(struct.pack("<%d%s" % (len(numbers), code), *numbers))
 
 
 def train(folder, model, data, *more):
@@ -57,9 +49,9 @@ def write_series(name, seed, rows, positions, width, padding):
     lengths = [chance.randint(0 if i % 9 == 0 else 1, positions) for i in range(rows)]
     x = [[single(chance.gauss(5, 3)) for _ in range(positions * width)] for _ in range(rows)]
     counted = [v for r, n in zip(x, lengths) for v in r[:n * width]]
-    npy(name + "_x.npy", "<f4", (rows, positions, width), [v if j < n * width else padding for r, n in zip(x, lengths) for j, v in enumerate(r)])
-    npy(name + "_n.npy", "<i8", (rows,), lengths)
-    npy(name + "_y.npy", "<i8", (rows,), [int(sum(r[:n * width]) > 5 * n * width) for r, n in zip(x, lengths)])
+    write_npy(name + "_x.npy", "<f4", (rows, positions, width), [v if j < n * width else padding for r, n in zip(x, lengths) for j, v in enumerate(r)])
+    write_npy(name + "_n.npy", "<i8", (rows,), lengths)
+    write_npy(name + "_y.npy", "<i8", (rows,), [int(sum(r[:n * width]) > 5 * n * width) for r, n in zip(x, lengths)])
     mean = sum(counted) / len(counted)
     return mean, math.sqrt(sum((v - mean) ** 2 for v in counted) / len(counted))
 
@@ -118,8 +110,8 @@ for shape in (3, 9, 8), (8, 9), (2, 4, 4, 4):
     layout = {3: "chw", 2: "hw", 4: "cdhw"}[len(shape)]
     forms = {"u1": pixels, "i4": pixels, "f4": pixels, "f8": pixels, "fractions": [single(p / 255) for p in pixels]}
     for name, numbers in forms.items():
-        npy(name + ".npy", "<f4" if name == "fractions" else "<u1" if name == "u1" else "<" + name, (rows, *shape), numbers)
-    npy("y.npy", "<i4", (rows,), kinds)
+        write_npy(name + ".npy", "<f4" if name == "fractions" else "<u1" if name == "u1" else "<" + name, (rows, *shape), numbers)
+    write_npy("y.npy", "<i4", (rows,), kinds)
     for trained in forms:
         said = train("run", "mlp", f"npy:{trained}.npy,y.npy,layout={layout},test=0", "-e", "2")
         check(f"train on {trained}", said.returncode == 0, said.stderr)
@@ -136,7 +128,7 @@ for shape in (3, 9, 8), (8, 9), (2, 4, 4, 4):
         doubtful["a sample of fractions"] = "f8", mixed
         refused = {}
         for name, (kind, numbers) in doubtful.items():
-            npy("doubt.npy", "|b1" if kind == "b1" else "<" + kind, (rows, *shape), numbers)
+            write_npy("doubt.npy", "|b1" if kind == "b1" else "<" + kind, (rows, *shape), numbers)
             said, got = answers("run", f"npy:doubt.npy,layout={layout}")
             refused[name] = said.returncode != 0
             told = "it cannot be told in which unit" if name == "a sample of fractions" else "it cannot be told whether 1 is a"
@@ -154,8 +146,8 @@ for shape in (3, 9, 8), (8, 9), (2, 4, 4, 4):
 for layout, shape in ("hwc", (9, 8, 3)), ("wc", (7, 5)), ("wc", (5, 5)), ("dhwc", (3, 4, 5, 2)), ("chw", (3, 9, 8)), ("cw", (5, 7)), ("hw", (8, 9)):
     rows, size = 12, math.prod(shape)
     x = [single(chance.gauss(0, 2)) for _ in range(rows * size)]
-    npy("x.npy", "<f4", (rows, *shape), x)
-    npy("y.npy", "<i4", (rows,), [i % 3 for i in range(rows)])
+    write_npy("x.npy", "<f4", (rows, *shape), x)
+    write_npy("y.npy", "<i4", (rows,), [i % 3 for i in range(rows)])
     said = train("run", "mlp", f"npy:x.npy,y.npy,layout={layout},test=0", "-e", "2")
     check(f"train on {layout}", said.returncode == 0, said.stderr)
     said, want = answers("run", "npy:x.npy")
@@ -200,19 +192,19 @@ numbers[:6] = [0.0, -0.0, 6e-8, -65504.0, 1.0, -0.0001]
 numbers = [struct.unpack("e", struct.pack("e", x))[0] for x in numbers]
 kinds = [i % 4 for i in range(20)]
 for kind in "f2", "f4":
-    npy(kind + ".npy", "<" + kind, (20, 3), numbers)
-npy("y.npy", "<i8", (20,), kinds)
-npy("hot.npy", "<f4", (20, 4), [float(c == k) for k in kinds for c in range(4)])
+    write_npy(kind + ".npy", "<" + kind, (20, 3), numbers)
+write_npy("y.npy", "<i8", (20,), kinds)
+write_npy("hot.npy", "<f4", (20, 4), [float(c == k) for k in kinds for c in range(4)])
 check("train on half floats", train("run", "mlp", "npy:f2.npy,y.npy").returncode == 0)
 check("half floats are those numbers", near(answers("run", "npy:f2.npy")[1], answers("run", "npy:f4.npy")[1], 0))
-npy("bad.npy", "<f2", (20, 3), [math.inf] + numbers[1:])
+write_npy("bad.npy", "<f2", (20, 3), [math.inf] + numbers[1:])
 said = train("run", "mlp", "npy:bad.npy,y.npy")
 check("half floats that are no numbers", "and not a finite number" in said.stderr, said.stderr)
 check("train on classes", train("run", "mlp", "npy:f4.npy,y.npy", "-e", "3").returncode == 0)
 said = train("hot", "mlp", "npy:f4.npy,hot.npy", "-e", "3")
 check("train on one-hot labels", said.returncode == 0, said.stderr)
 check("one-hot labels are classes", near(answers("run", "npy:f4.npy")[1], answers("hot", "npy:f4.npy")[1], 0))
-npy("side.npy", "<f4", (20, 4, 5), [chance.gauss(0, 2) for _ in range(400)])
+write_npy("side.npy", "<f4", (20, 4, 5), [chance.gauss(0, 2) for _ in range(400)])
 said = run("train", "-m", "mlp", "-d", "npy:side.npy,hot.npy,layout=cw", "-b", "8")
 check("labels that may be those of positions", "hot.npy: each row has a single 1 among 4 numbers, but samples have a side of 4, too" in said.stderr, said.stderr)
 with open("fields.npy", "wb") as f:
@@ -220,16 +212,16 @@ with open("fields.npy", "wb") as f:
     f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + bytes(160))
 said = train("run", "mlp", "npy:fields.npy,y.npy")
 check("a structured array", "the array is structured" in said.stderr, said.stderr)
-npy("tokens.npy", "<i4", (30, 5), [i * 37 % 140 for i in range(150)])
+write_npy("tokens.npy", "<i4", (30, 5), [i * 37 % 140 for i in range(150)])
 with open("tokens.yaml", "w") as f:
     f.write("layers:\n  - {type: embedding, units: 3}\n  - {type: linear, units: outputs}\n")
 said = train("run", "tokens.yaml", "npy:x=tokens.npy,label=tokens.npy")
 check("many classes of positions", said.returncode == 0, said.stderr)
 
 # Several inputs share one normalisation; no input is left out of it without a word.
-npy("q.npy", "<u1", (20, 3), [i * 41 % 256 for i in range(60)])
-npy("r.npy", "<u1", (20, 3), [i * 59 % 256 for i in range(60)])
-npy("f8.npy", "<f8", (20, 3), numbers)
+write_npy("q.npy", "<u1", (20, 3), [i * 41 % 256 for i in range(60)])
+write_npy("r.npy", "<u1", (20, 3), [i * 59 % 256 for i in range(60)])
+write_npy("f8.npy", "<f8", (20, 3), numbers)
 with open("two.yaml", "w") as f:
     f.write("layers:\n  - {type: add, from: \"x, q\"}\n  - {type: linear, units: outputs}\n")
 for x, q, how, told in (

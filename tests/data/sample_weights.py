@@ -14,6 +14,7 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, end, scratch, weft, write
+from npy import write_npy
 
 scratch()
 EXACT = "--device reference --dtype f64".split()
@@ -169,20 +170,12 @@ for kind in ("label", "target"):
     # Arrays: the same rows, the same bits.
     rows = rows_of(kind, 14, 6)
     table("t.csv", rows, True)
-
-    def npy(name, letters, numbers, shape):
-        head = "{'descr': '<%s', 'fortran_order': False, 'shape': %s, }" % ({"d": "f8", "i": "i4"}[letters], shape)
-        head += " " * (-(len(head) + 11) % 64) + "\n"
-        with open(name, "wb") as f:
-            f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
-            f.write(struct.pack(f"<{len(numbers)}{letters}", *numbers))
-
-    npy("x.npy", "d", [v for x, _, _ in rows for v in x], (14, 3))
+    write_npy("x.npy", "f8", (14, 3), [v for x, _, _ in rows for v in x])
     if kind == "label":
-        npy("y.npy", "i", ["ABC".index(y) for _, y, _ in rows], (14,))
+        write_npy("y.npy", "i4", (14,), ["ABC".index(y) for _, y, _ in rows])
     else:
-        npy("y.npy", "d", [y for _, y, _ in rows], (14,))
-    npy("w.npy", "d", [w for _, _, w in rows], (14,))
+        write_npy("y.npy", "f8", (14,), [y for _, y, _ in rows])
+    write_npy("w.npy", "f8", (14,), [w for _, _, w in rows])
     arrays = "npy:x.npy," + ("y.npy" if kind == "label" else "target=y.npy") + ",weight=w.npy,test=0.3"
     words = ["--batch", "4", "--epochs", "2", "--normalize", "none"]
     same(f"arrays, {kind}", train(spec("t.csv", kind, True, 0.3), *words), train(arrays, *words), 0)
@@ -220,9 +213,9 @@ for text, how, words in [
     write("bad.csv", text)
     done = run("train", "--model", "net.yaml", "--data", "csv:bad.csv," + how, "-q")
     check(f"{how}: {words}", 0 < done.returncode < 5 and words in done.stderr, done.stderr)
-npy("short.npy", "d", [1.0] * 13, (13,))
-npy("wide.npy", "d", [1.0] * 28, (14, 2))
-npy("low.npy", "d", [1.0] * 13 + [-0.5], (14,))
+write_npy("short.npy", "f8", (13,), [1.0] * 13)
+write_npy("wide.npy", "f8", (14, 2), [1.0] * 28)
+write_npy("low.npy", "f8", (14,), [1.0] * 13 + [-0.5])
 for name, words in [("short", "short.npy has 13 weights"), ("wide", "weights must be numbers in one dimension"),
                     ("low", "the weight of sample 13 is -0.5")]:
     done = run("train", "--model", "net.yaml", "--data", f"npy:x.npy,target=y.npy,weight={name}.npy", "-q")

@@ -5,18 +5,10 @@ weft=$1
 . "$(dirname "$0")/../support/check.sh"
 python3 - <<'PYTHON'
 import random
-import struct
+from npy import write_npy
 
 random.seed(4)
 N, T = 60, 6
-
-
-def save(path, kind, shape, values):
-    head = f"{{'descr': '<{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    code = {"f4": "f", "f8": "d", "i8": "q", "u2": "H"}[kind]
-    with open(path, "wb") as out:
-        out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(values)}{code}", *values))
 
 
 lengths = [1 + random.randrange(T) for _ in range(N - 1)] + [T]
@@ -24,24 +16,24 @@ label = [i % 2 for i in range(N)]
 # The class is the sign of the mean of the positions that count; those that do not are far off.
 x = [(2 * label[i] - 1) * 0.7 + random.gauss(0, 0.4) if t < lengths[i] else random.choice((-50.0, 50.0))
      for i in range(N) for t in range(T) for _ in range(2)]
-save("x.npy", "f4", (N, T, 2), x)
-save("b.npy", "f8", (N, T, 2), [random.gauss(0, 1) for _ in x])
-save("image.npy", "f4", (N, 1, 3, 3), [random.gauss(0, 1) for _ in range(9 * N)])
-save("lengths.npy", "i8", (N,), lengths)
-save("long.npy", "i8", (N,), [n + 3 for n in lengths])
-save("brief.npy", "i8", (N,), [min(n, 3) for n in lengths])
-save("label.npy", "i8", (N,), label)
-save("column.npy", "i8", (N, 1), label)
-save("short.npy", "i8", (N - 1,), label[:-1])
-save("tokens.npy", "u2", (N, T), [random.randrange(9) for _ in range(N * T)])
-save("negative.npy", "i8", (N, T), [-1 if i == 2 * T + 3 else 1 for i in range(N * T)])
-save("fewer.npy", "u2", (N, T), [random.randrange(5) for _ in range(N * T)])
-save("more.npy", "u2", (N, T), [12 if i == 9 else 1 for i in range(N * T)])
-save("tags.npy", "i8", (N, T), [i % 3 for i in range(N * T)])
-save("weight.npy", "f8", (N, T), [float(t < lengths[i]) for i in range(N) for t in range(T)])
-save("numbers.npy", "f8", (N,), [random.gauss(0, 1) for _ in range(N)])
+write_npy("x.npy", "f4", (N, T, 2), x)
+write_npy("b.npy", "f8", (N, T, 2), [random.gauss(0, 1) for _ in x])
+write_npy("image.npy", "f4", (N, 1, 3, 3), [random.gauss(0, 1) for _ in range(9 * N)])
+write_npy("lengths.npy", "i8", (N,), lengths)
+write_npy("long.npy", "i8", (N,), [n + 3 for n in lengths])
+write_npy("brief.npy", "i8", (N,), [min(n, 3) for n in lengths])
+write_npy("label.npy", "i8", (N,), label)
+write_npy("column.npy", "i8", (N, 1), label)
+write_npy("short.npy", "i8", (N - 1,), label[:-1])
+write_npy("tokens.npy", "u2", (N, T), [random.randrange(9) for _ in range(N * T)])
+write_npy("negative.npy", "i8", (N, T), [-1 if i == 2 * T + 3 else 1 for i in range(N * T)])
+write_npy("fewer.npy", "u2", (N, T), [random.randrange(5) for _ in range(N * T)])
+write_npy("more.npy", "u2", (N, T), [12 if i == 9 else 1 for i in range(N * T)])
+write_npy("tags.npy", "i8", (N, T), [i % 3 for i in range(N * T)])
+write_npy("weight.npy", "f8", (N, T), [float(t < lengths[i]) for i in range(N) for t in range(T)])
+write_npy("numbers.npy", "f8", (N,), [random.gauss(0, 1) for _ in range(N)])
 far = [v if (i // 2) % T < lengths[i // (2 * T)] else 7.0 for i, v in enumerate(x)]
-save("far.npy", "f4", (N, T, 2), far)
+write_npy("far.npy", "f4", (N, T, 2), far)
 with open("rows.csv", "w") as out:
     out.write("a,b,c,d,class\n" + "".join(",".join(f"{random.gauss(0, 1):.4f}" for _ in range(4)) + f",{i % 2}\n" for i in range(N)))
 PYTHON

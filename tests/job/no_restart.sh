@@ -64,13 +64,9 @@ for engine in $engines; do
     fi
     # Data that somebody cuts off while it is read.
     python3 - <<'PY'
-import struct
-def npy(name, shape, data):
-    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': %s, }" % shape
-    header += b" " * (63 - (10 + len(header)) % 64) + b"\n"
-    open(name, "wb").write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + data)
-npy("x.npy", b"(4000, 40, 40)", bytes(4000 * 1600))
-npy("y.npy", b"(4000,)", bytes(i % 3 for i in range(4000)))
+from npy import npy_head, write_npy
+open("x.npy", "wb").write(npy_head("u1", (4000, 40, 40)) + bytes(4000 * 1600))
+write_npy("y.npy", "u1", (4000,), [i % 3 for i in range(4000)])
 PY
     timeout 300 "$weft" train -q -t 1 -n 2 --max-restarts 3 --engine $engine --model mlp --data npy:x.npy,y.npy --batch 40 $long --checkpoint cx --checkpoint-every 5 >out 2>err &
     job=$!

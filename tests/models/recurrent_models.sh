@@ -6,13 +6,8 @@ weft=$1
 . "$(dirname "$0")/../support/check.sh"
 
 python3 - <<'PY'
-import math, random, struct
-def save(name, shape, numbers):
-    head = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }" % (tuple(shape),)
-    head += " " * (63 - (10 + len(head)) % 64) + "\n"
-    with open(name, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
-        f.write(struct.pack("<%df" % len(numbers), *numbers))
+import math, random
+from npy import write_npy
 random.seed(3)
 x, y = [], []
 for i in range(120):  # a wave and noise; the target is the wave's next number
@@ -20,8 +15,8 @@ for i in range(120):  # a wave and noise; the target is the wave's next number
     for t in range(9):
         x += [math.sin(phase + pace * t), random.uniform(-1, 1)]
     y.append(math.sin(phase + pace * 9))
-save("x.npy", (120, 9, 2), x)
-save("y.npy", (120,), y)
+write_npy("x.npy", "f4", (120, 9, 2), x)
+write_npy("y.npy", "f4", (120,), y)
 PY
 data=npy:x.npy,target=y.npy,layout=cw,test=0.2
 for type in lstm gru; do

@@ -16,8 +16,8 @@ import statistics
 import struct
 import sys
 
-from serve_harness import Client, Server, check, main, npy, run
-from torch_compare import single, write_npy
+from serve_harness import Client, Server, check, main, run, write_npy
+from torch_compare import single
 
 FAST = "WEFT_FAST" in os.environ
 SIDE, ROWS, COLUMNS, MOST = 17, 9, 5, 1e-6
@@ -85,7 +85,7 @@ def prepare():
     rng = random.Random(5)
     pictures = [[rng.randrange(256) for _ in range(SIDE * SIDE)] for _ in range(ROWS)]
     table = [[round(rng.uniform(-1, 1) * 10 ** j, 4) for j in range(COLUMNS)] for _ in range(40)]
-    npy("x.npy", pictures, (1, SIDE, SIDE))
+    write_npy("x.npy", "u1", (ROWS, 1, SIDE, SIDE), sum(pictures, []))
     with open("norm.yaml", "w") as f:
         f.write(NETWORK)
     with open("table.csv", "w") as f:

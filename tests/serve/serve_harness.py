@@ -8,7 +8,6 @@ import random
 import re
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, main, run, weft, write  # noqa: F401 (some are for the tests)
+from npy import write_npy
 from waiting import wait_until  # noqa: F401
 
 with open(weft, "rb") as f:
@@ -62,18 +62,10 @@ AgNIADBFAiBlYewi/PQDtmwVAZNX5KDFHHfxIBPshqROx/eiYpBn4AIhAPsOb+/B
 """
 
 
-def npy(path, rows, shape=(1, SIDE, SIDE), descr="|u1", form="B"):
-    """A file of NumPy with these rows, lists of numbers."""
-    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {(len(rows), *shape)}, }}"
-    header += " " * (63 - (10 + len(header)) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + b"".join(struct.pack(f"<{len(r)}{form}", *r) for r in rows))
-
-
 def train():
     """Leaves a checkpoint, c; rows to ask of it, and what weft predict answers."""
     rows = [[random.Random(i).randrange(256) for _ in range(SIZE)] for i in range(ROWS)]
-    npy("x.npy", rows)
+    write_npy("x.npy", "u1", (ROWS, 1, SIDE, SIDE), sum(rows, []))
     run("train", "-m", "mlp", "--data", f"glyphs:size={SIDE},train=200,test=40", "-e", 1, "-c", "c", "-q", "-t", 1, timeout=300)
     said = run("predict", "-t", 1, "-c", "c", "--json", "--data", "npy:x.npy", timeout=300).stdout
     return rows, [json.loads(line)["probabilities"] for line in said.splitlines()]

@@ -15,7 +15,7 @@ import time
 import zlib
 import xml.etree.ElementTree
 
-from serve_harness import INFER, SIDE, SIZE, Client, Page, Server, check, main, npy, one, run, wait_until
+from serve_harness import INFER, SIDE, SIZE, Client, Page, Server, check, main, one, run, wait_until, write_npy
 
 # 16 x 16 pixels of grey 128.
 JPEG = base64.b64decode(
@@ -306,8 +306,8 @@ def write_tables():
 def write_fractions():
     rng = random.Random(5)
     for name, draw in (("f.npy", rng.random), ("g.npy", lambda: rng.randrange(256))):
-        npy(name, [[draw() for _ in range(64)] for _ in range(200)], (1, 8, 8), "<f4", "f")
-    npy("l.npy", [[i % 3] for i in range(200)], ())
+        write_npy(name, "f4", (200, 1, 8, 8), [draw() for _ in range(12800)])
+    write_npy("l.npy", "u1", (200,), [i % 3 for i in range(200)])
 
 
 def everything():

@@ -1,4 +1,6 @@
-# For tests in the shell: a folder to work in, what passed and what did not.
+# For tests in the shell: a folder to work in, what passed and what did not; modules of this folder for Python.
+PYTHONPATH=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+export PYTHONPATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
