@@ -342,8 +342,8 @@ static void test_what_is_spread_is_not_read_alone(void **state)
 }
 
 /* With ZeRO the ranks gather parameters alone, once (with stage 3 in forward and in backward):
- * every optimizer computes on their ranges, of whatever operators it consists. Those that read the
- * rows and columns of whole matrices gather those, too. */
+ * every optimizer computes on their ranges, of whatever operators it consists. Optimizers that read
+ * the rows and columns of whole matrices gather these, too. */
 static void test_optimizers_compute_on_ranges(void **state)
 {
     (void)state;
