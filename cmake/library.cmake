@@ -100,7 +100,9 @@ function(weft_library target name)
       SOVERSION ${PROJECT_VERSION_MAJOR})
     target_link_libraries(${library} PRIVATE weft_flags ${L_LINK})
   endforeach()
-  target_link_options(${target} PRIVATE LINKER:--no-undefined LINKER:-Bsymbolic-functions)
+  if(NOT WEFT_SANITIZE) # clang leaves the functions of its sanitizers to the program
+    target_link_options(${target} PRIVATE LINKER:--no-undefined LINKER:-Bsymbolic-functions)
+  endif()
   # The static library that is installed is one object whose only global names are those that the shared one exports, so
   # that no name of a program can collide with one of the library's own. Tests link the other one, which shows all names.
   if(NOT WEFT_SANITIZE AND CMAKE_OBJCOPY)
