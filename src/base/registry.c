@@ -206,7 +206,7 @@ weft_status weft_registry_add(weft_context *context, const weft_entry *entries, 
 
 void weft_context_extend(weft_context *context, const weft_extension *extension)
 {
-    context->extensions[extension->kind] = extension;
+    context->of->extensions[extension->kind] = extension;
 }
 
 weft_status weft_entry_need(const weft_entry *entry, const char *function, bool given)
