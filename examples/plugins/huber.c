@@ -73,10 +73,7 @@ static const weft_loss_ops loss = {.struct_size = sizeof(loss), .op = "huber"};
 static const weft_entry entries[] = {
     {.kind = WEFT_KIND_OPERATOR, .name = "huber", .ops = &huber},
     {.kind = WEFT_KIND_OPERATOR, .name = "huber_grad", .ops = &huber_grad},
-    {.kind = WEFT_KIND_LOSS,
-     .name = "huber",
-     .summary = "of numbers: squares that become lines",
-     .ops = &loss},
+    {.kind = WEFT_KIND_LOSS, .name = "huber", .summary = "mse for outliers", .ops = &loss},
     {.name = NULL}};
 
 WEFT_PLUGIN(weft, entries);
