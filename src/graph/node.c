@@ -122,7 +122,7 @@ weft_attr weft_attr_tensor(const char *name, const weft_type *type, const void *
 {
     weft_attr attr = {.name = name, .count = -1};
     WEFT_NEED_ELSE_AS(attr, "name, type, data", name, type, data);
-    if (type->shape.rank < 0 || type->shape.rank > WEFT_MAX_RANK) return attr;
+    if (!*name || type->shape.rank < 0 || type->shape.rank > WEFT_MAX_RANK) return attr;
     attr.count = -1 - type->shape.rank;
     for (int d = 0; d < type->shape.rank; d++) attr.ints[d] = type->shape.dim[d];
     attr.ints[type->shape.rank] = type->dtype;

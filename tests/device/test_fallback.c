@@ -22,26 +22,15 @@ static void on_log(void *user, weft_log_level level, const char *text)
 
 /* The operators that the device cpu leaves to the reference device in every case: work that is done
  * once a step, or on a few numbers of each sample. The device has a kernel of its own for each
- * other operator, at least in one case. */
+ * other operator, at least in one case. The state of adam would have to be assigned, which no case
+ * does. */
 static void test_what_falls_back(void **state)
 {
     (void)state;
-    static const char
-        *const left[] = {"constant",
-                         "cast",
-                         "split",
-                         "pad",
-                         "transpose",
-                         "sequence_mean",
-                         "sequence_mean_grad",
-                         "mse",
-                         "mse_grad",
-                         "schedule",
-                         "counter",
-                         "add_exact",
-                         "clip_factor",
-                         "exact_sqrt",
-                         "adam" /* its state would have to be assigned, which no case does */};
+    static const char *const left[] = {
+        "constant",           "cast",       "split",    "pad",      "transpose", "sequence_mean",
+        "sequence_mean_grad", "mse",        "mse_grad", "schedule", "counter",   "add_exact",
+        "clip_factor",        "exact_sqrt", "adam"};
     bool runs[256] = {false}, there[256] = {false};
     for (int c = 0; c < op_case_count; c++) {
         fixture f;

@@ -105,6 +105,7 @@ ALLOWED = {
     ("weft_graph_set_role", "parameter", "WEFT_NO_VALUE"): "belongs to no parameter",
     ("weft_printable", "text"): "any text", ("weft_json_string", "text", '""'): "any text", ("weft_error_catch", "status"): "any status is stored",
     ("weft_job_failed_elsewhere", "status"): "a status that is none has not failed elsewhere",
+    ("weft_attr_text", "text", '""'): "any text",
     ("weft_job_status_line", "message"): "an empty message marks progress", ("weft_job_status_line", "what", '""'): "any text",
     ("weft_generator_encode", "text", '""'): "no token", ("weft_options_load_text", "name", '""'): "any name",
     ("weft_options_refuse_overwrite", "what", '""'): "any text", ("weft_options_refuse_overwrite", "path", '""'): "no file",
