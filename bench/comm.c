@@ -77,8 +77,7 @@ static void measure(const rank *r, int64_t count, double times[KINDS][ROUNDS])
     for (int64_t i = 0; i < count; i++) data[i] = 1;
     check(weft_comm_prepare(
         r->comm,
-        &(weft_transfer){.kind = WEFT_ALL_REDUCE, .send = data, .receive = data, .count = count},
-        &o));
+        WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .send = data, .receive = data, .count = count), &o));
     int inner = count < 4096 ? 50 : 1;
     for (int i = 0; i < ROUNDS; i++)
         for (int turn = 0; turn < KINDS; turn++) {

@@ -36,8 +36,7 @@ static void compare(weft_comm *comm, int64_t count)
     int n = weft_comm_size(comm);
     for (int64_t i = 0; i < count; i++) data[i] = 1;
     check(weft_comm_prepare(
-        comm,
-        &(weft_transfer){.kind = WEFT_ALL_REDUCE, .send = data, .receive = data, .count = count},
+        comm, WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .send = data, .receive = data, .count = count),
         &operation));
     double began = start();
     check(weft_operation_start(operation));

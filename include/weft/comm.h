@@ -76,6 +76,10 @@ typedef struct weft_transfer {
     bool polled;
     uint64_t room[4]; /* of later versions: 0 */
 } weft_transfer;
+#ifndef __cplusplus
+/* The address of a transfer with these fields, which lives until the end of the block. */
+#define WEFT_TRANSFER(...) (&(weft_transfer){__VA_ARGS__})
+#endif
 
 /* Opens the communicators of this process's ranks: with the engine threads `ranks` of them,
  * otherwise one; *local becomes their number. ranks 0: one rank, or with mpi as many as there are

@@ -255,11 +255,11 @@ WEFT_API void weft_instance_listen(weft_instance *instance, const weft_listener 
 /* Switches the calls of `ready`, one for each gradient, on or off. They must be on only while
  * gradients become final: in BACKWARD of the last micro-batch and in the following UPDATE. Off at
  * first. */
-WEFT_API void weft_instance_announce(weft_instance *instance, bool announce);
+WEFT_API void weft_instance_enable_ready_hook(weft_instance *instance, bool announce);
 
 /* Switches the calls of `needed` on or off. In each micro-batch they come before every instruction
  * that is the first of the program to read a parameter. Off at first. */
-WEFT_API void weft_instance_await(weft_instance *instance, bool await);
+WEFT_API void weft_instance_enable_needed_hook(weft_instance *instance, bool await);
 
 /* Maps a gradient that is ready into host memory: dense, in its layout. The memory is the
  * instance's own, or a copy if the device has its own memory. weft_gradient_unmap releases it. */

@@ -18,11 +18,9 @@ weft_status weft_gathering_open(const weft_comms *comms, const weft_store *store
     *out = (weft_gathering){.comms = comms, .store = store};
     weft_status status = WEFT_NEW(&out->parts, ranks);
     if (status == WEFT_OK && axis)
-        status = weft_comm_run(axis, &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                      .dtype = WEFT_I32,
-                                                      .what = "who gathers ranges",
-                                                      .receive = &leader,
-                                                      .count = 1});
+        status = weft_comm_run(axis, WEFT_TRANSFER(.kind = WEFT_BROADCAST, .dtype = WEFT_I32,
+                                                   .what = "who gathers ranges", .receive = &leader,
+                                                   .count = 1));
     out->leader = leader;
     if (status != WEFT_OK) weft_gathering_close(out);
     return status;
@@ -48,12 +46,9 @@ static weft_status exchange_parts(const weft_gathering *g, int entry, const char
             mine.size[d] = type.shape.dim[d];
         }
     }
-    return weft_comm_run(g->comms->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                             .dtype = WEFT_U8,
-                                                             .what = name,
-                                                             .send = &mine,
-                                                             .receive = g->parts,
-                                                             .count = sizeof(mine)});
+    return weft_comm_run(g->comms->learner,
+                         WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8, .what = name,
+                                       .send = &mine, .receive = g->parts, .count = sizeof(mine)));
 }
 
 /* Whether this rank sends its part: the first one of the ranks that hold the same part does. */
@@ -106,12 +101,10 @@ static weft_status send_part(const weft_gathering *g, int entry, const void *ima
     WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &mine));
     weft_status status = read_own(g, entry, image, mine);
     if (status == WEFT_OK)
-        status = weft_comm_run(g->comms->learner,
-                               &(weft_transfer){.kind = WEFT_SEND,
-                                                .dtype = WEFT_U8,
-                                                .what = name,
-                                                .send = mine,
-                                                .count = (int64_t)weft_type_bytes(&type)});
+        status =
+            weft_comm_run(g->comms->learner,
+                          WEFT_TRANSFER(.kind = WEFT_SEND, .dtype = WEFT_U8, .what = name,
+                                        .send = mine, .count = (int64_t)weft_type_bytes(&type)));
     free(mine);
     return status;
 }
@@ -130,13 +123,10 @@ static weft_status receive_part(const weft_gathering *g, int rank, int entry, co
     if (rank == 0)
         status = read_own(g, entry, image, room);
     else
-        status = weft_comm_run(g->comms->learner,
-                               &(weft_transfer){.kind = WEFT_RECEIVE,
-                                                .dtype = WEFT_U8,
-                                                .what = name,
-                                                .receive = room,
-                                                .count = (int64_t)weft_type_bytes(&type),
-                                                .peer = rank});
+        status = weft_comm_run(
+            g->comms->learner,
+            WEFT_TRANSFER(.kind = WEFT_RECEIVE, .dtype = WEFT_U8, .what = name, .receive = room,
+                          .count = (int64_t)weft_type_bytes(&type), .peer = rank));
     if (place) return status;
     if (status == WEFT_OK) weft_copy_part(whole, start, &shape, data, room, false);
     free(room);

@@ -79,7 +79,7 @@ static weft_status load_state(const weft_checkpoint *c, weft_exchange *e,
 {
     char place[96];
     (void)place_of(s, learner, place, sizeof(place));
-    if (s->like_parameters) return load_like_parameters(c, e->site.store, s, place);
+    if (s->like_parameters) return load_like_parameters(c, e->setup.store, s, place);
     WEFT_TRY(check_type(c, s, learner));
     memcpy(s->data, weft_safetensors_find(&c->tensors[WEFT_EXCHANGE_FILE], place)->data, s->bytes);
     return WEFT_OK;
@@ -124,7 +124,7 @@ static weft_status add_other(const weft_checkpoint *c, weft_exchange *e,
 static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
                                const weft_exchange_state *s, int learner)
 {
-    int learners = e->site.endpoint->learners;
+    int learners = e->setup.endpoint->learners;
     int before = c->learners > 0 ? c->learners : most_learner(c) + 1;
     double now = e->ops->life.averages ? e->ops->life.averages(e, learners) : 1, then;
     weft_dtype dtype;
@@ -132,10 +132,10 @@ static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
     void *parameters;
     bool unknown = c->learners == 0 && before == 1;
     if (!s->adds || s->alike || unknown) return WEFT_OK;
-    WEFT_TRY(weft_exchange_averages(e->site.context, weft_settings_find(&c->settings, "exchange"),
+    WEFT_TRY(weft_exchange_averages(e->setup.context, weft_settings_find(&c->settings, "exchange"),
                                     before, &then));
-    WEFT_TRY(weft_store_map(e->site.store, WEFT_ALL_PARAMETERS, &dtype, &parameters, &bytes));
-    weft_store_unmap_read(e->site.store, parameters);
+    WEFT_TRY(weft_store_map(e->setup.store, WEFT_ALL_PARAMETERS, &dtype, &parameters, &bytes));
+    weft_store_unmap_read(e->setup.store, parameters);
     for (int k = learner + learners; k < before; k += learners)
         if (has(c, s, k)) WEFT_TRY(add_other(c, e, s, dtype, k));
     if (now == then) return WEFT_OK;

@@ -51,11 +51,11 @@ static int saved_learners(const weft_checkpoint_source *from)
 static int exchanging_learners(const weft_checkpoint_source *from)
 {
     if (from->simulated) return from->simulated->sim_options.learners;
-    return from->exchange ? from->exchange->site.endpoint->learners : 0;
+    return from->exchange ? from->exchange->setup.endpoint->learners : 0;
 }
 
 /* A learner that saves alone (between NULL) takes the states of other learners from the messages in
- * which they have sent them (weft_exchange_hand). */
+ * which they have sent them (weft_exchange_transfer_state). */
 bool weft_source_state_at(const weft_checkpoint_source *from, int learner, int i,
                           weft_exchange_state *out)
 {

@@ -329,5 +329,5 @@ weft_status weft_comm_run(weft_comm *comm, const weft_transfer *transfer)
 weft_status weft_comm_barrier(weft_comm *comm)
 {
     WEFT_NEED(comm);
-    return weft_comm_run(comm, &(weft_transfer){.kind = WEFT_BARRIER, .what = "everybody"});
+    return weft_comm_run(comm, WEFT_TRANSFER(.kind = WEFT_BARRIER, .what = "everybody"));
 }

@@ -42,12 +42,10 @@ static weft_status gather_intents(weft_comm *c, const void *mine, void *all)
 {
     c->member->check = false;
     c->sequence--;
-    weft_status status = weft_comm_run(c, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                           .dtype = WEFT_U8,
-                                                           .what = "the check of collectives",
-                                                           .send = mine,
-                                                           .receive = all,
-                                                           .count = (int64_t)intent_size(c)});
+    weft_status status =
+        weft_comm_run(c, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
+                                       .what = "the check of collectives", .send = mine,
+                                       .receive = all, .count = (int64_t)intent_size(c)));
     c->member->check = true;
     return status;
 }

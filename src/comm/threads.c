@@ -228,12 +228,9 @@ static int place_in_group(const int32_t *splits, int n, int me, int *size, int *
 static weft_status gather(weft_comm *comm, weft_dtype dtype, int64_t each, const void *mine,
                           void *all)
 {
-    return weft_comm_run(comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                .dtype = dtype,
-                                                .what = "the split of a communicator",
-                                                .send = mine,
-                                                .receive = all,
-                                                .count = each});
+    return weft_comm_run(comm, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = dtype,
+                                             .what = "the split of a communicator", .send = mine,
+                                             .receive = all, .count = each));
 }
 
 /* Creates the hub of this rank's color; only the first rank of the color calls it. */

@@ -205,11 +205,11 @@ static weft_status copy_names(added_source *s)
     return WEFT_OK;
 }
 
-static weft_status take_form(added_source *s, const weft_source_wish *wish)
+static weft_status take_form(added_source *s, const weft_source_request *request)
 {
     const weft_data_form *f = &s->form;
     weft_source *head = &s->head;
-    WEFT_TRY(check_form(f, wish->unlabelled));
+    WEFT_TRY(check_form(f, request->unlabelled));
     int bytes = 0, real = 0;
     head->inputs = f->inputs;
     for (int k = 0; k < f->inputs; k++) {
@@ -229,14 +229,14 @@ static weft_status take_form(added_source *s, const weft_source_wish *wish)
     head->weighted = f->weighted && !f->unlabelled;
     head->found_in = s->kind->ops.kind;
     head->all = f->count[WEFT_TRAIN] + f->count[WEFT_TEST];
-    head->threads = WEFT_MIN(f->threads, weft_context_threads(wish->context));
+    head->threads = WEFT_MIN(f->threads, weft_context_threads(request->context));
     return copy_names(s);
 }
 
-static weft_status open_source(const char *arguments, const weft_source_wish *wish,
+static weft_status open_source(const char *arguments, const weft_source_request *request,
                                weft_source **out)
 {
-    const weft_source_ops *ops = wish->ops;
+    const weft_source_ops *ops = request->ops;
     const added_kind *kind = (const added_kind *)(const void *)ops;
     added_source *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
@@ -244,14 +244,14 @@ static weft_status open_source(const char *arguments, const weft_source_wish *wi
     s->head.ops = ops;
     uint64_t before = weft_failures();
     weft_status status =
-        kind->given->open(wish->context, arguments, wish->stats, &s->state, &s->form);
+        kind->given->open(request->context, arguments, request->stats, &s->state, &s->form);
     status = weft_ensure_message(status, before, "data source", ops->kind, "open");
     if (status != WEFT_OK) {
         free(s);
         return status;
     }
     pthread_mutex_init(&s->lock, NULL);
-    status = take_form(s, wish);
+    status = take_form(s, request);
     if (status == WEFT_OK) {
         *out = &s->head;
         return WEFT_OK;

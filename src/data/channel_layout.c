@@ -109,10 +109,10 @@ bool weft_layout_suggest(const weft_shape *file, const weft_shape *want, char *o
 
 weft_status weft_layout_held(const weft_data_stats *stats, unsigned *out)
 {
-    const weft_source_wish wish = {.stats = stats};
+    const weft_source_request request = {.stats = stats};
     char *layout;
     *out = 0;
-    WEFT_TRY(weft_spec_held(&wish, "npy", "layout", &layout));
+    WEFT_TRY(weft_spec_held(&request, "npy", "layout", &layout));
     if (!layout) return WEFT_OK;
     for (size_t i = 0; i < WEFT_COUNT(layouts); i++)
         for (int k = 0; k < stats->inputs && strcmp(layouts[i].name, layout) == 0; k++)

@@ -114,7 +114,7 @@ static weft_status name_columns(csv_source *s)
 /* Reads the table and splits its rows. test: share of the test split; < 0: the default, which is
  * all rows if the table has no label column. */
 static weft_status load(csv_source *s, const char *path, const csv_keys *keys, bool measured,
-                        const weft_source_wish *wish)
+                        const weft_source_request *request)
 {
     double test = keys->test;
     const char *column = keys->target ? keys->target : keys->label;
@@ -123,18 +123,18 @@ static weft_status load(csv_source *s, const char *path, const csv_keys *keys, b
                             .weight_place = -1,
                             .id_place = -1,
                             .id_given = keys->id,
-                            .unlabelled = wish->unlabelled,
+                            .unlabelled = request->unlabelled,
                             .measured = measured};
     weft_bytes bytes;
-    if (wish->stats) {
-        known.features = (int)weft_shape_elements(&wish->stats->input[0].shape);
-        known.names = wish->stats->column_names;
-        known.label = wish->stats->label_name;
-        known.place = wish->stats->label_column - 1;
-        known.weight = wish->stats->weight_name;
-        known.weight_place = wish->stats->weight_column - 1;
-        known.id = wish->stats->id_name;
-        known.id_place = wish->stats->id_column - 1;
+    if (request->stats) {
+        known.features = (int)weft_shape_elements(&request->stats->input[0].shape);
+        known.names = request->stats->column_names;
+        known.label = request->stats->label_name;
+        known.place = request->stats->label_column - 1;
+        known.weight = request->stats->weight_name;
+        known.weight_place = request->stats->weight_column - 1;
+        known.id = request->stats->id_name;
+        known.id_place = request->stats->id_column - 1;
     }
     WEFT_TRY(weft_strdup(path, &s->path));
     s->head.file = s->path;
@@ -151,13 +151,14 @@ static weft_status load(csv_source *s, const char *path, const csv_keys *keys, b
     s->head.class_names = s->csv.class_names;
     s->head.all = s->csv.rows;
     WEFT_TRY(name_columns(s));
-    WEFT_TRY(weft_csv_note(&s->csv, path, column && !weft_parse_int(column, &number), wish));
+    WEFT_TRY(weft_csv_note(&s->csv, path, column && !weft_parse_int(column, &number), request));
     s->head.divided = test >= 0;
     if (test < 0) test = s->head.unlabelled ? 1 : WEFT_USUAL_TEST;
     return csv_divide(&s->head, test);
 }
 
-static weft_status csv_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
+static weft_status csv_open(const char *arguments, const weft_source_request *request,
+                            weft_source **out)
 {
     const char *comma = strchr(arguments, ',');
     char *path = NULL;
@@ -177,11 +178,11 @@ static weft_status csv_open(const char *arguments, const weft_source_wish *wish,
     s->head.ops = &weft_source_csv;
     s->head.tabular = true;
     weft_status status = weft_format(&path, "%.*s", (int)size, arguments);
-    if (status == WEFT_OK) status = weft_spec_locate(wish, &path);
+    if (status == WEFT_OK) status = weft_spec_locate(request, &path);
     if (status == WEFT_OK && comma) status = weft_spec_parse("data 'csv'", comma + 1, table);
     if (status == WEFT_OK)
-        status = weft_check_target("data 'csv'", keys.label, keys.target, wish->stats, &numbers);
-    if (status == WEFT_OK) status = load(s, path, &keys, numbers, wish);
+        status = weft_check_target("data 'csv'", keys.label, keys.target, request->stats, &numbers);
+    if (status == WEFT_OK) status = load(s, path, &keys, numbers, request);
     free(path);
     free(keys.label);
     free(keys.target);

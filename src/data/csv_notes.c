@@ -69,11 +69,11 @@ static void note_header(const weft_csv *csv, const char *path, bool named, weft_
 }
 
 /* Warns that columns go by their places, as only one of the tables has names. */
-static void note_places(const weft_csv *csv, const char *path, const weft_source_wish *wish)
+static void note_places(const weft_csv *csv, const char *path, const weft_source_request *request)
 {
-    bool table = wish->stats->label_column > 0; /* the training was on one */
-    if (!table || !csv->header == !wish->stats->column_names) return;
-    weft_log(wish->context, WEFT_LOG_WARNING,
+    bool table = request->stats->label_column > 0; /* the training was on one */
+    if (!table || !csv->header == !request->stats->column_names) return;
+    weft_log(request->context, WEFT_LOG_WARNING,
              "%s has %s header and the table of the training had %s, so columns are taken by their "
              "places and not by their names",
              path, csv->header ? "a" : "no", csv->header ? "none" : "one");
@@ -132,13 +132,13 @@ static weft_status note_one_hot(const weft_csv *csv, const char *path, weft_cont
 }
 
 weft_status weft_csv_note(const weft_csv *csv, const char *path, bool named,
-                          const weft_source_wish *wish)
+                          const weft_source_request *request)
 {
-    if (wish->stats) {
-        note_places(csv, path, wish);
+    if (request->stats) {
+        note_places(csv, path, request);
         return WEFT_OK;
     }
-    note_count(csv, path, wish->context);
-    note_header(csv, path, named, wish->context);
-    return note_one_hot(csv, path, wish->context);
+    note_count(csv, path, request->context);
+    note_header(csv, path, named, request->context);
+    return note_one_hot(csv, path, request->context);
 }

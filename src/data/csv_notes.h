@@ -9,6 +9,6 @@
  * columns, a class in several columns; of a later table, that names of columns do not decide.
  * named: the label is given by its name. MEMORY: there is none left. */
 weft_status weft_csv_note(const weft_csv *csv, const char *path, bool named,
-                          const weft_source_wish *wish) WEFT_NODISCARD;
+                          const weft_source_request *request) WEFT_NODISCARD;
 
 #endif

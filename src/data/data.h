@@ -14,7 +14,7 @@ typedef struct weft_source weft_source;
 typedef struct weft_source_ops weft_source_ops;
 
 /* The purpose for which a source is opened. */
-typedef struct weft_source_wish {
+typedef struct weft_source_request {
     weft_context *context;
     const weft_source_ops *ops;   /* of the source that is opened */
     const weft_data_stats *stats; /* statistics of the training; NULL: the data are for training */
@@ -22,13 +22,14 @@ typedef struct weft_source_wish {
     bool one_unit;                /* samples in units that differ from each other are refused */
     const char
         *folder; /* files with relative paths are looked for here first; NULL: nowhere else */
-} weft_source_wish;
+} weft_source_request;
 
 struct weft_source_ops {
     const char *kind;
     const char *form; /* form of a specification */
     const char *help;
-    weft_status (*open)(const char *arguments, const weft_source_wish *wish, weft_source **out);
+    weft_status (*open)(const char *arguments, const weft_source_request *request,
+                        weft_source **out);
     void (*close)(weft_source *source);
     /* Divides the samples of a file anew; share: of the test split. NULL: the splits are what they
      * are. */
@@ -270,7 +271,8 @@ weft_status weft_dataset_check_split(weft_dataset *dataset, weft_split split) WE
 
 /* As weft_dataset_open, for a purpose. */
 weft_status weft_dataset_open_for(const char *spec, const char *normalize,
-                                  const weft_source_wish *wish, weft_dataset **out) WEFT_NODISCARD;
+                                  const weft_source_request *request,
+                                  weft_dataset **out) WEFT_NODISCARD;
 /* Whether the samples are those of a file that weft_dataset_divide can divide into splits. */
 bool weft_dataset_divisible(const weft_dataset *dataset);
 /* Divides the samples anew; share: of the test split. Both splits must be prepared again. */
@@ -286,12 +288,12 @@ const char *weft_dataset_id(const weft_dataset *dataset, weft_split split, int64
 /* spec.c: reads "FILE[,key=value,...]" of data `kind`: a copy of the file's path, which the caller
  * frees, and the keys. ARGUMENT: there is no file, or a key is wrong; *path is NULL then. */
 weft_status weft_spec_file(const char *kind, const char *arguments, const weft_spec_key *keys,
-                           const weft_source_wish *wish, char **path) WEFT_NODISCARD;
-/* Replaces a relative path by that in the folder of the wish, if there is such a file. */
-weft_status weft_spec_locate(const weft_source_wish *wish, char **path) WEFT_NODISCARD;
+                           const weft_source_request *request, char **path) WEFT_NODISCARD;
+/* Replaces a relative path by that in the folder of the request, if there is such a file. */
+weft_status weft_spec_locate(const weft_source_request *request, char **path) WEFT_NODISCARD;
 /* Sets *value to that of "KIND:key=value" of the training if the later data are of that kind; else
  * to NULL. The caller frees it. */
-weft_status weft_spec_held(const weft_source_wish *wish, const char *kind, const char *key,
+weft_status weft_spec_held(const weft_source_request *request, const char *kind, const char *key,
                            char **value) WEFT_NODISCARD;
 
 /* Whether two specifications are the same once paths are followed. folder: relative paths of the

@@ -8,13 +8,14 @@
 /* A data set: opens the source of a specification, checks labels and weights, and normalises
  * features and targets as samples are read. */
 
-static weft_status open_source(const char *spec, const weft_source_wish *wish, weft_source **out)
+static weft_status open_source(const char *spec, const weft_source_request *request,
+                               weft_source **out)
 {
     const weft_entry *entry;
     size_t size = strcspn(spec, ":");
-    weft_status status = weft_registry_find(wish->context, WEFT_KIND_DATA, spec, size, &entry);
+    weft_status status = weft_registry_find(request->context, WEFT_KIND_DATA, spec, size, &entry);
     if (status != WEFT_OK) return weft_fail_within(status, "data '%s'", spec);
-    weft_source_wish own = *wish;
+    weft_source_request own = *request;
     own.ops = entry->ops;
     return own.ops->open(spec[size] ? spec + size + 1 : "", &own, out);
 }
@@ -85,19 +86,19 @@ static weft_status find_way(const weft_context *context, const char *name,
 }
 
 weft_status weft_dataset_open_for(const char *spec, const char *normalize,
-                                  const weft_source_wish *wish, weft_dataset **out)
+                                  const weft_source_request *request, weft_dataset **out)
 {
-    const weft_data_stats *stats = wish->stats;
+    const weft_data_stats *stats = request->stats;
     weft_dataset *d;
     WEFT_TRY(WEFT_NEW(&d, 1));
-    d->context = wish->context;
+    d->context = request->context;
     d->units = (weft_units){1, 1};
-    weft_status status = find_way(wish->context, normalize, &d->normalize);
-    if (status == WEFT_OK) status = open_source(spec, wish, &d->source);
-    if (status == WEFT_OK && wish->unlabelled) d->source->weighted = false;
+    weft_status status = find_way(request->context, normalize, &d->normalize);
+    if (status == WEFT_OK) status = open_source(spec, request, &d->source);
+    if (status == WEFT_OK && request->unlabelled) d->source->weighted = false;
     if (status == WEFT_OK && stats) {
         d->given = true;
-        d->one_unit = wish->one_unit;
+        d->one_unit = request->one_unit;
         status = weft_data_stats_copy(stats, &d->stats);
         if (status == WEFT_OK) status = check_inputs(spec, d->source, stats);
         if (status == WEFT_OK) status = check_targets(spec, d->source, stats);
@@ -113,7 +114,7 @@ weft_status weft_dataset_open_for(const char *spec, const char *normalize,
 weft_status weft_dataset_open_new(weft_context *context, const char *spec, const char *normalize,
                                   weft_dataset **out)
 {
-    return weft_dataset_open_for(spec, normalize, &(weft_source_wish){.context = context}, out);
+    return weft_dataset_open_for(spec, normalize, &(weft_source_request){.context = context}, out);
 }
 
 weft_status weft_dataset_open(weft_context *context, const char *spec, const char *normalize,
@@ -121,17 +122,17 @@ weft_status weft_dataset_open(weft_context *context, const char *spec, const cha
 {
     WEFT_NEED(context, spec, out);
     if (!stats) return weft_dataset_open_kept(context, spec, normalize, out);
-    const weft_source_wish wish = {.context = context, .stats = stats};
-    return weft_dataset_open_for(spec, normalize, &wish, out);
+    const weft_source_request request = {.context = context, .stats = stats};
+    return weft_dataset_open_for(spec, normalize, &request, out);
 }
 
 weft_status weft_dataset_open_unlabelled(weft_context *context, const char *spec,
                                          const weft_data_stats *stats, weft_dataset **out)
 {
     WEFT_NEED(context, spec, out);
-    const weft_source_wish wish = {
+    const weft_source_request request = {
         .context = context, .stats = stats, .unlabelled = true, .one_unit = true};
-    return weft_dataset_open_for(spec, NULL, &wish, out);
+    return weft_dataset_open_for(spec, NULL, &request, out);
 }
 
 void weft_dataset_close(weft_dataset **dataset)

@@ -269,10 +269,10 @@ static void glyphs_close(weft_source *source)
     free(s);
 }
 
-static weft_status glyphs_open(const char *arguments, const weft_source_wish *wish,
+static weft_status glyphs_open(const char *arguments, const weft_source_request *request,
                                weft_source **out)
 {
-    const weft_shape *trained = wish->stats ? &wish->stats->input[0].shape : NULL;
+    const weft_shape *trained = request->stats ? &request->stats->input[0].shape : NULL;
     double size = trained && trained->rank == 3 ? (double)trained->dim[2] : 28;
     double train = 20000, test = 5000, seed = 1;
     weft_spec_key keys[] = {
@@ -285,7 +285,7 @@ static weft_status glyphs_open(const char *arguments, const weft_source_wish *wi
     glyphs_source *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
     s->head = (weft_source){.ops = &weft_source_glyphs, .bytes = true, .classes = 10};
-    s->context = wish->context;
+    s->context = request->context;
     s->size = (int64_t)size;
     s->wanted[WEFT_TRAIN] = (int64_t)train;
     s->wanted[WEFT_TEST] = (int64_t)test;

@@ -174,20 +174,21 @@ static void idx_features(const weft_source *source, weft_split split, int64_t i,
     }
 }
 
-static weft_status idx_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
+static weft_status idx_open(const char *arguments, const weft_source_request *request,
+                            weft_source **out)
 {
     if (!*arguments)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'idx': give the folder, as in idx:DIR");
     idx_source *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
     s->head.ops = &weft_source_idx;
-    s->may_lack_labels = wish->unlabelled;
+    s->may_lack_labels = request->unlabelled;
     weft_status status = weft_strdup(arguments, &s->directory);
-    if (status == WEFT_OK) status = weft_spec_locate(wish, &s->directory);
+    if (status == WEFT_OK) status = weft_spec_locate(request, &s->directory);
     /* All four files are searched now, so that a missing one is reported at once. */
     for (int i = 0; i < 4 && status == WEFT_OK; i++) {
         char *path = NULL;
-        if (i % 2 && wish->unlabelled) continue;
+        if (i % 2 && request->unlabelled) continue;
         status = find_file(s, i / 2, i % 2, &path);
         free(path);
     }

@@ -136,42 +136,43 @@ static void npy_describe(const weft_source *source, weft_split split, int64_t i,
                        (long long)row, value);
 }
 
-static weft_status open_file(const weft_source_wish *wish, weft_npy_file *file)
+static weft_status open_file(const weft_source_request *request, weft_npy_file *file)
 {
     if (!file->path) return WEFT_OK;
-    WEFT_TRY(weft_spec_locate(wish, &file->path));
+    WEFT_TRY(weft_spec_locate(request, &file->path));
     WEFT_TRY(weft_gzip_open(file->path, &file->bytes));
     return weft_npy_parse(file->path, file->bytes.data, file->bytes.size, &file->array);
 }
 
 /* Opens the files, checks them and splits the rows. Without labels all rows are for testing. */
-static weft_status load(weft_npy_source *s, weft_npy_spec *spec, const weft_source_wish *wish)
+static weft_status load(weft_npy_source *s, weft_npy_spec *spec, const weft_source_request *request)
 {
     for (int i = 0; i < s->head.inputs; i++) {
-        weft_status status = open_file(wish, &s->input[i]);
+        weft_status status = open_file(request, &s->input[i]);
         if (status != WEFT_OK && s->named)
             return weft_fail_within(status, "data 'npy': input '%s'", s->head.input[i].name);
         WEFT_TRY(status);
     }
-    WEFT_TRY(open_file(wish, &s->labels));
-    WEFT_TRY(open_file(wish, &s->weights));
-    WEFT_TRY(weft_npy_check_inputs(s, spec->layout, wish));
-    WEFT_TRY(weft_npy_check_labels(s, wish));
-    WEFT_TRY(weft_npy_check_weights(s, wish));
+    WEFT_TRY(open_file(request, &s->labels));
+    WEFT_TRY(open_file(request, &s->weights));
+    WEFT_TRY(weft_npy_check_inputs(s, spec->layout, request));
+    WEFT_TRY(weft_npy_check_labels(s, request));
+    WEFT_TRY(weft_npy_check_weights(s, request));
     s->head.large = s->head.large || weft_bytes_large(&s->labels.bytes);
     s->head.divided = spec->test >= 0;
     if (spec->test < 0) spec->test = s->labels.path ? WEFT_USUAL_TEST : 1;
     return npy_divide(&s->head, spec->test);
 }
 
-static weft_status npy_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
+static weft_status npy_open(const char *arguments, const weft_source_request *request,
+                            weft_source **out)
 {
     weft_npy_spec spec;
     weft_npy_source *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
     s->head.ops = &weft_source_npy;
-    weft_status status = weft_npy_parse_spec(arguments, wish, s, &spec);
-    if (status == WEFT_OK) status = load(s, &spec, wish);
+    weft_status status = weft_npy_parse_spec(arguments, request, s, &spec);
+    if (status == WEFT_OK) status = load(s, &spec, request);
     free(spec.layout);
     if (status != WEFT_OK) {
         npy_close(&s->head);

@@ -33,18 +33,18 @@ weft_status weft_npy_check_rows(const weft_npy_source *source, const weft_npy_fi
  * source the inputs, classes, targets and positions. FORMAT: a shape or a number is wrong; the
  * message names the file and the sample. */
 weft_status weft_npy_check_inputs(weft_npy_source *source, const char *layout,
-                                  const weft_source_wish *wish) WEFT_NODISCARD;
+                                  const weft_source_request *request) WEFT_NODISCARD;
 weft_status weft_npy_check_labels(weft_npy_source *source,
-                                  const weft_source_wish *wish) WEFT_NODISCARD;
+                                  const weft_source_request *request) WEFT_NODISCARD;
 weft_status weft_npy_check_weights(weft_npy_source *source,
-                                   const weft_source_wish *wish) WEFT_NODISCARD;
+                                   const weft_source_request *request) WEFT_NODISCARD;
 
 /* npy_spec.c: reads SAMPLES,LABELS,key=value,... or NAME=FILE,...,label=FILE,key=value,... */
 typedef struct weft_npy_spec {
     char *layout;
     double test; /* below 0: not given */
 } weft_npy_spec;
-weft_status weft_npy_parse_spec(const char *arguments, const weft_source_wish *wish,
+weft_status weft_npy_parse_spec(const char *arguments, const weft_source_request *request,
                                 weft_npy_source *source, weft_npy_spec *out) WEFT_NODISCARD;
 
 #endif

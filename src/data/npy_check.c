@@ -60,18 +60,18 @@ static int known_values(const weft_data_stats *stats, const char *name)
 
 /* Reads a later file with the layout of the training (*held), if samples get the shape of the
  * training so. */
-static weft_status hold_layout(weft_npy_file *f, weft_input *in, const weft_source_wish *wish,
+static weft_status hold_layout(weft_npy_file *f, weft_input *in, const weft_source_request *request,
                                bool *held)
 {
     char *layout;
-    WEFT_TRY(weft_spec_held(wish, "npy", "layout", &layout));
+    WEFT_TRY(weft_spec_held(request, "npy", "layout", &layout));
     weft_status status = WEFT_OK;
     if (layout && (int)strlen(layout) == f->array.shape.rank - 1) {
-        status = weft_layout_find(f->path, &f->array.shape, layout, wish->context, &f->channels);
+        status = weft_layout_find(f->path, &f->array.shape, layout, request->context, &f->channels);
         in->shape = weft_layout_shape(&f->array.shape, f->channels);
-        for (int k = 0; k < wish->stats->inputs; k++)
-            *held |= strcmp(wish->stats->input[k].name, in->name) == 0 &&
-                     weft_shape_equal(&in->shape, &wish->stats->input[k].shape);
+        for (int k = 0; k < request->stats->inputs; k++)
+            *held |= strcmp(request->stats->input[k].name, in->name) == 0 &&
+                     weft_shape_equal(&in->shape, &request->stats->input[k].shape);
         if (!*held) f->channels = WEFT_CHANNELS_FIRST;
     }
     free(layout);
@@ -79,7 +79,7 @@ static weft_status hold_layout(weft_npy_file *f, weft_input *in, const weft_sour
 }
 
 static weft_status check_input(weft_npy_source *s, int i, const char *layout,
-                               const weft_source_wish *wish)
+                               const weft_source_request *request)
 {
     weft_npy_file *f = &s->input[i];
     weft_input *in = &s->head.input[i];
@@ -90,7 +90,7 @@ static weft_status check_input(weft_npy_source *s, int i, const char *layout,
     if (i > 0) WEFT_TRY(weft_npy_check_rows(s, f, "sample"));
     if (has_tokens(s, &f->array)) {
         in->shape = weft_shape_of(rank - 1, f->array.shape.dim + 1);
-        return count_tokens(f, known_values(wish->stats, in->name), in);
+        return count_tokens(f, known_values(request->stats, in->name), in);
     }
     if (rank < 2)
         return weft_fail(WEFT_ERR_FORMAT,
@@ -102,11 +102,11 @@ static weft_status check_input(weft_npy_source *s, int i, const char *layout,
     bool described = layout && (!s->named || (int)strlen(layout) == rank - 1), held = false;
     f->channels = WEFT_CHANNELS_FIRST;
     in->dtype = WEFT_F32;
-    if (!layout) WEFT_TRY(hold_layout(f, in, wish, &held));
+    if (!layout) WEFT_TRY(hold_layout(f, in, request, &held));
     if (held) return WEFT_OK;
     if (described || !s->named || rank == 4) {
         WEFT_TRY(weft_layout_find(f->path, &f->array.shape, described ? layout : NULL,
-                                  wish->context, &f->channels));
+                                  request->context, &f->channels));
         const char *name = rank > 2 ? weft_layout_name(&f->array.shape, f->channels) : NULL;
         if (name) (void)snprintf(s->reading, sizeof(s->reading), "npy:layout=%s", name);
     }
@@ -178,7 +178,7 @@ static weft_status arrange(weft_npy_source *s, const weft_data_stats *stats)
 
 /* A layout must be one, and describe an input. */
 static weft_status check_layout(const weft_npy_source *s, const char *layout,
-                                const weft_source_wish *wish)
+                                const weft_source_request *request)
 {
     weft_channels channels;
     int found = -1;
@@ -188,22 +188,23 @@ static weft_status check_layout(const weft_npy_source *s, const char *layout,
     }
     if (found < 0) return WEFT_OK;
     return weft_layout_find(s->input[found].path, &s->input[found].array.shape, layout,
-                            wish->context, &channels);
+                            request->context, &channels);
 }
 
 weft_status weft_npy_check_inputs(weft_npy_source *s, const char *layout,
-                                  const weft_source_wish *wish)
+                                  const weft_source_request *request)
 {
     weft_source *head = &s->head;
     const weft_npy *a = &s->input[0].array;
-    for (int i = 0; i < head->inputs; i++) WEFT_TRY(check_input(s, i, layout, wish));
-    WEFT_TRY(check_layout(s, layout, wish));
+    for (int i = 0; i < head->inputs; i++) WEFT_TRY(check_input(s, i, layout, request));
+    WEFT_TRY(check_layout(s, layout, request));
     if (*s->reading) head->reading = s->reading;
-    if (!wish->stats) widen_lengths(s);
-    WEFT_TRY(arrange(s, wish->stats));
-    if (wish->stats && !s->named &&
-        !weft_shape_equal(&head->input[0].shape, &wish->stats->input[0].shape) &&
-        weft_layout_suggest(&a->shape, &wish->stats->input[0].shape, s->remedy, sizeof(s->remedy)))
+    if (!request->stats) widen_lengths(s);
+    WEFT_TRY(arrange(s, request->stats));
+    if (request->stats && !s->named &&
+        !weft_shape_equal(&head->input[0].shape, &request->stats->input[0].shape) &&
+        weft_layout_suggest(&a->shape, &request->stats->input[0].shape, s->remedy,
+                            sizeof(s->remedy)))
         head->remedy = s->remedy;
     bool some = false;
     head->whole = head->bytes = true;

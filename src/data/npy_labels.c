@@ -119,7 +119,7 @@ static bool look_one_hot(const weft_npy_source *s)
 }
 
 /* Classes [n] or [n, 1], or [n, positions] with one for each position of a sample. */
-static weft_status check_labels(weft_npy_source *s, const weft_source_wish *wish)
+static weft_status check_labels(weft_npy_source *s, const weft_source_request *request)
 {
     const weft_npy *a = &s->labels.array;
     const char *file = s->labels.path;
@@ -132,9 +132,9 @@ static weft_status check_labels(weft_npy_source *s, const weft_source_wish *wish
     bool one_hot = look_one_hot(s);
     if (one_hot && may_have_positions(s, a->shape.dim[1])) {
         one_hot = false;
-        if (!wish->stats)
+        if (!request->stats)
             weft_log(
-                wish->context, WEFT_LOG_NOTE,
+                request->context, WEFT_LOG_NOTE,
                 "%s: each row has a single 1 among %lld numbers, but samples have a side of %lld, "
                 "too: these are read as the classes of %lld positions, not as one-hot; for one "
                 "class a sample give their numbers in an array [samples]",
@@ -144,13 +144,13 @@ static weft_status check_labels(weft_npy_source *s, const weft_source_wish *wish
     if (one_hot) {
         s->one_hot = s->head.classes = (int)a->shape.dim[1];
         weft_log(
-            wish->context, WEFT_LOG_NOTE,
+            request->context, WEFT_LOG_NOTE,
             "%s: each row has a single 1 among %lld numbers, which is read as the class (one-hot)",
             file, (long long)s->one_hot);
         return WEFT_OK;
     }
     s->head.positions = a->shape.rank == 2 && a->shape.dim[1] > 1 ? a->shape.dim[1] : 0;
-    return wish->stats ? WEFT_OK : count_classes(s);
+    return request->stats ? WEFT_OK : count_classes(s);
 }
 
 /* Targets [n] or [n, k]. */
@@ -173,21 +173,21 @@ static weft_status check_targets(weft_npy_source *s)
     return WEFT_OK;
 }
 
-weft_status weft_npy_check_labels(weft_npy_source *s, const weft_source_wish *wish)
+weft_status weft_npy_check_labels(weft_npy_source *s, const weft_source_request *request)
 {
     s->head.unlabelled = !s->labels.path;
     if (!s->labels.path) return WEFT_OK;
-    return s->numbers ? check_targets(s) : check_labels(s, wish);
+    return s->numbers ? check_targets(s) : check_labels(s, request);
 }
 
 /* --- weights --- */
 
-weft_status weft_npy_check_weights(weft_npy_source *s, const weft_source_wish *wish)
+weft_status weft_npy_check_weights(weft_npy_source *s, const weft_source_request *request)
 {
     const weft_shape *shape = &s->weights.array.shape;
     /* Without labels the training says whether each position has one. */
     int64_t positions =
-        s->head.unlabelled && wish->stats ? wish->stats->positions : s->head.positions;
+        s->head.unlabelled && request->stats ? request->stats->positions : s->head.positions;
     if (!s->weights.path) return WEFT_OK;
     bool each = shape->rank == 2 && positions > 0 && shape->dim[1] == positions;
     if (shape->rank != 1 && !each)

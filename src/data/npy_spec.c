@@ -95,7 +95,7 @@ static weft_status take_piece(void *user, char *piece)
 
 /* Moves the file of label= or target= to the source. */
 static weft_status take_labels(weft_npy_source *s, char **label, char **target,
-                               const weft_source_wish *wish)
+                               const weft_source_request *request)
 {
     if (*label && s->labels.path)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'npy': labels are given twice, %s and %s",
@@ -104,12 +104,12 @@ static weft_status take_labels(weft_npy_source *s, char **label, char **target,
         s->labels.path = *label;
         *label = NULL;
     }
-    WEFT_TRY(weft_check_target("data 'npy'", s->labels.path, *target, wish->stats, &s->numbers));
+    WEFT_TRY(weft_check_target("data 'npy'", s->labels.path, *target, request->stats, &s->numbers));
     if (*target) {
         s->labels.path = *target;
         *target = NULL;
     }
-    bool labelled = s->labels.path ? *s->labels.path != '\0' : wish->unlabelled;
+    bool labelled = s->labels.path ? *s->labels.path != '\0' : request->unlabelled;
     if (s->head.inputs > 0 && labelled) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "data 'npy': give two files, as in npy:SAMPLES,LABELS or "
@@ -117,7 +117,7 @@ static weft_status take_labels(weft_npy_source *s, char **label, char **target,
                      "label=FILE");
 }
 
-weft_status weft_npy_parse_spec(const char *arguments, const weft_source_wish *wish,
+weft_status weft_npy_parse_spec(const char *arguments, const weft_source_request *request,
                                 weft_npy_source *s, weft_npy_spec *out)
 {
     char *label = NULL, *target = NULL;
@@ -133,7 +133,7 @@ weft_status weft_npy_parse_spec(const char *arguments, const weft_source_wish *w
     weft_status status = WEFT_OK;
     if (*arguments) status = weft_each_piece("data 'npy'", arguments, take_piece, &r);
     if (status == WEFT_OK && r.options) status = weft_spec_parse("data 'npy'", r.options, keys);
-    if (status == WEFT_OK) status = take_labels(s, &label, &target, wish);
+    if (status == WEFT_OK) status = take_labels(s, &label, &target, request);
     free(r.options);
     free(label);
     free(target);

@@ -79,10 +79,10 @@ static weft_status load(pairs_source *s, const char *path, double share)
     return WEFT_OK;
 }
 
-static weft_status pairs_open(const char *arguments, const weft_source_wish *wish,
+static weft_status pairs_open(const char *arguments, const weft_source_request *request,
                               weft_source **out)
 {
-    const weft_data_stats *stats = wish->stats;
+    const weft_data_stats *stats = request->stats;
     double length = stats && stats->inputs == 2 ? (double)stats->input[0].shape.dim[0] : LENGTH;
     double train = 20000, test = 2000, share = 0.1, seed = 1;
     const weft_spec_key keys[] = {
@@ -95,7 +95,7 @@ static weft_status pairs_open(const char *arguments, const weft_source_wish *wis
     char *path;
     pairs_source *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
-    weft_status status = weft_spec_file("pairs", arguments, keys, wish, &path);
+    weft_status status = weft_spec_file("pairs", arguments, keys, request, &path);
     s->head = (weft_source){.ops = &weft_source_pairs, .inputs = 2, .classes = 2, .valid = true};
     s->length = (int64_t)length;
     s->seed = (uint64_t)seed;

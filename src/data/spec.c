@@ -5,21 +5,21 @@
 #include "data/data.h"
 #include "weft/output.h"
 
-weft_status weft_spec_locate(const weft_source_wish *wish, char **path)
+weft_status weft_spec_locate(const weft_source_request *request, char **path)
 {
     char *there;
-    if (!wish->folder || !*path || **path == '/') return WEFT_OK;
-    WEFT_TRY(weft_format(&there, "%s/%s", wish->folder, *path));
+    if (!request->folder || !*path || **path == '/') return WEFT_OK;
+    WEFT_TRY(weft_format(&there, "%s/%s", request->folder, *path));
     char **worse = weft_file_exists(there) ? path : &there;
     free(*worse);
     if (worse == path) *path = there;
     return WEFT_OK;
 }
 
-weft_status weft_spec_held(const weft_source_wish *wish, const char *kind, const char *key,
+weft_status weft_spec_held(const weft_source_request *request, const char *kind, const char *key,
                            char **value)
 {
-    const char *reading = wish->stats ? wish->stats->reading : NULL;
+    const char *reading = request->stats ? request->stats->reading : NULL;
     size_t size = strlen(kind);
     *value = NULL;
     if (!reading || strncmp(reading, kind, size) != 0 || reading[size] != ':') return WEFT_OK;
@@ -28,7 +28,7 @@ weft_status weft_spec_held(const weft_source_wish *wish, const char *kind, const
 }
 
 weft_status weft_spec_file(const char *kind, const char *arguments, const weft_spec_key *keys,
-                           const weft_source_wish *wish, char **path)
+                           const weft_source_request *request, char **path)
 {
     char title[32];
     size_t size = strcspn(arguments, ",");
@@ -38,7 +38,7 @@ weft_status weft_spec_file(const char *kind, const char *arguments, const weft_s
         return weft_fail(WEFT_ERR_ARGUMENT, "%s: give a file, as in %s:FILE", title, kind);
     if (arguments[size]) WEFT_TRY(weft_spec_parse(title, arguments + size + 1, keys));
     WEFT_TRY(weft_format(path, "%.*s", (int)size, arguments));
-    return weft_spec_locate(wish, path);
+    return weft_spec_locate(request, path);
 }
 
 weft_status weft_spec_refuse_overwrite(const char *spec, const char *option, const char *path)
@@ -71,7 +71,8 @@ static weft_status same_file(const char *a, size_t a_size, const char *b, size_t
     if (!*same) return WEFT_OK;
     weft_status status = weft_format(&path, "%.*s", (int)(a_size - key), a + key);
     if (status == WEFT_OK) status = weft_format(&other, "%.*s", (int)(b_size - key), b + key);
-    if (status == WEFT_OK) status = weft_spec_locate(&(weft_source_wish){.folder = folder}, &other);
+    if (status == WEFT_OK)
+        status = weft_spec_locate(&(weft_source_request){.folder = folder}, &other);
     *same = status == WEFT_OK && weft_file_exists(path) && weft_output_same(path, other);
     free(path);
     free(other);

@@ -72,24 +72,25 @@ static weft_status check_unit(const text_source *s, const char *unit, weft_conte
 }
 
 static weft_status load(text_source *s, const char *path, const char *unit, weft_window_keys *keys,
-                        const weft_source_wish *wish)
+                        const weft_source_request *request)
 {
-    const char *trained = wish->stats ? wish->stats->tokenizer : NULL;
+    const char *trained = request->stats ? request->stats->tokenizer : NULL;
     WEFT_TRY(weft_gzip_open(path, &s->file));
-    if (wish->stats && !trained)
+    if (request->stats && !trained)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "data 'text': the checkpoint was not trained on text, so it has no "
                          "tokenizer");
     WEFT_TRY(trained ? weft_tokenizer_read("the checkpoint", trained, &s->tokenizer)
                      : weft_tokenizer_learn(unit ? unit : "byte", path, &s->file, &s->tokenizer));
-    if (trained && unit) WEFT_TRY(check_unit(s, unit, wish->context));
+    if (trained && unit) WEFT_TRY(check_unit(s, unit, request->context));
     WEFT_TRY(encode(s, path));
-    weft_windows_complete(&s->windows, keys, wish);
+    weft_windows_complete(&s->windows, keys, request);
     s->windows.head.tokenizer = s->tokenizer->description;
     return weft_windows_open(&s->windows, path, keys, s->tokenizer->tokens);
 }
 
-static weft_status text_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
+static weft_status text_open(const char *arguments, const weft_source_request *request,
+                             weft_source **out)
 {
     weft_window_keys window = {.test = -1};
     char *path, *unit = NULL;
@@ -99,8 +100,8 @@ static weft_status text_open(const char *arguments, const weft_source_wish *wish
     weft_status status = WEFT_NEW(&s, 1);
     if (status != WEFT_OK) return status;
     s->windows.head.ops = &weft_source_text;
-    status = weft_spec_file("text", arguments, keys, wish, &path);
-    if (status == WEFT_OK) status = load(s, path, unit, &window, wish);
+    status = weft_spec_file("text", arguments, keys, request, &path);
+    if (status == WEFT_OK) status = load(s, path, unit, &window, request);
     free(path);
     free(unit);
     if (status == WEFT_OK)

@@ -88,7 +88,7 @@ static weft_status open_array(token_source *s, const char *path, const char **ty
 
 /* held: the type of the training, for a file without type= that does not say its own. */
 static weft_status load(token_source *s, const char *type, const char *held, double values,
-                        weft_window_keys *keys, const weft_source_wish *wish)
+                        weft_window_keys *keys, const weft_source_request *request)
 {
     weft_windows *w = &s->windows;
     const char *path = s->path;
@@ -102,7 +102,7 @@ static weft_status load(token_source *s, const char *type, const char *held, dou
     if (kind == WEFT_COUNT(types))
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'tokens': type is '%s', must be uint16 or uint32",
                          type);
-    if (values == 0 && wish->stats) values = wish->stats->input[0].values;
+    if (values == 0 && request->stats) values = request->stats->input[0].values;
     if (values == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'tokens': give the number of different tokens, "
                                             "as in values=50257");
@@ -114,7 +114,7 @@ static weft_status load(token_source *s, const char *type, const char *held, dou
     w->total = (int64_t)size / w->width;
     w->head.large = weft_bytes_large(&s->file);
     if (!w->head.large) WEFT_TRY(check_tokens(s, (int64_t)values));
-    weft_windows_complete(w, keys, wish);
+    weft_windows_complete(w, keys, request);
     return weft_windows_open(w, path, keys, (int)values);
 }
 
@@ -125,7 +125,7 @@ static weft_status tokens_prepare(weft_source *source, weft_split split)
     return WEFT_OK;
 }
 
-static weft_status tokens_open(const char *arguments, const weft_source_wish *wish,
+static weft_status tokens_open(const char *arguments, const weft_source_request *request,
                                weft_source **out)
 {
     weft_window_keys window = {.test = -1};
@@ -140,10 +140,10 @@ static weft_status tokens_open(const char *arguments, const weft_source_wish *wi
     weft_status status = WEFT_NEW(&s, 1);
     if (status != WEFT_OK) return status;
     s->windows.head.ops = &weft_source_tokens;
-    status = weft_spec_file("tokens", arguments, keys, wish, &s->path);
+    status = weft_spec_file("tokens", arguments, keys, request, &s->path);
     char *held = NULL; /* the type of the training */
-    if (status == WEFT_OK && !type) status = weft_spec_held(wish, "tokens", "type", &held);
-    if (status == WEFT_OK) status = load(s, type, held, values, &window, wish);
+    if (status == WEFT_OK && !type) status = weft_spec_held(request, "tokens", "type", &held);
+    if (status == WEFT_OK) status = load(s, type, held, values, &window, request);
     free(type);
     free(held);
     if (status == WEFT_OK)

@@ -4,9 +4,10 @@
 enum { CONTEXT = 256 };
 static const double TEST = 0.1;
 
-void weft_windows_complete(weft_windows *w, weft_window_keys *keys, const weft_source_wish *wish)
+void weft_windows_complete(weft_windows *w, weft_window_keys *keys,
+                           const weft_source_request *request)
 {
-    const weft_data_stats *stats = wish->stats;
+    const weft_data_stats *stats = request->stats;
     if (keys->context == 0)
         keys->context = stats && stats->input[0].shape.rank == 1
                             ? (double)stats->input[0].shape.dim[0]

@@ -29,7 +29,7 @@ typedef struct weft_window_keys {
 
 /* Completes the keys: unset ones (0; test < 0) get their defaults, context that of the training. */
 void weft_windows_complete(weft_windows *windows, weft_window_keys *keys,
-                           const weft_source_wish *wish);
+                           const weft_source_request *request);
 /* Sets up the windows. `tokens` and `width` are set; `values` is the number of different tokens.
  * FORMAT: the sequence is shorter than a window. */
 weft_status weft_windows_open(weft_windows *w, const char *name, const weft_window_keys *keys,

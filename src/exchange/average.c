@@ -65,7 +65,7 @@ static weft_status make_ranges(average *a, weft_store *store)
     return weft_new_aligned(a->bytes, &a->velocity);
 }
 
-static weft_status average_open(const char *arguments, const weft_exchange_site *site,
+static weft_status average_open(const char *arguments, const weft_exchange_setup *setup,
                                 weft_exchange **out)
 {
     average *a;
@@ -97,7 +97,7 @@ static weft_status average_open(const char *arguments, const weft_exchange_site 
                                isnan(lr) ? "momentum" : "lr", isnan(lr) ? "momentum" : "lr");
         a->lr = isnan(lr) ? 0.7 : lr;
         a->momentum = isnan(momentum) ? 0.9 : momentum;
-        if (status == WEFT_OK && a->outer && site) status = make_ranges(a, site->store);
+        if (status == WEFT_OK && a->outer && setup) status = make_ranges(a, setup->store);
         if (status == WEFT_OK)
             *out = &a->head;
         else
@@ -108,11 +108,11 @@ static weft_status average_open(const char *arguments, const weft_exchange_site 
     return status;
 }
 
-static weft_status oneshot_open(const char *arguments, const weft_exchange_site *site,
+static weft_status oneshot_open(const char *arguments, const weft_exchange_setup *setup,
                                 weft_exchange **out)
 {
     average *a;
-    (void)site;
+    (void)setup;
     if (*arguments)
         return weft_fail(WEFT_ERR_ARGUMENT, "exchange oneshot takes no options, not '%s'",
                          arguments);
@@ -141,9 +141,9 @@ static weft_status outer_step(average *a)
     void *data;
     size_t bytes;
     weft_dtype dtype;
-    WEFT_TRY(weft_store_map(a->head.site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    WEFT_TRY(weft_store_map(a->head.setup.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
     outer_numbers(a, dtype, data, bytes);
-    return weft_store_unmap(a->head.site.store, WEFT_ALL_PARAMETERS, data);
+    return weft_store_unmap(a->head.setup.store, WEFT_ALL_PARAMETERS, data);
 }
 
 /* Records the initial parameters, from which the first outer step is measured. */
@@ -152,9 +152,9 @@ static weft_status remember(average *a)
     void *data;
     size_t bytes;
     weft_dtype dtype;
-    WEFT_TRY(weft_store_map(a->head.site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    WEFT_TRY(weft_store_map(a->head.setup.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
     memcpy(a->before, data, bytes);
-    weft_store_unmap_read(a->head.site.store, data);
+    weft_store_unmap_read(a->head.setup.store, data);
     return WEFT_OK;
 }
 
@@ -163,21 +163,21 @@ static weft_status remember(average *a)
  * state=average. Counters are equal in all learners, and sums begin anew, so they are not. */
 static bool is_averaged(const average *a, int i)
 {
-    weft_role role = weft_store_role(a->head.site.store, i);
+    weft_role role = weft_store_role(a->head.setup.store, i);
     bool own = role == WEFT_ROLE_OPTIMIZER && a->state->averages;
-    return weft_dtype_is_float(weft_store_type(a->head.site.store, i).dtype) &&
+    return weft_dtype_is_float(weft_store_type(a->head.setup.store, i).dtype) &&
            (role == WEFT_ROLE_STATISTIC || own);
 }
 
 static bool resets(const average *a, int i)
 {
-    return weft_store_role(a->head.site.store, i) == WEFT_ROLE_OPTIMIZER && a->state->resets;
+    return weft_store_role(a->head.setup.store, i) == WEFT_ROLE_OPTIMIZER && a->state->resets;
 }
 
 /* Averages tensor i over the learners in its memory layout, or with `zero` sets it to zero. */
 static weft_status average_tensor(average *a, int i, bool zero)
 {
-    weft_store *store = a->head.site.store;
+    weft_store *store = a->head.setup.store;
     weft_status status = WEFT_OK;
     weft_dtype dtype;
     void *data;
@@ -198,7 +198,7 @@ static weft_status average_tensor(average *a, int i, bool zero)
  * layouts differ. */
 static weft_status meet_plain(average *a, int i)
 {
-    weft_store *store = a->head.site.store;
+    weft_store *store = a->head.setup.store;
     weft_type type = weft_store_type(store, i);
     void *data;
     WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &data));
@@ -213,7 +213,7 @@ static weft_status meet_plain(average *a, int i)
 
 static weft_status meet_parameters(average *a)
 {
-    weft_store *store = a->head.site.store;
+    weft_store *store = a->head.setup.store;
     weft_status status = WEFT_OK;
     if (!a->plain) return average_tensor(a, WEFT_ALL_PARAMETERS, false);
     for (int i = 0; i < weft_store_count(store) && status == WEFT_OK; i++)
@@ -224,7 +224,7 @@ static weft_status meet_parameters(average *a)
 /* Averages the learners, with the outer optimizer's step if `outer`. */
 static weft_status average_learners(average *a, bool outer)
 {
-    weft_store *store = a->head.site.store;
+    weft_store *store = a->head.setup.store;
     WEFT_TRY(meet_parameters(a));
     if (outer) WEFT_TRY(outer_step(a));
     for (int i = 0; i < weft_store_count(store); i++) {
@@ -234,12 +234,12 @@ static weft_status average_learners(average *a, bool outer)
     return WEFT_OK;
 }
 
-static weft_status average_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status average_after(weft_exchange *exchange, weft_step_result *result)
 {
     average *a = (average *)exchange;
-    turn->met = turn->last || (a->every > 0 && turn->step % a->every == 0);
-    if (!turn->met || a->last_average == turn->step) return WEFT_OK;
-    a->last_average = turn->step;
+    result->met = result->last || (a->every > 0 && result->step % a->every == 0);
+    if (!result->met || a->last_average == result->step) return WEFT_OK;
+    a->last_average = result->step;
     return average_learners(a, a->outer);
 }
 
@@ -247,7 +247,7 @@ static weft_status average_after(weft_exchange *exchange, weft_exchange_turn *tu
  * ranges cannot. */
 static weft_status check_plain(const average *a)
 {
-    weft_store *store = a->head.site.store;
+    weft_store *store = a->head.setup.store;
     for (int i = 0; i < weft_store_count(store); i++) {
         if (weft_store_kind(store, i) != WEFT_VALUE_PARAM && !is_averaged(a, i)) continue;
         weft_type type = weft_store_type(store, i);
@@ -270,15 +270,12 @@ static weft_status check_plain(const average *a)
 static weft_status compare(average *a, const char *what, uint64_t mine, bool *differ)
 {
     uint64_t *all;
-    int n = a->head.site.endpoint->learners;
+    int n = a->head.setup.endpoint->learners;
     WEFT_TRY(WEFT_NEW(&all, n));
-    weft_status status =
-        weft_learner_group_run(a->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                       .dtype = WEFT_U8,
-                                                                       .what = what,
-                                                                       .send = &mine,
-                                                                       .receive = all,
-                                                                       .count = sizeof(mine)});
+    weft_status status = weft_learner_group_run(
+        a->head.setup.endpoint,
+        WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8, .what = what, .send = &mine,
+                      .receive = all, .count = sizeof(mine)));
     *differ = false;
     for (int r = 0; r < n; r++) *differ = *differ || all[r] != all[0];
     free(all);
@@ -301,7 +298,7 @@ static weft_status add_plain(const weft_store *store, int i, uint64_t *sum)
  * learners get the same answer. */
 static weft_status compare_parameters(average *a, bool *differ)
 {
-    weft_store *store = a->head.site.store;
+    weft_store *store = a->head.setup.store;
     weft_dtype dtype;
     void *data;
     size_t bytes;
@@ -317,12 +314,10 @@ static weft_status compare_parameters(average *a, bool *differ)
     }
     WEFT_TRY(compare(a, "checksums of the parameters", sum, differ));
     count = *differ;
-    WEFT_TRY(weft_comm_run(a->head.site.learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                                  .dtype = WEFT_F64,
-                                                                  .what = "whether learners differ",
-                                                                  .send = &count,
-                                                                  .receive = &count,
-                                                                  .count = 1}));
+    WEFT_TRY(weft_comm_run(a->head.setup.learner,
+                           WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = WEFT_F64,
+                                         .what = "whether learners differ", .send = &count,
+                                         .receive = &count, .count = 1)));
     *differ = count > 0;
     return WEFT_OK;
 }
@@ -332,7 +327,7 @@ static weft_status average_begin(weft_exchange *exchange)
 {
     average *a = (average *)exchange;
     bool differ;
-    WEFT_TRY(compare(a, "parameter layouts", weft_store_form(exchange->site.store), &a->plain));
+    WEFT_TRY(compare(a, "parameter layouts", weft_store_form(exchange->setup.store), &a->plain));
     if (a->plain) WEFT_TRY(check_plain(a));
     if (!a->outer || exchange->restored) return WEFT_OK;
     WEFT_TRY(compare_parameters(a, &differ));

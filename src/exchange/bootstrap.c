@@ -37,19 +37,16 @@ typedef struct card {
 static weft_status gather_texts(const weft_exchange *e, const char *what, const void *mine,
                                 void *all, size_t bytes)
 {
-    return weft_learner_group_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                     .dtype = WEFT_U8,
-                                                                     .what = what,
-                                                                     .send = mine,
-                                                                     .receive = all,
-                                                                     .count = (int64_t)bytes});
+    return weft_learner_group_run(
+        e->setup.endpoint, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8, .what = what,
+                                         .send = mine, .receive = all, .count = (int64_t)bytes));
 }
 
 /* Messages between processes are encrypted with keys made for this run, which learners exchange
  * over the job's own communicator. */
 static weft_status gather_keys(const weft_exchange *e, weft_net_context *world)
 {
-    int n = e->site.endpoint->learners;
+    int n = e->setup.endpoint->learners;
     weft_key mine, *all;
     weft_status armed = weft_net_context_set_keys(world, NULL);
     /* A learner that cannot encrypt sends a key of zeros, so that all learners fail and none
@@ -76,9 +73,9 @@ void weft_learners_expect(const weft_exchange *e, weft_net_context *world)
 {
     enum { MOST_STATES = 8 };
     size_t bytes = 0;
-    for (int i = 0; i < weft_store_count(e->site.store); i++) {
-        weft_type type = weft_store_type(e->site.store, i);
-        if (weft_store_kind(e->site.store, i) == WEFT_VALUE_PARAM)
+    for (int i = 0; i < weft_store_count(e->setup.store); i++) {
+        weft_type type = weft_store_type(e->setup.store, i);
+        if (weft_store_kind(e->setup.store, i) == WEFT_VALUE_PARAM)
             bytes += (size_t)weft_shape_elements(&type.shape) * weft_dtype_size(type.dtype);
     }
     weft_net_context_set_max_message(world, MOST_STATES * bytes);
@@ -86,8 +83,8 @@ void weft_learners_expect(const weft_exchange *e, weft_net_context *world)
 
 weft_status weft_learners_meet(const weft_exchange *e, weft_net_context *world, weft_reach *reach)
 {
-    int n = e->site.endpoint->learners;
-    card mine = {weft_store_form(e->site.store), weft_net_context_id(world),
+    int n = e->setup.endpoint->learners;
+    card mine = {weft_store_form(e->setup.store), weft_net_context_id(world),
                  weft_net_context_host()};
     card *all;
     bool alike = true, others = false, apart = false;

@@ -34,7 +34,7 @@ struct weft_collect {
 
 static const weft_learner_group *between(const weft_collect *o)
 {
-    return o->exchange->site.endpoint;
+    return o->exchange->setup.endpoint;
 }
 
 /* Finds the next state that differs between learners (not `alike`), from number *i on. */
@@ -93,7 +93,7 @@ static weft_status open_lane(const weft_collect *o, int k)
                        .count = (int64_t)o->bytes,
                        .peer = o->first ? k + 1 : 0,
                        .tag = TAG};
-    WEFT_TRY(weft_learner_group_bind(o->exchange->site.endpoint, &t, &l->request));
+    WEFT_TRY(weft_learner_group_bind(o->exchange->setup.endpoint, &t, &l->request));
     if (!o->first) return WEFT_OK;
     l->started = true;
     return weft_group_request_start(l->request);
@@ -102,12 +102,12 @@ static weft_status open_lane(const weft_collect *o, int k)
 weft_status weft_collect_open(weft_exchange *e, weft_collect **out)
 {
     size_t bytes = parcel_bytes(e);
-    int learners = e->site.endpoint->learners;
+    int learners = e->setup.endpoint->learners;
     weft_collect *o;
     *out = NULL;
-    if (e->ops->lockstep || e->site.cluster || learners < 2 || bytes == 0) return WEFT_OK;
+    if (e->ops->lockstep || e->setup.cluster || learners < 2 || bytes == 0) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&o, 1));
-    *o = (weft_collect){.exchange = e, .first = e->site.endpoint->learner == 0, .bytes = bytes};
+    *o = (weft_collect){.exchange = e, .first = e->setup.endpoint->learner == 0, .bytes = bytes};
     o->count = o->first ? learners - 1 : 1;
     weft_status status = WEFT_NEW(&o->channels, o->count);
     for (int k = 0; k < o->count && status == WEFT_OK; k++) status = open_lane(o, k);
@@ -145,14 +145,11 @@ static weft_status test_channel(channel *l, bool *done)
 static weft_status agree(const weft_collect *o, bool *so)
 {
     double all = *so;
-    WEFT_TRY(weft_comm_run(o->exchange->site.learner,
-                           &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                            .dtype = WEFT_F64,
-                                            .what = "progress of the exchange state",
-                                            .send = &all,
-                                            .receive = &all,
-                                            .count = 1}));
-    *so = all == weft_comm_size(o->exchange->site.learner);
+    WEFT_TRY(weft_comm_run(o->exchange->setup.learner,
+                           WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = WEFT_F64,
+                                         .what = "progress of the exchange state", .send = &all,
+                                         .receive = &all, .count = 1)));
+    *so = all == weft_comm_size(o->exchange->setup.learner);
     return WEFT_OK;
 }
 
@@ -202,7 +199,7 @@ static weft_status await(const weft_collect *o, channel *l, int64_t step)
             WEFT_TRY(accept_buffer(o, l, &at));
             continue;
         }
-        WEFT_TRY(weft_learner_group_check(o->exchange->site.endpoint));
+        WEFT_TRY(weft_learner_group_check(o->exchange->setup.endpoint));
         nanosleep(&NAP, NULL);
         if (weft_wait_clock_read(&wait_clock, 1) > limit)
             return weft_fail(WEFT_ERR_PEER,

@@ -6,9 +6,9 @@
  * this time over any network that a run can use. */
 static const double IN_A_HURRY = 1;
 
-weft_member_options weft_elastic_member(const weft_exchange_site *site, double heartbeat_interval)
+weft_member_options weft_elastic_member(const weft_exchange_setup *setup, double heartbeat_interval)
 {
-    const weft_learner_link *link = site->cluster;
+    const weft_learner_link *link = setup->cluster;
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
                                  .key = weft_draw(),
                                  .requested_slot = link->slot,
@@ -16,7 +16,7 @@ weft_member_options weft_elastic_member(const weft_exchange_site *site, double h
                                  .fingerprint = {.version = WEFT_VERSION,
                                                  .model = link->model,
                                                  .data = link->data,
-                                                 .parameters = weft_store_form(site->store),
+                                                 .parameters = weft_store_form(setup->store),
                                                  .checkpoint = link->checkpoint,
                                                  .step = link->step,
                                                  .run = link->checkpoint_run},
@@ -24,10 +24,10 @@ weft_member_options weft_elastic_member(const weft_exchange_site *site, double h
                                  .heartbeat_interval = heartbeat_interval};
 }
 
-weft_status weft_elastic_check_ranks(const weft_exchange_site *site,
+weft_status weft_elastic_check_ranks(const weft_exchange_setup *setup,
                                      const weft_shared_params *shared)
 {
-    if (!site->cluster || weft_shared_params_are_unsharded(shared)) return WEFT_OK;
+    if (!setup->cluster || weft_shared_params_are_unsharded(shared)) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_ARGUMENT,
         "in an elastic run each rank of a learner must hold all parameters, but this "
@@ -46,7 +46,7 @@ void weft_elastic_note_end(weft_exchange *e, const weft_member *member)
 
 weft_status weft_elastic_begin(weft_exchange *e, const weft_member *member)
 {
-    const weft_learner_link *link = e->site.cluster;
+    const weft_learner_link *link = e->setup.cluster;
     e->learners_at[0] = count_learners(member);
     if (!link || weft_member_slot(member) == link->slot) return WEFT_OK;
     weft_member_note_removed(member);
@@ -57,7 +57,7 @@ weft_status weft_elastic_begin(weft_exchange *e, const weft_member *member)
 
 bool weft_elastic_is_stopped(const weft_exchange *e)
 {
-    const weft_learner_link *link = e->site.cluster;
+    const weft_learner_link *link = e->setup.cluster;
     return link && !link->job && link->stop && atomic_load(link->stop);
 }
 
@@ -78,15 +78,15 @@ void weft_elastic_watch(weft_exchange *e, const weft_member *member)
 {
     double silent;
     bool lost = lacks_coordinator(member, &silent);
-    if (!e->site.cluster || e->site.cluster->job || lost == e->coordinator_lost) return;
+    if (!e->setup.cluster || e->setup.cluster->job || lost == e->coordinator_lost) return;
     e->coordinator_lost = lost;
     if (lost)
-        weft_log(e->site.context, WEFT_LOG_WARNING,
+        weft_log(e->setup.context, WEFT_LOG_WARNING,
                  "the coordinator has not answered for %.0f s: the run goes on without it, and no "
                  "member can join until it is started again at its address",
                  silent);
     else
-        weft_log(e->site.context, WEFT_LOG_NOTE, "the coordinator answers again");
+        weft_log(e->setup.context, WEFT_LOG_NOTE, "the coordinator answers again");
 }
 
 weft_status weft_elastic_await_leave(const weft_exchange *e, const weft_member *member,
@@ -100,7 +100,7 @@ weft_status weft_elastic_await_leave(const weft_exchange *e, const weft_member *
         double waited = weft_seconds() - began;
         if (waited >= weft_elastic_limit(e, most)) break;
         if (waited > TOLD && !told)
-            weft_log(e->site.context, WEFT_LOG_NOTE,
+            weft_log(e->setup.context, WEFT_LOG_NOTE,
                      "waits for the coordinator, which has not answered, for %.0f s at most",
                      LONG_ENOUGH);
         told = told || waited > TOLD;
@@ -112,7 +112,7 @@ weft_status weft_elastic_await_leave(const weft_exchange *e, const weft_member *
 void weft_elastic_abandon(const weft_exchange *e, weft_net *net,
                           weft_status (*leave_now)(weft_actor *actor))
 {
-    const weft_learner_link *link = e->site.cluster;
+    const weft_learner_link *link = e->setup.cluster;
     if (!net || !link || link->job || (link->removal && atomic_load(&link->removal->removed)))
         return;
     weft_error error = {0};

@@ -10,10 +10,11 @@
 
 /* The options of an elastic learner's member. heartbeat_interval: seconds between two
  * heartbeats. */
-weft_member_options weft_elastic_member(const weft_exchange_site *site, double heartbeat_interval);
+weft_member_options weft_elastic_member(const weft_exchange_setup *setup,
+                                        double heartbeat_interval);
 /* Checks that each rank of an elastic learner has all parameters. ARGUMENT: the mesh shards
  * them. */
-weft_status weft_elastic_check_ranks(const weft_exchange_site *site,
+weft_status weft_elastic_check_ranks(const weft_exchange_setup *setup,
                                      const weft_shared_params *shared) WEFT_NODISCARD;
 /* Called when the learner begins: counts the learners of its view, and checks that it has joined
  * with the slot that it requested. PEER: another learner has taken the slot while this one

@@ -31,8 +31,8 @@ static weft_status check_state(weft_exchange *e, int i, const weft_exchange_stat
             return weft_fail(WEFT_ERR_INTERNAL, "exchange %s: two of its states are named '%s'",
                              e->ops->name, s->name);
     if (s->like_parameters) {
-        WEFT_TRY(weft_store_map(e->site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
-        weft_store_unmap_read(e->site.store, data);
+        WEFT_TRY(weft_store_map(e->setup.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+        weft_store_unmap_read(e->setup.store, data);
     }
     if (s->bytes != bytes || !s->data)
         return weft_fail(WEFT_ERR_INTERNAL, "exchange %s: its state '%s' has %zu bytes, not %zu",
@@ -48,7 +48,7 @@ static weft_status check_states(weft_exchange *e)
 }
 
 static weft_status open_at(const weft_context *context, const char *spec,
-                           const weft_exchange_site *site, weft_exchange **out)
+                           const weft_exchange_setup *setup, weft_exchange **out)
 {
     const weft_exchange_ops *ops = NULL;
     const char *arguments = "";
@@ -65,10 +65,10 @@ static weft_status open_at(const weft_context *context, const char *spec,
             "the update needs the hook, and no other may have it",
             ops->name, ops->owns_update ? "true" : "false", ops->step.update ? "set" : "NULL");
     uint64_t before = weft_failures();
-    weft_status status = ops->open(arguments, site, out);
+    weft_status status = ops->open(arguments, setup, out);
     WEFT_TRY(weft_ensure_message(status, before, "exchange", ops->name, "open"));
     (*out)->ops = ops;
-    if (site) (*out)->site = *site;
+    if (setup) (*out)->setup = *setup;
     return WEFT_OK;
 }
 
@@ -128,22 +128,22 @@ weft_status weft_exchange_averages(const weft_context *context, const char *spec
     return WEFT_OK;
 }
 
-weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
+weft_status weft_exchange_open(const char *spec, const weft_exchange_setup *setup,
                                weft_exchange **out)
 {
-    if (site->struct_size != sizeof(*site))
+    if (setup->struct_size != sizeof(*setup))
         return weft_fail(WEFT_ERR_ARGUMENT, "weft_exchange_site has %zu bytes, this library's %zu",
-                         site->struct_size, sizeof(*site));
+                         setup->struct_size, sizeof(*setup));
     *out = NULL;
-    WEFT_TRY(weft_exchange_fits(site->context, spec,
-                                &(weft_exchange_plan){.learners = site->endpoint->learners,
-                                                      .servers = site->servers,
-                                                      .replicas = site->replicas,
-                                                      .codec = site->codec,
-                                                      .back = site->back,
-                                                      .resumed_run = site->resumed_run,
-                                                      .hosted = !site->cluster}));
-    WEFT_TRY(open_at(site->context, spec, site, out));
+    WEFT_TRY(weft_exchange_fits(setup->context, spec,
+                                &(weft_exchange_plan){.learners = setup->endpoint->learners,
+                                                      .servers = setup->servers,
+                                                      .replicas = setup->replicas,
+                                                      .codec = setup->codec,
+                                                      .back = setup->back,
+                                                      .resumed_run = setup->resumed_run,
+                                                      .hosted = !setup->cluster}));
+    WEFT_TRY(open_at(setup->context, spec, setup, out));
     weft_status status = check_states(*out);
     if (status != WEFT_OK) weft_exchange_close(out);
     return status;
@@ -228,7 +228,7 @@ void weft_exchange_listen(weft_exchange *e)
                                     .needed = e->ops->step.needed ? needed : NULL,
                                     .poll = e->ops->step.poll ? poll : NULL,
                                     .user = e};
-    weft_instance_listen(e->site.instance, &listener);
+    weft_instance_listen(e->setup.instance, &listener);
 }
 
 void weft_exchange_progress(weft_exchange *e, weft_instance *instance)
@@ -243,13 +243,13 @@ weft_update weft_exchange_updates(const weft_exchange_ops *ops)
     return ops->step.ready ? WEFT_UPDATE_TOLD : WEFT_UPDATE_HERE;
 }
 
-weft_status weft_exchange_after(weft_exchange *e, weft_exchange_turn *turn)
+weft_status weft_exchange_after(weft_exchange *e, weft_step_result *result)
 {
     uint64_t failures = weft_failures();
-    e->finished = turn->last;
+    e->finished = result->last;
     if (e->ops->step.after)
-        WEFT_TRY(ensure_message(e, e->ops->step.after(e, turn), failures, "after"));
-    if (turn->leave && e->ops->lockstep)
+        WEFT_TRY(ensure_message(e, e->ops->step.after(e, result), failures, "after"));
+    if (result->leave && e->ops->lockstep)
         return weft_fail(WEFT_ERR_INTERNAL,
                          "exchange %s: a learner in lock step with others cannot leave alone",
                          e->ops->name);
@@ -269,16 +269,16 @@ weft_status weft_exchange_end(weft_exchange *e)
     return e->others ? weft_collect_end(e->others, false) : WEFT_OK;
 }
 
-weft_status weft_exchange_share(weft_exchange *e)
+weft_status weft_exchange_begin_state_collection(weft_exchange *e)
 {
     return weft_collect_open(e, &e->others);
 }
 
-weft_status weft_exchange_hand(weft_exchange *e, int64_t step)
+weft_status weft_exchange_transfer_state(weft_exchange *e, int64_t step)
 {
     if (!e->others) return WEFT_OK;
-    return e->site.endpoint->learner == 0 ? weft_collect_receive(e->others, step)
-                                          : weft_collect_send(e->others, step);
+    return e->setup.endpoint->learner == 0 ? weft_collect_receive(e->others, step)
+                                           : weft_collect_send(e->others, step);
 }
 
 bool weft_exchange_state_of(weft_exchange *e, int learner, int i, weft_exchange_state *out)
@@ -301,14 +301,14 @@ bool weft_exchange_is_together(const weft_exchange *e)
 
 bool weft_exchange_ends_together(const weft_exchange *e)
 {
-    const weft_learner_link *link = e->site.cluster;
-    return !e->ops->lockstep && weft_exchange_is_together(e) && e->site.endpoint->learners > 1 &&
+    const weft_learner_link *link = e->setup.cluster;
+    return !e->ops->lockstep && weft_exchange_is_together(e) && e->setup.endpoint->learners > 1 &&
            (!link || link->job);
 }
 
 bool weft_exchange_is_asked(const weft_exchange *e)
 {
-    return !e->site.cluster && e->site.asked && e->site.asked(e->site.user);
+    return !e->setup.cluster && e->setup.asked && e->setup.asked(e->setup.user);
 }
 
 bool weft_exchange_figure_at(weft_exchange *e, int i, weft_series *out)
@@ -318,31 +318,25 @@ bool weft_exchange_figure_at(weft_exchange *e, int i, weft_series *out)
     *out = (weft_series){.name = NULL};
     while (own <= i && e->ops->life.figure && e->ops->life.figure(e, own, out)) own++;
     if (own > i) return true;
-    if (!e->site.cluster || i - own >= (int)WEFT_COUNT(names)) return false;
+    if (!e->setup.cluster || i - own >= (int)WEFT_COUNT(names)) return false;
     *out = (weft_series){names[i - own], &e->learners_at[i - own], 1, false};
     return true;
 }
 
 weft_status weft_exchange_sum(weft_exchange *e, const char *what, double *number)
 {
-    return weft_learner_group_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                                     .dtype = WEFT_F64,
-                                                                     .what = what,
-                                                                     .send = number,
-                                                                     .receive = number,
-                                                                     .count = 1});
+    return weft_learner_group_run(
+        e->setup.endpoint, WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = WEFT_F64, .what = what,
+                                         .send = number, .receive = number, .count = 1));
 }
 
 weft_status weft_exchange_mean(weft_exchange *e, const char *what, weft_dtype dtype, void *data,
                                int64_t count)
 {
-    int n = e->site.endpoint->learners;
-    WEFT_TRY(weft_learner_group_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                                       .dtype = dtype,
-                                                                       .what = what,
-                                                                       .send = data,
-                                                                       .receive = data,
-                                                                       .count = count}));
+    int n = e->setup.endpoint->learners;
+    WEFT_TRY(weft_learner_group_run(
+        e->setup.endpoint, WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = dtype, .what = what,
+                                         .send = data, .receive = data, .count = count)));
     for (int64_t i = 0; i < count; i++)
         weft_number_put(dtype, data, i, weft_number_get(dtype, data, i) / n);
     return WEFT_OK;

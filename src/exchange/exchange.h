@@ -21,12 +21,12 @@
  * When `ready` is called, the loss of the step has not been checked yet: if the loss is not finite,
  * the step fails, and neither `update` nor `after` is called for it.
  *
- * An exchange that owns the update finds the optimizer's options in its site. They have clip_norm 0
- * and accumulate 1, since its gradients are already clipped and summed over the micro-batches. The
- * learner's graph then has neither moments nor updates. The graph only counts the learner's steps,
- * and its schedule gives the learning rate that is reported. The exchange holds the moments, their
- * age (the number of their updates) and the step of the schedule (see weft_flat_optimizer). These
- * advance with each update that the exchange makes; it may make more or fewer updates than a
+ * An exchange that owns the update finds the optimizer's options in its setup. They have clip_norm
+ * 0 and accumulate 1, since its gradients are already clipped and summed over the micro-batches.
+ * The learner's graph then has neither moments nor updates. The graph only counts the learner's
+ * steps, and its schedule gives the learning rate that is reported. The exchange holds the moments,
+ * their age (the number of their updates) and the step of the schedule (see weft_flat_optimizer).
+ * These advance with each update that the exchange makes; it may make more or fewer updates than a
  * learner takes steps. */
 #ifndef WEFT_EXCHANGE_EXCHANGE_H
 #define WEFT_EXCHANGE_EXCHANGE_H
@@ -82,9 +82,9 @@ typedef struct weft_serving {
     const weft_optimizer_options *optimizer;
     weft_dtype dtype;
     int64_t count; /* elements of a learner's WEFT_ALL_PARAMETERS */
-    int servers;   /* as in weft_exchange_site */
+    int servers;   /* as in weft_exchange_setup */
     int learners;
-    const char *codec, *back;   /* as in weft_exchange_site */
+    const char *codec, *back;   /* as in weft_exchange_setup */
     weft_gap_list gaps;         /* padding of the parameters */
     weft_segment_list segments; /* of the parameters, see weft_segments_of */
     int wished_slot;            /* the slot that the server requests, from 1; 0: any */
@@ -96,8 +96,8 @@ typedef struct weft_serving {
 
 /* The environment of an exchange: one rank of one learner. All pointers stay the caller's and
  * outlive the exchange. */
-typedef struct weft_exchange_site {
-    size_t struct_size; /* sizeof(weft_exchange_site) */
+typedef struct weft_exchange_setup {
+    size_t struct_size; /* sizeof(weft_exchange_setup) */
     weft_context *context;
     weft_learner_group *endpoint; /* group of the ranks that have the same shard in all learners */
     weft_store *store; /* parameters; during `open` they do not have the values of the run yet */
@@ -114,10 +114,10 @@ typedef struct weft_exchange_site {
                          for */
     bool (*asked)(void *user); /* whether the job is asked to stop; NULL: it cannot be asked */
     void *user;
-} weft_exchange_site;
+} weft_exchange_setup;
 
 /* The plan of a run, to check it before any part of the run exists. Fields without a comment are as
- * in weft_exchange_site. */
+ * in weft_exchange_setup. */
 typedef struct weft_exchange_plan {
     weft_context *context; /* set by weft_exchange_fits */
     int learners, servers, replicas;
@@ -150,7 +150,7 @@ typedef struct weft_exchange_state {
 
 /* A finished step of a learner, for the hook `after`, which also sets the fields from `until`
  * on. */
-typedef struct weft_exchange_turn {
+typedef struct weft_step_result {
     int64_t step;      /* number of the step in the run, from 1 */
     bool last;         /* the last step of the run */
     double loss, rate; /* loss of the step; samples per second of this learner */
@@ -165,7 +165,7 @@ typedef struct weft_exchange_turn {
      * more step, in which all its ranks learn of the leave. */
     bool leave;
     bool dismissed; /* with leave: this learner alone was asked to leave */
-} weft_exchange_turn;
+} weft_step_result;
 
 struct weft_actor;
 struct weft_sim_exchange_options;
@@ -180,8 +180,8 @@ typedef struct weft_exchange_step {
      * numbers, until the next `before`. */
     weft_status (*ready)(weft_exchange *exchange, const weft_gradient *gradient);
     /* The program is about to read a parameter (weft_listener); called only while
-     * weft_instance_await is set. When the hook returns, the parameter must have its new values in
-     * the store. */
+     * weft_instance_enable_needed_hook is set. When the hook returns, the parameter must have its
+     * new values in the store. */
     weft_status (*needed)(weft_exchange *exchange, const weft_reading *parameter);
     /* Called between two instructions of a pass, and while a thread writes a checkpoint: makes
      * progress with transfers, and does not wait. The state that a checkpoint has does not change.
@@ -195,7 +195,7 @@ typedef struct weft_exchange_step {
     weft_status (*wait)(weft_exchange *exchange);
     /* Called after the update: the exchange may read and write the parameters and the learner's
      * optimizer state and statistics. */
-    weft_status (*after)(weft_exchange *exchange, weft_exchange_turn *turn);
+    weft_status (*after)(weft_exchange *exchange, weft_step_result *result);
 } weft_exchange_step;
 
 /* The life of an exchange: its beginning and end in a process, its state, and what it says of
@@ -230,7 +230,7 @@ typedef struct weft_exchange_life {
 
 /* Where the learners and servers of a run are. All may be NULL. */
 typedef struct weft_exchange_deployment {
-    /* Checks whether the planned run can have this exchange, which was opened without a site.
+    /* Checks whether the planned run can have this exchange, which was opened without a setup.
      * ARGUMENT: the run cannot. NULL: every run can. */
     weft_status (*fits)(const weft_exchange *exchange, const weft_exchange_plan *plan);
     /* Gives the number of sockets that all learners and servers of the planned run open. NULL: the
@@ -267,9 +267,10 @@ typedef struct weft_exchange_ops {
     /* The options that the exchange uses, among `servers`, `replicas`, `compress` and
      * `compress-downlink`, separated by commas; NULL: none. */
     const char *reads;
-    /* Opens the exchange, whose state has its initial values. site NULL: only checks the arguments;
-     * only `fits`, `sockets`, `averages` and `close` may follow. */
-    weft_status (*open)(const char *arguments, const weft_exchange_site *site, weft_exchange **out);
+    /* Opens the exchange, whose state has its initial values. setup NULL: only checks the
+     * arguments; only `fits`, `sockets`, `averages` and `close` may follow. */
+    weft_status (*open)(const char *arguments, const weft_exchange_setup *setup,
+                        weft_exchange **out);
     void (*close)(weft_exchange *exchange);
     weft_exchange_step step;
     weft_exchange_life life;
@@ -282,7 +283,7 @@ typedef struct weft_collect weft_collect;
  * `open` has returned. */
 struct weft_exchange {
     const weft_exchange_ops *ops;
-    weft_exchange_site site;
+    weft_exchange_setup setup;
     weft_collect *others; /* collects the state of other learners; NULL: not collected */
     /* A checkpoint had the state that is equal in all learners (without such state: this learner's
      * own). The checkpoint may still lack the own state of this learner. Equal in all ranks of a
@@ -319,7 +320,7 @@ weft_status weft_exchanges_register(weft_context *context) WEFT_NODISCARD;
 /* Opens the exchange of a specification "NAME:key=value,...". ARGUMENT: its name, a key or a value
  * is wrong, or the run cannot have it. INTERNAL: the exchange declares a state that is not
  * valid. */
-weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
+weft_status weft_exchange_open(const char *spec, const weft_exchange_setup *setup,
                                weft_exchange **out) WEFT_NODISCARD;
 /* Checks a specification alone, without a run. */
 weft_status weft_exchange_check(weft_context *context, const char *spec) WEFT_NODISCARD;
@@ -341,7 +342,7 @@ weft_status weft_exchange_ready(weft_exchange *exchange,
 weft_status weft_exchange_poll(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_update(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 weft_status weft_exchange_wait(weft_exchange *exchange) WEFT_NODISCARD;
-weft_status weft_exchange_after(weft_exchange *exchange, weft_exchange_turn *turn) WEFT_NODISCARD;
+weft_status weft_exchange_after(weft_exchange *exchange, weft_step_result *result) WEFT_NODISCARD;
 weft_status weft_exchange_save(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_end(weft_exchange *exchange) WEFT_NODISCARD;
 bool weft_exchange_figure_at(weft_exchange *exchange, int i, weft_series *out);
@@ -360,8 +361,8 @@ bool weft_exchange_ends_together(const weft_exchange *exchange);
  * checkpoint, in which the other learners send their state and the first one receives it; both are
  * collective over the ranks of a learner. `_state_of` reads state i of a learner; false past the
  * end, or if no state of that learner has arrived. */
-weft_status weft_exchange_share(weft_exchange *exchange) WEFT_NODISCARD;
-weft_status weft_exchange_hand(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
+weft_status weft_exchange_begin_state_collection(weft_exchange *exchange) WEFT_NODISCARD;
+weft_status weft_exchange_transfer_state(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 bool weft_exchange_state_of(weft_exchange *exchange, int learner, int i, weft_exchange_state *out);
 /* Sums a number over all learners, in place. Collective over the learners. */
 weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
@@ -371,7 +372,7 @@ weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
 weft_status weft_exchange_mean(weft_exchange *exchange, const char *what, weft_dtype dtype,
                                void *data, int64_t count) WEFT_NODISCARD;
 
-/* Registers the hooks `ready`, `needed` and `poll` with the program of the site. */
+/* Registers the hooks `ready`, `needed` and `poll` with the program of the setup. */
 void weft_exchange_listen(weft_exchange *exchange);
 /* Registers only `poll`, with another program, such as the evaluator's, so that heartbeats go on
  * while it runs. */

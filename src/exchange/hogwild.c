@@ -122,24 +122,24 @@ static void hogwild_close(weft_exchange *exchange)
     free(h);
 }
 
-static weft_status make_room(hogwild *h, const weft_exchange_site *site)
+static weft_status make_room(hogwild *h, const weft_exchange_setup *setup)
 {
     void *data;
     size_t bytes;
-    WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &h->dtype, &data, &bytes));
-    weft_store_unmap_read(site->store, data);
+    WEFT_TRY(weft_store_map(setup->store, WEFT_ALL_PARAMETERS, &h->dtype, &data, &bytes));
+    weft_store_unmap_read(setup->store, data);
     if (h->dtype != WEFT_F32 && h->dtype != WEFT_F64)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "exchange hogwild needs parameters of f32 or f64, not %s",
                          weft_dtype_name(h->dtype));
     h->count = (int64_t)(bytes / weft_dtype_size(h->dtype));
-    WEFT_TRY(weft_shared_params_open(site->learner, site->store, &h->copies));
+    WEFT_TRY(weft_shared_params_open(setup->learner, setup->store, &h->copies));
     h->parameters = weft_shared_params_parameters(h->copies);
     h->leads = weft_shared_params_is_leader(h->copies);
     return h->leads ? weft_new_aligned(bytes, &h->took) : WEFT_OK;
 }
 
-static weft_status hogwild_open(const char *arguments, const weft_exchange_site *site,
+static weft_status hogwild_open(const char *arguments, const weft_exchange_setup *setup,
                                 weft_exchange **out)
 {
     hogwild *h;
@@ -150,7 +150,7 @@ static weft_status hogwild_open(const char *arguments, const weft_exchange_site 
     if (*arguments) WEFT_TRY(weft_spec_parse("exchange hogwild", arguments, keys));
     WEFT_TRY(WEFT_NEW(&h, 1));
     h->tally.every = (int64_t)every;
-    weft_status status = site ? make_room(h, site) : WEFT_OK;
+    weft_status status = setup ? make_room(h, setup) : WEFT_OK;
     if (status == WEFT_OK)
         *out = &h->head;
     else
@@ -163,7 +163,7 @@ static weft_status hogwild_open(const char *arguments, const weft_exchange_site 
 static weft_status make_field(const hogwild *h, field **out)
 {
     field *f;
-    int n = h->head.site.endpoint->learners;
+    int n = h->head.setup.endpoint->learners;
     WEFT_TRY(WEFT_NEW(&f, 1));
     *out = f;
     atomic_init(&f->users, n);
@@ -183,26 +183,23 @@ static weft_status enter_field(hogwild *h)
     weft_reach reach;
     field *made = NULL;
     void *left;
-    WEFT_TRY(weft_net_context_of(h->head.site.context, &world));
+    WEFT_TRY(weft_net_context_of(h->head.setup.context, &world));
     WEFT_TRY(weft_learners_meet(&h->head, world, &reach));
     if (reach != WEFT_REACH_PROCESS)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange hogwild: learners update parameters in memory that they share, "
                          "so they have to be threads of one process; give --engine threads");
-    bool first = h->head.site.endpoint->learner == 0;
-    WEFT_TRY(weft_context_singleton(h->head.site.context, &kind, &left));
+    bool first = h->head.setup.endpoint->learner == 0;
+    WEFT_TRY(weft_context_singleton(h->head.setup.context, &kind, &left));
     weft_status status = first ? make_field(h, &made) : WEFT_OK;
     if (status != WEFT_OK) {
         if (made) free_field(made);
         return status;
     }
-    status = weft_learner_group_run(h->head.site.endpoint,
-                                    &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                     .dtype = WEFT_U8,
-                                                     .what = "where parameters are",
-                                                     .send = (void *)&made,
-                                                     .receive = (void *)&made,
-                                                     .count = sizeof(made)});
+    status = weft_learner_group_run(
+        h->head.setup.endpoint,
+        WEFT_TRANSFER(.kind = WEFT_BROADCAST, .dtype = WEFT_U8, .what = "where parameters are",
+                      .send = (void *)&made, .receive = (void *)&made, .count = sizeof(made)));
     if (status == WEFT_OK)
         h->field = made;
     else if (first)
@@ -234,16 +231,16 @@ static weft_status add_difference(hogwild *h, int64_t step)
     int64_t before = atomic_fetch_add(&h->field->passes, 1);
     h->figures.staleness[WEFT_MIN(before - h->taken, (int64_t)STALENESS - 1)]++;
     h->taken = before + 1;
-    atomic_fetch_add(&h->field->steps[h->head.site.endpoint->learner], 1);
-    return weft_learner_group_check(h->head.site.endpoint);
+    atomic_fetch_add(&h->field->steps[h->head.setup.endpoint->learner], 1);
+    return weft_learner_group_check(h->head.setup.endpoint);
 }
 
 /* Ends a step without samples, which adds nothing. */
 static weft_status end_empty_step(hogwild *h)
 {
     read_parameters(h);
-    atomic_fetch_add(&h->field->steps[h->head.site.endpoint->learner], 1);
-    return weft_learner_group_check(h->head.site.endpoint);
+    atomic_fetch_add(&h->field->steps[h->head.setup.endpoint->learner], 1);
+    return weft_learner_group_check(h->head.setup.endpoint);
 }
 
 /* --- hooks --- */
@@ -257,10 +254,10 @@ static weft_status hogwild_begin(weft_exchange *exchange)
     return enter_field(h);
 }
 
-static weft_status hogwild_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status hogwild_after(weft_exchange *exchange, weft_step_result *result)
 {
     hogwild *h = (hogwild *)exchange;
-    if (h->leads) WEFT_TRY(exchange->empty ? end_empty_step(h) : add_difference(h, turn->step));
+    if (h->leads) WEFT_TRY(exchange->empty ? end_empty_step(h) : add_difference(h, result->step));
     return weft_shared_params_write(h->copies);
 }
 
@@ -275,7 +272,7 @@ static weft_status hogwild_save(weft_exchange *exchange)
  * PEER: none has for the timeout. */
 static weft_status wait_for_all(hogwild *h, weft_group_request *passage)
 {
-    const weft_learner_group *e = h->head.site.endpoint;
+    const weft_learner_group *e = h->head.setup.endpoint;
     weft_wait_clock wait_clock = {0};
     int64_t passes = -1;
     bool done = false;
@@ -283,7 +280,7 @@ static weft_status wait_for_all(hogwild *h, weft_group_request *passage)
     for (;;) {
         WEFT_TRY(weft_group_request_test(passage, &done));
         if (done) return WEFT_OK;
-        WEFT_TRY(weft_learner_group_check(h->head.site.endpoint));
+        WEFT_TRY(weft_learner_group_check(h->head.setup.endpoint));
         (void)weft_exchange_is_asked(&h->head); /* all learners see the request in this process */
         int64_t now = atomic_load(&h->field->passes);
         if (now != passes) wait_clock = (weft_wait_clock){0};
@@ -315,12 +312,12 @@ static weft_status add_up_figures(hogwild *h)
     memcpy(h->figures.of, mine, sizeof(mine));
     h->figures.early = !h->head.finished;
     if (h->leads) {
-        WEFT_TRY(weft_learner_group_bind(h->head.site.endpoint, &sum, &passage));
+        WEFT_TRY(weft_learner_group_bind(h->head.setup.endpoint, &sum, &passage));
         weft_status status = wait_for_all(h, passage);
         weft_group_request_destroy(&passage);
         WEFT_TRY(status);
     }
-    WEFT_TRY(weft_comm_run(h->head.site.learner, &sum));
+    WEFT_TRY(weft_comm_run(h->head.setup.learner, &sum));
     h->head.early = h->figures.early;
     return WEFT_OK;
 }

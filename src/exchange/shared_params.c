@@ -99,12 +99,10 @@ static weft_status gather_counts(weft_shared_params *c, const holding *mine, int
     int64_t sum = 0, *bytes;
     WEFT_TRY(WEFT_NEW(&c->counts, c->ranks));
     WEFT_TRY(WEFT_NEW(&c->of, c->ranks));
-    WEFT_TRY(weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                        .dtype = WEFT_U8,
-                                                        .what = "parameter counts of the ranks",
-                                                        .send = &count,
-                                                        .receive = c->counts,
-                                                        .count = sizeof(count)}));
+    WEFT_TRY(weft_comm_run(c->learner,
+                           WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
+                                         .what = "parameter counts of the ranks", .send = &count,
+                                         .receive = c->counts, .count = sizeof(count))));
     for (int r = 0; r < c->ranks; r++) sum += c->counts[r];
     WEFT_TRY(WEFT_NEW(&c->all, sum + 1));
     WEFT_TRY(WEFT_NEW(&bytes, c->ranks));
@@ -115,12 +113,9 @@ static weft_status gather_counts(weft_shared_params *c, const holding *mine, int
         bytes[r] = c->counts[r] * (int64_t)sizeof(holding);
     }
     weft_status status =
-        weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                   .dtype = WEFT_U8,
-                                                   .what = "parameter shards of the ranks",
-                                                   .send = mine,
-                                                   .receive = c->all,
-                                                   .counts = bytes});
+        weft_comm_run(c->learner, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
+                                                .what = "parameter shards of the ranks",
+                                                .send = mine, .receive = c->all, .counts = bytes));
     free(bytes);
     return status;
 }
@@ -148,17 +143,13 @@ static weft_status add(weft_shared_params *c, weft_transfer_kind kind, const hol
 {
     WEFT_TRY(WEFT_GROW(&c->operations, &c->operation_capacity, c->operation_count));
     void *at = c->parameters + (size_t)h->begin * weft_dtype_size(c->dtype);
-    WEFT_TRY(weft_comm_prepare(c->learner,
-                               &(weft_transfer){.kind = kind,
-                                                .dtype = c->dtype,
-                                                .what = "parameters shared by ranks",
-                                                .send = kind == WEFT_SEND ? at : NULL,
-                                                .receive = kind == WEFT_RECEIVE ? at : NULL,
-                                                .count = h->count,
-                                                .peer = peer,
-                                                .tag = (int)(tag % TAGS),
-                                                .unlimited = kind == WEFT_RECEIVE},
-                               &c->operations[c->operation_count]));
+    WEFT_TRY(weft_comm_prepare(
+        c->learner,
+        WEFT_TRANSFER(.kind = kind, .dtype = c->dtype, .what = "parameters shared by ranks",
+                      .send = kind == WEFT_SEND ? at : NULL,
+                      .receive = kind == WEFT_RECEIVE ? at : NULL, .count = h->count, .peer = peer,
+                      .tag = (int)(tag % TAGS), .unlimited = kind == WEFT_RECEIVE),
+        &c->operations[c->operation_count]));
     c->operation_count++;
     return WEFT_OK;
 }
@@ -283,24 +274,18 @@ weft_status weft_shared_params_follow(weft_shared_params *c, const weft_program 
     for (int i = 0; weft_program_reading(program, i, &r); i++)
         mine = weft_mix(mine, weft_hash_text(r.name));
     WEFT_TRY(WEFT_NEW(&all, c->ranks));
-    weft_status status =
-        weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                   .dtype = WEFT_U8,
-                                                   .what = "order of parameter reads",
-                                                   .send = &mine,
-                                                   .receive = all,
-                                                   .count = sizeof(mine),
-                                                   .unlimited = !c->leads});
+    weft_status status = weft_comm_run(
+        c->learner, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
+                                  .what = "order of parameter reads", .send = &mine, .receive = all,
+                                  .count = sizeof(mine), .unlimited = !c->leads));
     for (int i = 0; i < c->ranks && status == WEFT_OK; i++)
         if (all[i] != mine && shares_with(c, i)) differ = 1;
     free(all);
     if (status == WEFT_OK)
-        status = weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                            .dtype = WEFT_F64,
-                                                            .what = "whether they differ",
-                                                            .send = &differ,
-                                                            .receive = &differ,
-                                                            .count = 1});
+        status =
+            weft_comm_run(c->learner, WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = WEFT_F64,
+                                                    .what = "whether they differ", .send = &differ,
+                                                    .receive = &differ, .count = 1));
     *can = differ == 0;
     return status;
 }

@@ -20,9 +20,9 @@ typedef struct weft_sim_exchange_options {
     const weft_store *store; /* of one learner; the stores of all learners are equal */
     const weft_optimizer_options *optimizer;
     int learners;
-    int servers;       /* as in weft_exchange_site */
-    const char *codec; /* as in weft_exchange_site */
-    const char *back;  /* as in weft_exchange_site */
+    int servers;       /* as in weft_exchange_setup */
+    const char *codec; /* as in weft_exchange_setup */
+    const char *back;  /* as in weft_exchange_setup */
     int64_t steps;     /* number of steps of every learner */
     weft_dtype dtype;
     int64_t count; /* elements of WEFT_ALL_PARAMETERS */

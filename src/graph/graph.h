@@ -108,6 +108,13 @@ struct weft_op {
      * stay there. NULL: it does not. */
     const weft_transfer_traits *transfer;
 };
+/* Defines weft_op_NAME: the operator NAME with its numbers of inputs, and further fields. */
+#define WEFT_OPERATOR(name_, summary_, least_, most_, ...)                                         \
+    const weft_op weft_op_##name_ = {.name = #name_,                                               \
+                                     .summary = summary_,                                          \
+                                     .min_inputs = least_,                                         \
+                                     .max_inputs = most_,                                          \
+                                     __VA_ARGS__}
 
 struct weft_node {
     const weft_op *op;

@@ -29,13 +29,10 @@ weft_status weft_rank_check_finite(weft_rank *r)
     int n = weft_comm_size(r->together), first = 0;
     WEFT_TRY(find_nonfinite(r, &mine));
     WEFT_TRY(WEFT_NEW(&all, n));
-    weft_status status =
-        weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                    .dtype = WEFT_U8,
-                                                    .what = "values that are not finite",
-                                                    .send = &mine,
-                                                    .receive = all,
-                                                    .count = (int64_t)sizeof(mine)});
+    weft_status status = weft_comm_run(
+        r->together, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
+                                   .what = "values that are not finite", .send = &mine,
+                                   .receive = all, .count = (int64_t)sizeof(mine)));
     while (first < n && !all[first].name[0]) first++;
     if (status == WEFT_OK && first < n) {
         char rank[32] = "";

@@ -221,12 +221,10 @@ static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
 static weft_status add_ranks(const weft_evaluator *e, weft_metric_sums *t)
 {
     if (!e->ranks || weft_comm_size(e->ranks) == 1) return WEFT_OK;
-    return weft_comm_run(e->ranks, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                    .dtype = WEFT_F64,
-                                                    .what = "counts of the evaluation",
-                                                    .send = t->cell,
-                                                    .receive = t->cell,
-                                                    .count = t->cells});
+    return weft_comm_run(e->ranks,
+                         WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = WEFT_F64,
+                                       .what = "counts of the evaluation", .send = t->cell,
+                                       .receive = t->cell, .count = t->cells));
 }
 
 /* Feeds each input of the program its column of the batch. The program computes a loss even if the

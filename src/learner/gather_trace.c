@@ -13,12 +13,9 @@ double weft_planned_bytes(const weft_instance *instance)
 weft_status weft_gather_memory(weft_rank *r, double *planned)
 {
     double mine = weft_planned_bytes(r->instance);
-    return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                    .dtype = WEFT_F64,
-                                                    .what = "the memory of all ranks",
-                                                    .send = &mine,
-                                                    .receive = planned,
-                                                    .count = 1});
+    return weft_comm_run(r->world, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_F64,
+                                                 .what = "the memory of all ranks", .send = &mine,
+                                                 .receive = planned, .count = 1));
 }
 
 /* --- traces --- */
@@ -27,12 +24,9 @@ static weft_status receive_text(weft_comm *ranks, int rank, int64_t size, weft_t
 {
     char *room;
     WEFT_TRY(WEFT_NEW(&room, size + 1));
-    weft_status status = weft_comm_run(ranks, &(weft_transfer){.kind = WEFT_RECEIVE,
-                                                               .dtype = WEFT_U8,
-                                                               .what = "a trace",
-                                                               .receive = room,
-                                                               .count = size,
-                                                               .peer = rank});
+    weft_status status = weft_comm_run(ranks, WEFT_TRANSFER(.kind = WEFT_RECEIVE, .dtype = WEFT_U8,
+                                                            .what = "a trace", .receive = room,
+                                                            .count = size, .peer = rank));
     if (status == WEFT_OK) weft_text_add_bytes(text, room, (size_t)size);
     free(room);
     return status;
@@ -71,19 +65,15 @@ weft_status weft_trace_write(weft_rank *r, const char *path)
     size = (double)strlen(mine);
     weft_status status = WEFT_NEW(&sizes, weft_comm_size(r->together));
     if (status == WEFT_OK)
-        status = weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                             .dtype = WEFT_F64,
-                                                             .what = "the sizes of traces",
-                                                             .send = &size,
-                                                             .receive = sizes,
-                                                             .count = 1});
+        status =
+            weft_comm_run(r->together, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_F64,
+                                                     .what = "the sizes of traces", .send = &size,
+                                                     .receive = sizes, .count = 1));
     if (status == WEFT_OK && r->rank == 0) status = join(r, mine, sizes, path);
     if (status == WEFT_OK && r->rank != 0)
-        status = weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_SEND,
-                                                             .dtype = WEFT_U8,
-                                                             .what = "a trace",
-                                                             .send = mine,
-                                                             .count = (int64_t)size});
+        status = weft_comm_run(r->together,
+                               WEFT_TRANSFER(.kind = WEFT_SEND, .dtype = WEFT_U8, .what = "a trace",
+                                             .send = mine, .count = (int64_t)size));
     free(sizes);
     free(mine);
     return status;

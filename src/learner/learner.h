@@ -118,7 +118,7 @@ typedef struct weft_run_spec {
     bool drops;       /* state that does not fit the run is dropped (--drop-state), not refused */
     bool resumed_run; /* the run is resumed, perhaps with fewer learners than it was planned for */
     bool saves;       /* this process has a checkpoint folder */
-    bool (*asked)(void *user); /* see weft_exchange_site */
+    bool (*asked)(void *user); /* see weft_exchange_setup */
     void *user;
 } weft_run_spec;
 
@@ -209,7 +209,7 @@ weft_status weft_rank_check_finite(weft_rank *rank) WEFT_NODISCARD;
  * Learners in lock step agree on *stop when they synchronise and after the last batch of an epoch,
  * and never stop in between. Learners that end together without lock step
  * (weft_exchange_ends_together) stop at the end step that the exchange gives. */
-weft_status weft_rank_exchange(weft_rank *rank, bool last, bool epoch, bool *stop) WEFT_NODISCARD;
+weft_status weft_rank_after_step(weft_rank *rank, bool last, bool epoch, bool *stop) WEFT_NODISCARD;
 /* begin.c: begins the exchange. If an elastic run has taken steps before this learner joined,
  * advances the rank's position and the schedule of its learning rate to the run's step. Collective
  * over the learner. steps: steps of an epoch; all: samples that all learners take in one step. */

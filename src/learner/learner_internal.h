@@ -34,7 +34,7 @@ weft_status weft_rank_measure(weft_rank *rank, double *costs) WEFT_NODISCARD;
  * learner, whose mesh may differ from those of the other learners. Both are collective over the
  * ranks of the learner. */
 weft_status weft_unsharded_is_needed(const weft_rank *rank, bool *out) WEFT_NODISCARD;
-weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_site *site,
+weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_setup *setup,
                                 weft_exchange **out) WEFT_NODISCARD;
 
 /* Finds the cause of a loss that is not finite, and fails with NUMERIC; the message names the rank

@@ -33,9 +33,7 @@ weft_status weft_rank_measure(weft_rank *r, double *costs)
         WEFT_TRY(status);
     }
     if (!r->world) return share_costs(r->run_spec, costs, n);
-    return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                    .dtype = WEFT_F64,
-                                                    .what = "the profile",
-                                                    .receive = costs,
-                                                    .count = n});
+    return weft_comm_run(r->world,
+                         WEFT_TRANSFER(.kind = WEFT_BROADCAST, .dtype = WEFT_F64,
+                                       .what = "the profile", .receive = costs, .count = n));
 }

@@ -33,13 +33,11 @@ static weft_status check_alike(weft_rank *r)
     uint64_t *all;
     int other = 0;
     WEFT_TRY(WEFT_NEW(&all, n));
-    weft_status status = weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                  .dtype = WEFT_U8,
-                                                                  .what = "the check of versions "
-                                                                          "and data",
-                                                                  .send = &hash,
-                                                                  .receive = all,
-                                                                  .count = sizeof(hash)});
+    weft_status status = weft_comm_run(
+        r->world, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
+                                .what = "the check of versions "
+                                        "and data",
+                                .send = &hash, .receive = all, .count = sizeof(hash)));
     for (int i = n; i-- > 1;)
         if (all[i] != all[0]) other = i;
     free(all);
@@ -73,25 +71,25 @@ static weft_status open_exchange(weft_rank *r)
     r->elsewhere = r->run_spec->optimizer;
     r->elsewhere.clip_norm = 0;
     r->elsewhere.accumulate = 1;
-    weft_exchange_site site = {.struct_size = sizeof(site),
-                               .context = r->run_spec->context,
-                               .endpoint = r->endpoint,
-                               .store = r->store,
-                               .instance = r->instance,
-                               .learner = r->learner,
-                               .servers = r->run_spec->servers,
-                               .replicas = r->run_spec->replicas,
-                               .codec = r->run_spec->codec,
-                               .back = r->run_spec->back,
-                               .cluster = link,
-                               .resumed_run = r->run_spec->resumed_run,
-                               .asked = r->run_spec->asked,
-                               .user = r->run_spec->user,
-                               .optimizer = &r->elsewhere};
+    weft_exchange_setup setup = {.struct_size = sizeof(setup),
+                                 .context = r->run_spec->context,
+                                 .endpoint = r->endpoint,
+                                 .store = r->store,
+                                 .instance = r->instance,
+                                 .learner = r->learner,
+                                 .servers = r->run_spec->servers,
+                                 .replicas = r->run_spec->replicas,
+                                 .codec = r->run_spec->codec,
+                                 .back = r->run_spec->back,
+                                 .cluster = link,
+                                 .resumed_run = r->run_spec->resumed_run,
+                                 .asked = r->run_spec->asked,
+                                 .user = r->run_spec->user,
+                                 .optimizer = &r->elsewhere};
     bool shared = false;
     if (link) WEFT_TRY(weft_unsharded_is_needed(r, &shared));
-    WEFT_TRY(shared ? weft_unsharded_open(r, &site, &r->exchange)
-                    : weft_exchange_open(r->run_spec->exchange, &site, &r->exchange));
+    WEFT_TRY(shared ? weft_unsharded_open(r, &setup, &r->exchange)
+                    : weft_exchange_open(r->run_spec->exchange, &setup, &r->exchange));
     weft_exchange_listen(r->exchange);
     if (!r->exchange->ops->lockstep) r->together = r->learner;
     return WEFT_OK;

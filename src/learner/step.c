@@ -7,12 +7,9 @@
 
 weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers, int64_t n)
 {
-    return weft_comm_run(comm, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                .dtype = WEFT_F64,
-                                                .what = what,
-                                                .send = numbers,
-                                                .receive = numbers,
-                                                .count = n});
+    return weft_comm_run(comm,
+                         WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = WEFT_F64, .what = what,
+                                       .send = numbers, .receive = numbers, .count = n));
 }
 
 static double loss_share(weft_rank *r)
@@ -120,7 +117,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
     consensus->dismissed = r->dismissed;
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
-        weft_instance_announce(r->instance, i == last);
+        weft_instance_enable_ready_hook(r->instance, i == last);
         WEFT_TRY(weft_instance_set_slot(r->instance, a->micro % s->slots));
         if (a->phase == WEFT_PHASE_FORWARD) WEFT_TRY(weft_rank_feed(r, b, a->micro));
         WEFT_TRY(weft_instance_run(r->instance, a->phase));
@@ -132,36 +129,36 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
     WEFT_TRY(weft_sum_over(r->learner, "the loss", &consensus->loss,
                            sizeof(*consensus) / sizeof(double)));
     if (!isfinite(consensus->loss)) {
-        weft_instance_announce(r->instance, false);
+        weft_instance_enable_ready_hook(r->instance, false);
         return weft_rank_explain(r, b, consensus->loss);
     }
     before = weft_comm_get_stats(r->world);
-    weft_instance_announce(r->instance, true);
+    weft_instance_enable_ready_hook(r->instance, true);
     bool steps = b->valid > 0 || (r->exchange && r->exchange->ops->owns_update);
     WEFT_TRY(steps ? weft_instance_run(r->instance, WEFT_PHASE_UPDATE) : update_without_samples(r));
-    weft_instance_announce(r->instance, false);
+    weft_instance_enable_ready_hook(r->instance, false);
     if (r->exchange) WEFT_TRY(weft_exchange_update(r->exchange, r->position.step + 1));
     add_stats(&r->used, &before, r);
     add_waited(r);
     return WEFT_OK;
 }
 
-weft_status weft_rank_exchange(weft_rank *r, bool last, bool epoch, bool *stop)
+weft_status weft_rank_after_step(weft_rank *r, bool last, bool epoch, bool *stop)
 {
     weft_comm_stats before = weft_comm_get_stats(r->world);
-    weft_exchange_turn turn = {
+    weft_step_result result = {
         .step = r->position.step, .last = last, .loss = r->loss, .rate = r->rate, .asked = *stop};
     if (!r->exchange) return WEFT_OK;
-    WEFT_TRY(weft_exchange_after(r->exchange, &turn));
+    WEFT_TRY(weft_exchange_after(r->exchange, &result));
     add_stats(&r->used, &before, r);
     add_waited(r);
-    r->leaves = r->leaves || turn.leave;
-    r->dismissed = turn.dismissed;
-    if (turn.until > 0) *stop = turn.step >= turn.until;
+    r->leaves = r->leaves || result.leave;
+    r->dismissed = result.dismissed;
+    if (result.until > 0) *stop = result.step >= result.until;
     if (!r->exchange->ops->lockstep) return WEFT_OK;
     double all = *stop;
     *stop = false;
-    if (!turn.met && !epoch) return WEFT_OK;
+    if (!result.met && !epoch) return WEFT_OK;
     WEFT_TRY(weft_exchange_sum(r->exchange, "whether to stop", &all));
     *stop = all > 0;
     return WEFT_OK;

@@ -80,12 +80,9 @@ weft_status weft_rank_explain(weft_rank *r, const weft_batch *b, double loss)
     WEFT_TRY(find_where(r, b, &mine));
     WEFT_TRY(WEFT_NEW(&all, n));
     weft_status status =
-        weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                   .dtype = WEFT_U8,
-                                                   .what = "what went wrong",
-                                                   .send = &mine,
-                                                   .receive = all,
-                                                   .count = (int64_t)sizeof(mine)});
+        weft_comm_run(r->learner, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
+                                                .what = "what went wrong", .send = &mine,
+                                                .receive = all, .count = (int64_t)sizeof(mine)));
     for (int i = 0; i < n; i++) {
         if (all[i].micro >= 0 && (first < 0 || before(&all[i], &all[first]))) first = i;
     }

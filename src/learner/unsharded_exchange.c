@@ -134,20 +134,18 @@ static weft_status unsharded_update(weft_exchange *exchange, int64_t step)
     return w->inner ? from_inner(w, weft_exchange_update(w->inner, step)) : WEFT_OK;
 }
 
-static weft_status unsharded_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status unsharded_after(weft_exchange *exchange, weft_step_result *result)
 {
     unsharded *w = (unsharded *)exchange;
     if (!w->ops.owns_update) WEFT_TRY(take_parameters(w));
-    if (w->inner) WEFT_TRY(from_inner(w, weft_exchange_after(w->inner, turn)));
+    if (w->inner) WEFT_TRY(from_inner(w, weft_exchange_after(w->inner, result)));
     /* All ranks must stop after the same step, and only the inner exchange knows the last one. */
-    if (turn->asked)
-        WEFT_TRY(
-            weft_comm_run(w->rank->learner, &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                             .dtype = WEFT_U8,
-                                                             .what = "the last step of a learner",
-                                                             .receive = &turn->until,
-                                                             .count = sizeof(turn->until),
-                                                             .unlimited = !w->inner}));
+    if (result->asked)
+        WEFT_TRY(weft_comm_run(
+            w->rank->learner,
+            WEFT_TRANSFER(.kind = WEFT_BROADCAST, .dtype = WEFT_U8,
+                          .what = "the last step of a learner", .receive = &result->until,
+                          .count = sizeof(result->until), .unlimited = !w->inner)));
     return w->ops.owns_update ? WEFT_OK : spread(w);
 }
 
@@ -224,9 +222,9 @@ static weft_status find_entries(unsharded *w)
     return WEFT_OK;
 }
 
-static weft_status open_inner(unsharded *w, const weft_exchange_site *site)
+static weft_status open_inner(unsharded *w, const weft_exchange_setup *setup)
 {
-    weft_exchange_site own = *site;
+    weft_exchange_setup own = *setup;
     weft_exchange_state state;
     own.store = w->store;
     own.instance = w->instance;
@@ -240,7 +238,7 @@ static weft_status open_inner(unsharded *w, const weft_exchange_site *site)
         w->ops.name);
 }
 
-static weft_status make(unsharded *w, const weft_exchange_site *site)
+static weft_status make(unsharded *w, const weft_exchange_setup *setup)
 {
     weft_rank *r = w->rank;
     size_t bytes;
@@ -254,16 +252,16 @@ static weft_status make(unsharded *w, const weft_exchange_site *site)
     WEFT_TRY(weft_store_map(r->store, WEFT_ALL_PARAMETERS, &dtype, &mine, &bytes));
     weft_store_unmap_read(r->store, mine);
     WEFT_TRY(weft_new_aligned(bytes + 1, &w->image));
-    return first ? open_inner(w, site) : WEFT_OK;
+    return first ? open_inner(w, setup) : WEFT_OK;
 }
 
-weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_site *site,
+weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_setup *setup,
                                 weft_exchange **out)
 {
     const weft_exchange_ops *inner;
     const char *arguments;
     unsharded *w;
-    WEFT_TRY(weft_exchange_find(site->context, rank->run_spec->exchange, &inner, &arguments));
+    WEFT_TRY(weft_exchange_find(setup->context, rank->run_spec->exchange, &inner, &arguments));
     WEFT_TRY(WEFT_NEW(&w, 1));
     w->rank = rank;
     w->ops = (weft_exchange_ops){
@@ -284,8 +282,8 @@ weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_site *site,
         .deployment = {.began = inner->deployment.began ? unsharded_began : NULL},
     };
     w->head.ops = &w->ops;
-    w->head.site = *site;
-    weft_status status = make(w, site);
+    w->head.setup = *setup;
+    weft_status status = make(w, setup);
     if (status == WEFT_OK)
         *out = &w->head;
     else

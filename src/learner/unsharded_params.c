@@ -19,23 +19,19 @@ weft_status weft_unsharded_gather(const weft_unsharded_params *params, const voi
         weft_copy_part(&t->type, t->start, &t->shape, weft_unsharded_at(params, i), params->part,
                        false);
     }
-    return weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                      .dtype = params->dtype,
-                                                      .what = "parameter shards of the learners",
-                                                      .send = params->room,
-                                                      .receive = params->room,
-                                                      .count = params->total});
+    return weft_comm_run(r->learner, WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = params->dtype,
+                                                   .what = "parameter shards of the learners",
+                                                   .send = params->room, .receive = params->room,
+                                                   .count = params->total));
 }
 
 weft_status weft_unsharded_spread(const weft_unsharded_params *params, bool unlimited)
 {
     const weft_rank *r = params->rank;
-    WEFT_TRY(weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                        .dtype = params->dtype,
-                                                        .what = "parameters of the learners",
-                                                        .receive = params->room,
-                                                        .count = params->total,
-                                                        .unlimited = unlimited}));
+    WEFT_TRY(weft_comm_run(
+        r->learner, WEFT_TRANSFER(.kind = WEFT_BROADCAST, .dtype = params->dtype,
+                                  .what = "parameters of the learners", .receive = params->room,
+                                  .count = params->total, .unlimited = unlimited)));
     for (int i = 0; i < params->count; i++) {
         const weft_unsharded_tensor *t = &params->tensors[i];
         if (t->entry < 0) continue;
@@ -91,12 +87,10 @@ static weft_status find_givers(weft_unsharded_params *params)
     for (int i = 0; i < params->count && status == WEFT_OK; i++) {
         weft_unsharded_tensor *t = &params->tensors[i];
         part mine = part_of(t);
-        status = weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                            .dtype = WEFT_U8,
-                                                            .what = "parameter shards of the ranks",
-                                                            .send = &mine,
-                                                            .receive = all,
-                                                            .count = sizeof(mine)});
+        status = weft_comm_run(r->learner,
+                               WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
+                                             .what = "parameter shards of the ranks", .send = &mine,
+                                             .receive = all, .count = sizeof(mine)));
         t->gives = mine.has;
         for (int k = 0; k < me; k++)
             t->gives = t->gives && memcmp(&all[k], &mine, sizeof(mine)) != 0;

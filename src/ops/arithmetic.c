@@ -79,52 +79,20 @@ static double no_flops(const weft_graph *g, const weft_node *node)
     return 0;
 }
 
-const weft_op weft_op_add = {.name = "add",
-                             .summary = "sum of two tensors, element by element",
-                             .min_inputs = 2,
-                             .max_inputs = 2,
-                             .shape = weft_element_shape,
-                             .gradient = add_gradient,
-                             .labels = weft_element_labels,
-                             .element = &add_element,
-                             .in_place = {3},
-                             .linear = 3};
-const weft_op weft_op_mul = {.name = "mul",
-                             .summary = "product of two tensors, element by element",
-                             .min_inputs = 2,
-                             .max_inputs = 2,
-                             .shape = weft_element_shape,
-                             .gradient = mul_gradient,
-                             .labels = weft_element_labels,
-                             .element = &mul_element,
-                             .in_place = {3}};
-const weft_op weft_op_scale = {.name = "scale",
-                               .summary = "a tensor times the attribute 'factor'",
-                               .min_inputs = 1,
-                               .max_inputs = 1,
-                               .attrs = WEFT_ATTRS("factor"),
-                               .shape = scale_shape,
-                               .gradient = scale_gradient,
-                               .labels = weft_labels_elementwise,
-                               .element = &scale_element,
-                               .in_place = {1},
-                               .linear = 1};
-const weft_op weft_op_scale_by = {.name = "scale_by",
-                                  .summary = "a tensor times a scalar; not differentiable",
-                                  .min_inputs = 2,
-                                  .max_inputs = 2,
-                                  .shape = scale_by_shape,
-                                  .labels = weft_labels_elementwise,
-                                  .element = &scale_by_element,
-                                  .in_place = {1},
-                                  .linear = 1};
-const weft_op weft_op_constant = {.name = "constant",
-                                  .summary = "a tensor filled with the attribute 'value', or the "
-                                             "tensor 'data'",
-                                  .min_inputs = 0,
-                                  .max_inputs = 0,
-                                  .attrs = WEFT_ATTRS("value", "shape", "dtype", "data"),
-                                  .shape = constant_shape,
-                                  .labels = constant_labels,
-                                  .flops = no_flops,
-                                  .dims = "shape"};
+WEFT_OPERATOR(add, "sum of two tensors, element by element", 2, 2, .shape = weft_element_shape,
+              .gradient = add_gradient, .labels = weft_element_labels, .element = &add_element,
+              .in_place = {3}, .linear = 3);
+WEFT_OPERATOR(mul, "product of two tensors, element by element", 2, 2, .shape = weft_element_shape,
+              .gradient = mul_gradient, .labels = weft_element_labels, .element = &mul_element,
+              .in_place = {3});
+WEFT_OPERATOR(scale, "a tensor times the attribute 'factor'", 1, 1, .attrs = WEFT_ATTRS("factor"),
+              .shape = scale_shape, .gradient = scale_gradient, .labels = weft_labels_elementwise,
+              .element = &scale_element, .in_place = {1}, .linear = 1);
+WEFT_OPERATOR(scale_by, "a tensor times a scalar; not differentiable", 2, 2,
+              .shape = scale_by_shape, .labels = weft_labels_elementwise,
+              .element = &scale_by_element, .in_place = {1}, .linear = 1);
+WEFT_OPERATOR(constant,
+              "a tensor filled with the attribute 'value', or the "
+              "tensor 'data'",
+              0, 0, .attrs = WEFT_ATTRS("value", "shape", "dtype", "data"), .shape = constant_shape,
+              .labels = constant_labels, .flops = no_flops, .dims = "shape");

@@ -227,26 +227,13 @@ static weft_status attention_one_position(weft_incremental *s, const weft_graph 
     return weft_graph_status(s->graph);
 }
 
-const weft_op weft_op_attention = {
-    .name = "attention",
-    .summary = "softmax(scale q k^T) v for each head, optionally causal or with lengths; also "
-               "gives the log-sum-exp of the scores, in two parts",
-    .min_inputs = 3,
-    .max_inputs = 4,
-    .attrs = WEFT_ATTRS("causal", "scale", "first"),
-    .shape = attention_shape,
-    .gradient = attention_gradient,
-    .labels = attention_labels,
-    .one_position = attention_one_position,
-    .flops = attention_flops,
-    .localize = localize};
-const weft_op weft_op_attention_grad = {
-    .name = "attention_grad",
-    .summary = "gradient of attention, from (dy, q, k, v, y, log-sum-exp, lengths)",
-    .min_inputs = 6,
-    .max_inputs = 7,
-    .attrs = WEFT_ATTRS("causal", "scale", "first"),
-    .shape = grad_shape,
-    .labels = grad_labels,
-    .flops = grad_flops,
-    .localize = localize};
+WEFT_OPERATOR(attention,
+              "softmax(scale q k^T) v for each head, optionally causal or with lengths; also "
+              "gives the log-sum-exp of the scores, in two parts",
+              3, 4, .attrs = WEFT_ATTRS("causal", "scale", "first"), .shape = attention_shape,
+              .gradient = attention_gradient, .labels = attention_labels,
+              .one_position = attention_one_position, .flops = attention_flops,
+              .localize = localize);
+WEFT_OPERATOR(attention_grad, "gradient of attention, from (dy, q, k, v, y, log-sum-exp, lengths)",
+              6, 7, .attrs = WEFT_ATTRS("causal", "scale", "first"), .shape = grad_shape,
+              .labels = grad_labels, .flops = grad_flops, .localize = localize);

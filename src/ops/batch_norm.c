@@ -235,86 +235,35 @@ static double sum_flops(const weft_graph *g, const weft_node *node)
 }
 
 /* Bit i of .statistics: input i depends on the whole batch. */
-const weft_op weft_op_batch_count = {
-    .name = "batch_count",
-    .summary =
-        "three numbers of a batch: the sum of its weights, the samples with a weight, all samples",
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .shape = count_shape,
-    .labels = count_labels};
-const weft_op weft_op_batch_mean = {.name = "batch_mean",
-                                    .summary =
-                                        "weighted mean of each channel, from (x, weights, counts)",
-                                    .min_inputs = 3,
-                                    .max_inputs = 3,
-                                    .attrs = WEFT_ATTRS("positions"),
-                                    .shape = statistic_shape,
-                                    .labels = mean_labels,
-                                    .flops = sum_flops,
-                                    .statistics = 1u << 2};
-const weft_op weft_op_batch_variance = {
-    .name = "batch_variance",
-    .summary = "weighted variance of each channel, from (x, weights, counts, mean)",
-    .min_inputs = 4,
-    .max_inputs = 4,
-    .attrs = WEFT_ATTRS("positions"),
-    .shape = statistic_shape,
-    .labels = variance_labels,
-    .flops = sum_flops,
-    .statistics = 3u << 2,
-    .least_values = 2};
-const weft_op weft_op_batch_norm = {
-    .name = "batch_norm",
-    .summary = "normalises channels by the mean and variance of the batch; differentiated with "
-               "these as functions of it",
-    .min_inputs = 7,
-    .max_inputs = 7,
-    .attrs = WEFT_ATTRS("epsilon", "positions"),
-    .shape = norm_shape,
-    .gradient = norm_gradient,
-    .labels = norm_labels,
-    .flops = norm_flops,
-    .statistics = 7u << 4,
-    .least_values = 2,
-    .inference = norm_inference};
-const weft_op weft_op_batch_running = {
-    .name = "batch_running",
-    .summary = "running mean and variance, from the batch's, its counts and the old ones",
-    .min_inputs = 5,
-    .max_inputs = 5,
-    .attrs = WEFT_ATTRS("momentum", "positions"),
-    .shape = running_shape,
-    .labels = running_labels,
-    .in_place = {1u << 3, 1u << 4},
-    .statistics = 7u};
-const weft_op weft_op_batch_norm_sums = {
-    .name = "batch_norm_sums",
-    .summary = "gradients of gamma and beta, from (dy, x, mean, variance)",
-    .min_inputs = 4,
-    .max_inputs = 4,
-    .attrs = WEFT_ATTRS("epsilon", "positions"),
-    .shape = sums_shape,
-    .labels = sums_labels,
-    .flops = norm_flops,
-    .statistics = 3u << 2};
-const weft_op weft_op_batch_norm_dx = {
-    .name = "batch_norm_dx",
-    .summary = "gradient of x, from (dy, x, gamma, weights, counts, mean, variance, dgamma, dbeta)",
-    .min_inputs = 9,
-    .max_inputs = 9,
-    .attrs = WEFT_ATTRS("epsilon", "positions"),
-    .shape = dx_shape,
-    .labels = dx_labels,
-    .flops = norm_flops,
-    .statistics = 31u << 4};
-const weft_op weft_op_batch_norm_infer = {
-    .name = "batch_norm_infer",
-    .summary = "normalises channels by given means and variances; not differentiable",
-    .min_inputs = 5,
-    .max_inputs = 5,
-    .attrs = WEFT_ATTRS("epsilon"),
-    .shape = infer_shape,
-    .labels = infer_labels,
-    .flops = norm_flops,
-    .in_place = {1}};
+WEFT_OPERATOR(
+    batch_count,
+    "three numbers of a batch: the sum of its weights, the samples with a weight, all samples", 1,
+    1, .shape = count_shape, .labels = count_labels);
+WEFT_OPERATOR(batch_mean, "weighted mean of each channel, from (x, weights, counts)", 3, 3,
+              .attrs = WEFT_ATTRS("positions"), .shape = statistic_shape, .labels = mean_labels,
+              .flops = sum_flops, .statistics = 1u << 2);
+WEFT_OPERATOR(batch_variance, "weighted variance of each channel, from (x, weights, counts, mean)",
+              4, 4, .attrs = WEFT_ATTRS("positions"), .shape = statistic_shape,
+              .labels = variance_labels, .flops = sum_flops, .statistics = 3u << 2,
+              .least_values = 2);
+WEFT_OPERATOR(batch_norm,
+              "normalises channels by the mean and variance of the batch; differentiated with "
+              "these as functions of it",
+              7, 7, .attrs = WEFT_ATTRS("epsilon", "positions"), .shape = norm_shape,
+              .gradient = norm_gradient, .labels = norm_labels, .flops = norm_flops,
+              .statistics = 7u << 4, .least_values = 2, .inference = norm_inference);
+WEFT_OPERATOR(batch_running,
+              "running mean and variance, from the batch's, its counts and the old ones", 5, 5,
+              .attrs = WEFT_ATTRS("momentum", "positions"), .shape = running_shape,
+              .labels = running_labels, .in_place = {1u << 3, 1u << 4}, .statistics = 7u);
+WEFT_OPERATOR(batch_norm_sums, "gradients of gamma and beta, from (dy, x, mean, variance)", 4, 4,
+              .attrs = WEFT_ATTRS("epsilon", "positions"), .shape = sums_shape,
+              .labels = sums_labels, .flops = norm_flops, .statistics = 3u << 2);
+WEFT_OPERATOR(batch_norm_dx,
+              "gradient of x, from (dy, x, gamma, weights, counts, mean, variance, dgamma, dbeta)",
+              9, 9, .attrs = WEFT_ATTRS("epsilon", "positions"), .shape = dx_shape,
+              .labels = dx_labels, .flops = norm_flops, .statistics = 31u << 4);
+WEFT_OPERATOR(batch_norm_infer,
+              "normalises channels by given means and variances; not differentiable", 5, 5,
+              .attrs = WEFT_ATTRS("epsilon"), .shape = infer_shape, .labels = infer_labels,
+              .flops = norm_flops, .in_place = {1});

@@ -70,14 +70,7 @@ static weft_status bias_one_position(weft_incremental *s, const weft_graph *g,
     return weft_graph_status(s->graph);
 }
 
-const weft_op weft_op_bias = {
-    .name = "bias",
-    .summary = "adds a vector along one axis, or a tensor along several (from 1 on unless said)",
-    .min_inputs = 2,
-    .max_inputs = 2,
-    .attrs = WEFT_ATTRS("axis"),
-    .shape = bias_shape,
-    .gradient = bias_gradient,
-    .labels = bias_labels,
-    .one_position = bias_one_position,
-    .in_place = {1}};
+WEFT_OPERATOR(bias,
+              "adds a vector along one axis, or a tensor along several (from 1 on unless said)", 2,
+              2, .attrs = WEFT_ATTRS("axis"), .shape = bias_shape, .gradient = bias_gradient,
+              .labels = bias_labels, .one_position = bias_one_position, .in_place = {1});

@@ -19,11 +19,6 @@ static void cast_gradient(weft_graph *g, const weft_node *node, const weft_value
     if (want[0]) dx[0] = weft_emit(g, node, "dx", "cast", dy, 1, &back, 1);
 }
 
-const weft_op weft_op_cast = {.name = "cast",
-                              .summary = "the same numbers in the type of the attribute 'dtype'",
-                              .min_inputs = 1,
-                              .max_inputs = 1,
-                              .attrs = WEFT_ATTRS("dtype"),
-                              .shape = cast_shape,
-                              .gradient = cast_gradient,
-                              .labels = weft_labels_elementwise};
+WEFT_OPERATOR(cast, "the same numbers in the type of the attribute 'dtype'", 1, 1,
+              .attrs = WEFT_ATTRS("dtype"), .shape = cast_shape, .gradient = cast_gradient,
+              .labels = weft_labels_elementwise);

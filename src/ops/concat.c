@@ -169,40 +169,16 @@ static double no_flops(const weft_graph *g, const weft_node *node)
     return 0;
 }
 
-const weft_op weft_op_concat = {.name = "concat",
-                                .summary = "joins tensors along an axis",
-                                .min_inputs = 1,
-                                .max_inputs = -1,
-                                .attrs = WEFT_ATTRS("axis"),
-                                .shape = concat_shape,
-                                .gradient = concat_gradient,
-                                .labels = joined_labels,
-                                .flops = no_flops};
-const weft_op weft_op_split = {.name = "split",
-                               .summary = "cuts a tensor into parts along an axis",
-                               .min_inputs = 1,
-                               .max_inputs = 1,
-                               .attrs = WEFT_ATTRS("axis", "sizes"),
-                               .shape = split_shape,
-                               .gradient = split_gradient,
-                               .labels = joined_labels,
-                               .flops = no_flops};
-const weft_op weft_op_slice = {.name = "slice",
-                               .summary = "takes start up to stop along an axis",
-                               .min_inputs = 1,
-                               .max_inputs = 1,
-                               .attrs = WEFT_ATTRS("axis", "start", "stop"),
-                               .shape = slice_shape,
-                               .gradient = slice_gradient,
-                               .labels = joined_labels,
-                               .flops = no_flops,
-                               .view = WEFT_VIEW_SLICE};
-const weft_op weft_op_pad = {.name = "pad",
-                             .summary = "puts zeros before and after along an axis",
-                             .min_inputs = 1,
-                             .max_inputs = 1,
-                             .attrs = WEFT_ATTRS("axis", "before", "after"),
-                             .shape = pad_shape,
-                             .gradient = pad_gradient,
-                             .labels = joined_labels,
-                             .flops = no_flops};
+WEFT_OPERATOR(concat, "joins tensors along an axis", 1, -1, .attrs = WEFT_ATTRS("axis"),
+              .shape = concat_shape, .gradient = concat_gradient, .labels = joined_labels,
+              .flops = no_flops);
+WEFT_OPERATOR(split, "cuts a tensor into parts along an axis", 1, 1,
+              .attrs = WEFT_ATTRS("axis", "sizes"), .shape = split_shape,
+              .gradient = split_gradient, .labels = joined_labels, .flops = no_flops);
+WEFT_OPERATOR(slice, "takes start up to stop along an axis", 1, 1,
+              .attrs = WEFT_ATTRS("axis", "start", "stop"), .shape = slice_shape,
+              .gradient = slice_gradient, .labels = joined_labels, .flops = no_flops,
+              .view = WEFT_VIEW_SLICE);
+WEFT_OPERATOR(pad, "puts zeros before and after along an axis", 1, 1,
+              .attrs = WEFT_ATTRS("axis", "before", "after"), .shape = pad_shape,
+              .gradient = pad_gradient, .labels = joined_labels, .flops = no_flops);

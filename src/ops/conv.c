@@ -171,40 +171,18 @@ static double conv_dw_flops(const weft_graph *g, const weft_node *node)
     return conv_work(&weft_in(g, node, 1)->shape, &weft_out(g, node, 0)->shape);
 }
 
-const weft_op weft_op_conv = {.name = "conv",
-                              .before = "conv2d",
-                              .summary =
-                                  "convolution (cross-correlation) over 1 to 3 dimensions, with "
-                                  "stride, padding, dilation and groups",
-                              .min_inputs = 2,
-                              .max_inputs = 2,
-                              .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups"),
-                              .shape = conv_shape,
-                              .gradient = conv_gradient,
-                              .labels = conv_labels,
-                              .flops = conv_flops,
-                              .window = conv_window};
-const weft_op weft_op_conv_dx = {.name = "conv_dx",
-                                 .before = "conv2d_dx",
-                                 .summary = "gradient of conv for its tensor, from (dy, w)",
-                                 .min_inputs = 2,
-                                 .max_inputs = 2,
-                                 .attrs =
-                                     WEFT_ATTRS("stride", "padding", "dilation", "groups", "size"),
-                                 .shape = conv_dx_shape,
-                                 .labels = conv_dx_labels,
-                                 .flops = conv_dx_flops,
-                                 .dims = "size",
-                                 .dims_from = 2,
-                                 .window = conv_window};
-const weft_op weft_op_conv_dw = {
-    .name = "conv_dw",
-    .before = "conv2d_dw",
-    .summary = "gradient of conv for its weight, from (x, dy)",
-    .min_inputs = 2,
-    .max_inputs = 2,
-    .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups", "kernel"),
-    .shape = conv_dw_shape,
-    .labels = conv_dw_labels,
-    .flops = conv_dw_flops,
-    .window = conv_window};
+WEFT_OPERATOR(conv,
+              "convolution (cross-correlation) over 1 to 3 dimensions, with "
+              "stride, padding, dilation and groups",
+              2, 2, .before = "conv2d",
+              .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups"), .shape = conv_shape,
+              .gradient = conv_gradient, .labels = conv_labels, .flops = conv_flops,
+              .window = conv_window);
+WEFT_OPERATOR(conv_dx, "gradient of conv for its tensor, from (dy, w)", 2, 2, .before = "conv2d_dx",
+              .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups", "size"),
+              .shape = conv_dx_shape, .labels = conv_dx_labels, .flops = conv_dx_flops,
+              .dims = "size", .dims_from = 2, .window = conv_window);
+WEFT_OPERATOR(conv_dw, "gradient of conv for its weight, from (x, dy)", 2, 2, .before = "conv2d_dw",
+              .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups", "kernel"),
+              .shape = conv_dw_shape, .labels = conv_dw_labels, .flops = conv_dw_flops,
+              .window = conv_window);

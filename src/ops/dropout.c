@@ -51,14 +51,8 @@ static weft_status dropout_inference(weft_graph_mapper *m, int n, weft_value *ou
     return WEFT_OK;
 }
 
-const weft_op weft_op_dropout = {.name = "dropout",
-                                 .summary = "zeroes elements at random and scales the others",
-                                 .min_inputs = 3,
-                                 .max_inputs = 3,
-                                 .attrs = WEFT_ATTRS("rate", "seed", "stream", "start", "whole"),
-                                 .shape = dropout_shape,
-                                 .gradient = dropout_gradient,
-                                 .labels = weft_labels_elementwise,
-                                 .in_place = {1},
-                                 .localize = dropout_localize,
-                                 .inference = dropout_inference};
+WEFT_OPERATOR(dropout, "zeroes elements at random and scales the others", 3, 3,
+              .attrs = WEFT_ATTRS("rate", "seed", "stream", "start", "whole"),
+              .shape = dropout_shape, .gradient = dropout_gradient,
+              .labels = weft_labels_elementwise, .in_place = {1}, .localize = dropout_localize,
+              .inference = dropout_inference);

@@ -108,26 +108,10 @@ static void grad_labels(const weft_graph *g, const weft_node *node, weft_text *t
     labels_of(g, node, text, true);
 }
 
-const weft_op weft_op_gather = {.name = "gather",
-                                .summary = "selects along an axis, from (indices, tensor)",
-                                .min_inputs = 2,
-                                .max_inputs = 2,
-                                .attrs = WEFT_ATTRS("axis"),
-                                .shape = gather_shape,
-                                .gradient = gradient,
-                                .labels = gather_labels};
-const weft_op weft_op_embedding = {.name = "embedding",
-                                   .summary = "rows of a table, from (indices, table)",
-                                   .min_inputs = 2,
-                                   .max_inputs = 2,
-                                   .shape = embedding_shape,
-                                   .gradient = gradient,
-                                   .labels = gather_labels};
-const weft_op weft_op_embedding_grad = {.name = "embedding_grad",
-                                        .summary =
-                                            "gradient of gather and embedding, from (indices, dy)",
-                                        .min_inputs = 2,
-                                        .max_inputs = 2,
-                                        .attrs = WEFT_ATTRS("count", "axis"),
-                                        .shape = grad_shape,
-                                        .labels = grad_labels};
+WEFT_OPERATOR(gather, "selects along an axis, from (indices, tensor)", 2, 2,
+              .attrs = WEFT_ATTRS("axis"), .shape = gather_shape, .gradient = gradient,
+              .labels = gather_labels);
+WEFT_OPERATOR(embedding, "rows of a table, from (indices, table)", 2, 2, .shape = embedding_shape,
+              .gradient = gradient, .labels = gather_labels);
+WEFT_OPERATOR(embedding_grad, "gradient of gather and embedding, from (indices, dy)", 2, 2,
+              .attrs = WEFT_ATTRS("count", "axis"), .shape = grad_shape, .labels = grad_labels);

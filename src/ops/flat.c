@@ -35,21 +35,9 @@ static void whole_labels(const weft_graph *g, const weft_node *node, weft_text *
     }
 }
 
-const weft_op weft_op_flat = {.name = "flat",
-                              .summary = "the elements in the order in which they lie",
-                              .min_inputs = 1,
-                              .max_inputs = 1,
-                              .attrs = WEFT_ATTRS("like"),
-                              .shape = flat_shape,
-                              .labels = whole_labels,
-                              .view = WEFT_VIEW_WHOLE,
-                              .as_it_lies = true};
-const weft_op weft_op_unflat = {.name = "unflat",
-                                .summary = "a tensor of elements in the order in which they lie",
-                                .min_inputs = 1,
-                                .max_inputs = 1,
-                                .attrs = WEFT_ATTRS("like", "shape"),
-                                .shape = weft_shape_reshape,
-                                .labels = whole_labels,
-                                .view = WEFT_VIEW_WHOLE,
-                                .as_it_lies = true};
+WEFT_OPERATOR(flat, "the elements in the order in which they lie", 1, 1,
+              .attrs = WEFT_ATTRS("like"), .shape = flat_shape, .labels = whole_labels,
+              .view = WEFT_VIEW_WHOLE, .as_it_lies = true);
+WEFT_OPERATOR(unflat, "a tensor of elements in the order in which they lie", 1, 1,
+              .attrs = WEFT_ATTRS("like", "shape"), .shape = weft_shape_reshape,
+              .labels = whole_labels, .view = WEFT_VIEW_WHOLE, .as_it_lies = true);

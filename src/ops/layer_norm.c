@@ -115,37 +115,13 @@ static double half_flops(const weft_graph *g, const weft_node *node)
     return norm_flops(g, node) / 2;
 }
 
-const weft_op weft_op_layer_norm = {.name = "layer_norm",
-                                    .summary = "normalises the last dimension",
-                                    .min_inputs = 3,
-                                    .max_inputs = 3,
-                                    .attrs = WEFT_ATTRS("epsilon"),
-                                    .shape = norm_shape,
-                                    .gradient = norm_gradient,
-                                    .labels = norm_labels,
-                                    .flops = norm_flops};
-const weft_op weft_op_layer_norm_grad = {
-    .name = "layer_norm_grad",
-    .summary = "gradient of layer_norm, from (dy, x, gamma, mean, rstd)",
-    .min_inputs = 5,
-    .max_inputs = 5,
-    .shape = grad_shape,
-    .labels = grad_labels,
-    .flops = norm_flops};
-const weft_op weft_op_rms_norm = {
-    .name = "rms_norm",
-    .summary = "divides the last dimension by its root mean square, times gamma",
-    .min_inputs = 2,
-    .max_inputs = 2,
-    .attrs = WEFT_ATTRS("epsilon"),
-    .shape = norm_shape,
-    .gradient = norm_gradient,
-    .labels = norm_labels,
-    .flops = half_flops};
-const weft_op weft_op_rms_norm_grad = {.name = "rms_norm_grad",
-                                       .summary = "gradient of rms_norm, from (dy, x, gamma, rstd)",
-                                       .min_inputs = 4,
-                                       .max_inputs = 4,
-                                       .shape = grad_shape,
-                                       .labels = grad_labels,
-                                       .flops = norm_flops};
+WEFT_OPERATOR(layer_norm, "normalises the last dimension", 3, 3, .attrs = WEFT_ATTRS("epsilon"),
+              .shape = norm_shape, .gradient = norm_gradient, .labels = norm_labels,
+              .flops = norm_flops);
+WEFT_OPERATOR(layer_norm_grad, "gradient of layer_norm, from (dy, x, gamma, mean, rstd)", 5, 5,
+              .shape = grad_shape, .labels = grad_labels, .flops = norm_flops);
+WEFT_OPERATOR(rms_norm, "divides the last dimension by its root mean square, times gamma", 2, 2,
+              .attrs = WEFT_ATTRS("epsilon"), .shape = norm_shape, .gradient = norm_gradient,
+              .labels = norm_labels, .flops = half_flops);
+WEFT_OPERATOR(rms_norm_grad, "gradient of rms_norm, from (dy, x, gamma, rstd)", 4, 4,
+              .shape = grad_shape, .labels = grad_labels, .flops = norm_flops);

@@ -60,12 +60,6 @@ static double matmul_flops(const weft_graph *g, const weft_node *node)
     return 2.0 * (double)weft_shape_elements(&weft_out(g, node, 0)->shape) * (double)k;
 }
 
-const weft_op weft_op_matmul = {.name = "matmul",
-                                .summary = "batched matrix product, with transposes ta and tb",
-                                .min_inputs = 2,
-                                .max_inputs = 2,
-                                .attrs = WEFT_ATTRS("ta", "tb"),
-                                .shape = matmul_shape,
-                                .gradient = matmul_gradient,
-                                .labels = matmul_labels,
-                                .flops = matmul_flops};
+WEFT_OPERATOR(matmul, "batched matrix product, with transposes ta and tb", 2, 2,
+              .attrs = WEFT_ATTRS("ta", "tb"), .shape = matmul_shape, .gradient = matmul_gradient,
+              .labels = matmul_labels, .flops = matmul_flops);

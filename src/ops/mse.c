@@ -73,19 +73,8 @@ static double flops(const weft_graph *g, const weft_node *node)
     return 4.0 * (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
 }
 
-const weft_op weft_op_mse = {
-    .name = "mse",
-    .summary = "weighted sum of each sample's mean squared error; also gives the prediction",
-    .min_inputs = 3,
-    .max_inputs = 3,
-    .shape = mse_shape,
-    .gradient = mse_gradient,
-    .labels = mse_labels,
-    .flops = flops};
-const weft_op weft_op_mse_grad = {.name = "mse_grad",
-                                  .summary = "gradient of mse, from (x, target, weights, dloss)",
-                                  .min_inputs = 4,
-                                  .max_inputs = 4,
-                                  .shape = mse_grad_shape,
-                                  .labels = mse_grad_labels,
-                                  .flops = flops};
+WEFT_OPERATOR(mse, "weighted sum of each sample's mean squared error; also gives the prediction", 3,
+              3, .shape = mse_shape, .gradient = mse_gradient, .labels = mse_labels,
+              .flops = flops);
+WEFT_OPERATOR(mse_grad, "gradient of mse, from (x, target, weights, dloss)", 4, 4,
+              .shape = mse_grad_shape, .labels = mse_grad_labels, .flops = flops);

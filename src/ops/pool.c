@@ -165,62 +165,24 @@ static double global_flops(const weft_graph *g, const weft_node *node)
     return (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
 }
 
-const weft_op weft_op_maxpool = {.name = "maxpool",
-                                 .summary = "largest element of each window",
-                                 .min_inputs = 1,
-                                 .max_inputs = 1,
-                                 .attrs = WEFT_ATTRS("kernel", "stride", "padding"),
-                                 .shape = maxpool_shape,
-                                 .gradient = maxpool_gradient,
-                                 .labels = maxpool_labels,
-                                 .flops = pool_flops,
-                                 .window = window_of};
-const weft_op weft_op_maxpool_grad = {.name = "maxpool_grad",
-                                      .summary = "gradient of maxpool, from (dy, index)",
-                                      .min_inputs = 2,
-                                      .max_inputs = 2,
-                                      .attrs = WEFT_ATTRS("kernel", "stride", "padding", "size"),
-                                      .shape = grad_shape,
-                                      .labels = grad_labels,
-                                      .flops = pool_flops,
-                                      .dims = "size",
-                                      .dims_from = 2,
-                                      .window = window_of};
-const weft_op weft_op_avgpool = {.name = "avgpool",
-                                 .summary = "mean of each window, padding not counted",
-                                 .min_inputs = 1,
-                                 .max_inputs = 1,
-                                 .attrs = WEFT_ATTRS("kernel", "stride", "padding"),
-                                 .shape = avgpool_shape,
-                                 .gradient = avgpool_gradient,
-                                 .labels = avgpool_labels,
-                                 .flops = pool_flops,
-                                 .window = window_of};
-const weft_op weft_op_avgpool_grad = {.name = "avgpool_grad",
-                                      .summary = "gradient of avgpool",
-                                      .min_inputs = 1,
-                                      .max_inputs = 1,
-                                      .attrs = WEFT_ATTRS("kernel", "stride", "padding", "size"),
-                                      .shape = grad_shape,
-                                      .labels = grad_labels,
-                                      .flops = pool_flops,
-                                      .dims = "size",
-                                      .dims_from = 2,
-                                      .window = window_of};
-const weft_op weft_op_global_avgpool = {.name = "global_avgpool",
-                                        .summary = "mean over all dimensions of space",
-                                        .min_inputs = 1,
-                                        .max_inputs = 1,
-                                        .shape = global_shape,
-                                        .gradient = global_gradient,
-                                        .labels = global_labels,
-                                        .flops = global_flops};
-const weft_op weft_op_global_avgpool_grad = {.name = "global_avgpool_grad",
-                                             .summary = "gradient of global_avgpool",
-                                             .min_inputs = 1,
-                                             .max_inputs = 1,
-                                             .attrs = WEFT_ATTRS("size"),
-                                             .shape = global_grad_shape,
-                                             .labels = global_grad_labels,
-                                             .dims = "size",
-                                             .dims_from = 2};
+WEFT_OPERATOR(maxpool, "largest element of each window", 1, 1,
+              .attrs = WEFT_ATTRS("kernel", "stride", "padding"), .shape = maxpool_shape,
+              .gradient = maxpool_gradient, .labels = maxpool_labels, .flops = pool_flops,
+              .window = window_of);
+WEFT_OPERATOR(maxpool_grad, "gradient of maxpool, from (dy, index)", 2, 2,
+              .attrs = WEFT_ATTRS("kernel", "stride", "padding", "size"), .shape = grad_shape,
+              .labels = grad_labels, .flops = pool_flops, .dims = "size", .dims_from = 2,
+              .window = window_of);
+WEFT_OPERATOR(avgpool, "mean of each window, padding not counted", 1, 1,
+              .attrs = WEFT_ATTRS("kernel", "stride", "padding"), .shape = avgpool_shape,
+              .gradient = avgpool_gradient, .labels = avgpool_labels, .flops = pool_flops,
+              .window = window_of);
+WEFT_OPERATOR(avgpool_grad, "gradient of avgpool", 1, 1,
+              .attrs = WEFT_ATTRS("kernel", "stride", "padding", "size"), .shape = grad_shape,
+              .labels = grad_labels, .flops = pool_flops, .dims = "size", .dims_from = 2,
+              .window = window_of);
+WEFT_OPERATOR(global_avgpool, "mean over all dimensions of space", 1, 1, .shape = global_shape,
+              .gradient = global_gradient, .labels = global_labels, .flops = global_flops);
+WEFT_OPERATOR(global_avgpool_grad, "gradient of global_avgpool", 1, 1, .attrs = WEFT_ATTRS("size"),
+              .shape = global_grad_shape, .labels = global_grad_labels, .dims = "size",
+              .dims_from = 2);

@@ -141,40 +141,15 @@ static double reduce_flops(const weft_graph *g, const weft_node *node)
     return (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
 }
 
-const weft_op weft_op_reduce_sum = {.name = "reduce_sum",
-                                    .summary = "sum over axes",
-                                    .min_inputs = 1,
-                                    .max_inputs = 1,
-                                    .attrs = WEFT_ATTRS("axes", "keep"),
-                                    .shape = reduce_shape,
-                                    .gradient = sum_gradient,
-                                    .labels = reduce_labels,
-                                    .flops = reduce_flops,
-                                    .linear = 1};
-const weft_op weft_op_reduce_mean = {.name = "reduce_mean",
-                                     .summary = "mean over axes",
-                                     .min_inputs = 1,
-                                     .max_inputs = 1,
-                                     .attrs = WEFT_ATTRS("axes", "keep"),
-                                     .shape = reduce_shape,
-                                     .gradient = mean_gradient,
-                                     .labels = reduce_labels,
-                                     .flops = reduce_flops};
-const weft_op weft_op_reduce_max = {.name = "reduce_max",
-                                    .summary = "largest element over axes",
-                                    .min_inputs = 1,
-                                    .max_inputs = 1,
-                                    .attrs = WEFT_ATTRS("axes", "keep"),
-                                    .shape = reduce_shape,
-                                    .gradient = max_gradient,
-                                    .labels = reduce_labels,
-                                    .flops = reduce_flops};
-const weft_op weft_op_broadcast = {.name = "broadcast",
-                                   .summary = "repeats a tensor along axes that it lacks",
-                                   .min_inputs = 1,
-                                   .max_inputs = 1,
-                                   .attrs = WEFT_ATTRS("axes", "keep", "shape"),
-                                   .shape = broadcast_shape,
-                                   .gradient = broadcast_gradient,
-                                   .labels = broadcast_labels,
-                                   .dims = "shape"};
+WEFT_OPERATOR(reduce_sum, "sum over axes", 1, 1, .attrs = WEFT_ATTRS("axes", "keep"),
+              .shape = reduce_shape, .gradient = sum_gradient, .labels = reduce_labels,
+              .flops = reduce_flops, .linear = 1);
+WEFT_OPERATOR(reduce_mean, "mean over axes", 1, 1, .attrs = WEFT_ATTRS("axes", "keep"),
+              .shape = reduce_shape, .gradient = mean_gradient, .labels = reduce_labels,
+              .flops = reduce_flops);
+WEFT_OPERATOR(reduce_max, "largest element over axes", 1, 1, .attrs = WEFT_ATTRS("axes", "keep"),
+              .shape = reduce_shape, .gradient = max_gradient, .labels = reduce_labels,
+              .flops = reduce_flops);
+WEFT_OPERATOR(broadcast, "repeats a tensor along axes that it lacks", 1, 1,
+              .attrs = WEFT_ATTRS("axes", "keep", "shape"), .shape = broadcast_shape,
+              .gradient = broadcast_gradient, .labels = broadcast_labels, .dims = "shape");

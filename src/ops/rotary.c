@@ -72,16 +72,8 @@ static weft_status rotary_one_position(weft_incremental *s, const weft_graph *g,
     return weft_graph_status(s->graph);
 }
 
-const weft_op weft_op_rotary = {
-    .name = "rotary",
-    .summary = "rotates pairs of the last dimension by angles that grow with the position",
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .attrs = WEFT_ATTRS("base", "first", "interleaved", "inverse"),
-    .shape = rotary_shape,
-    .gradient = rotary_gradient,
-    .labels = rotary_labels,
-    .flops = rotary_flops,
-    .linear = 1,
-    .one_position = rotary_one_position,
-    .localize = rotary_localize};
+WEFT_OPERATOR(rotary, "rotates pairs of the last dimension by angles that grow with the position",
+              1, 2, .attrs = WEFT_ATTRS("base", "first", "interleaved", "inverse"),
+              .shape = rotary_shape, .gradient = rotary_gradient, .labels = rotary_labels,
+              .flops = rotary_flops, .linear = 1, .one_position = rotary_one_position,
+              .localize = rotary_localize);

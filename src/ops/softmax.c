@@ -129,38 +129,15 @@ static double row_flops(const weft_graph *g, const weft_node *node)
     return 6.0 * (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
 }
 
-const weft_op weft_op_softmax = {.name = "softmax",
-                                 .summary = "exp(x) / sum(exp(x)) over the last dimension",
-                                 .min_inputs = 1,
-                                 .max_inputs = 1,
-                                 .shape = softmax_shape,
-                                 .gradient = softmax_gradient,
-                                 .labels = softmax_labels,
-                                 .flops = row_flops};
-const weft_op weft_op_softmax_grad = {.name = "softmax_grad",
-                                      .summary = "gradient of softmax, from (y, dy)",
-                                      .min_inputs = 2,
-                                      .max_inputs = 2,
-                                      .shape = softmax_shape,
-                                      .labels = softmax_labels,
-                                      .flops = row_flops};
-const weft_op weft_op_softmax_xent = {
-    .name = "softmax_xent",
-    .summary = "weighted sum of -log softmax(logits)[label]; also gives the probabilities",
-    .min_inputs = 3,
-    .max_inputs = 3,
-    .attrs = WEFT_ATTRS("smoothing"),
-    .shape = xent_shape,
-    .gradient = xent_gradient,
-    .labels = xent_labels,
-    .flops = row_flops,
-    .inference = xent_inference};
-const weft_op weft_op_softmax_xent_grad = {
-    .name = "softmax_xent_grad",
-    .summary = "gradient of softmax_xent, from (probabilities, labels, weights, dloss)",
-    .min_inputs = 4,
-    .max_inputs = 4,
-    .attrs = WEFT_ATTRS("smoothing"),
-    .shape = xent_grad_shape,
-    .labels = xent_grad_labels,
-    .flops = row_flops};
+WEFT_OPERATOR(softmax, "exp(x) / sum(exp(x)) over the last dimension", 1, 1, .shape = softmax_shape,
+              .gradient = softmax_gradient, .labels = softmax_labels, .flops = row_flops);
+WEFT_OPERATOR(softmax_grad, "gradient of softmax, from (y, dy)", 2, 2, .shape = softmax_shape,
+              .labels = softmax_labels, .flops = row_flops);
+WEFT_OPERATOR(softmax_xent,
+              "weighted sum of -log softmax(logits)[label]; also gives the probabilities", 3, 3,
+              .attrs = WEFT_ATTRS("smoothing"), .shape = xent_shape, .gradient = xent_gradient,
+              .labels = xent_labels, .flops = row_flops, .inference = xent_inference);
+WEFT_OPERATOR(softmax_xent_grad,
+              "gradient of softmax_xent, from (probabilities, labels, weights, dloss)", 4, 4,
+              .attrs = WEFT_ATTRS("smoothing"), .shape = xent_grad_shape,
+              .labels = xent_grad_labels, .flops = row_flops);

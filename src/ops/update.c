@@ -145,86 +145,34 @@ static double sum_flops(const weft_graph *g, const weft_node *node)
     return 2.0 * (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
 }
 
-const weft_op weft_op_sgd = {.name = "sgd",
-                             .summary = "stochastic gradient descent with momentum, Nesterov's or "
-                                        "not, and weight decay",
-                             .min_inputs = 3,
-                             .max_inputs = 4,
-                             .attrs = WEFT_ATTRS("momentum", "nesterov", "decay"),
-                             .shape = sgd_shape,
-                             .labels = weft_labels_elementwise,
-                             .flops = sgd_flops,
-                             .in_place = {1u << 0, 1u << 2}};
-const weft_op weft_op_adam = {
-    .name = "adam",
-    .summary = "Adam (Kingma and Ba 2015); kind 1: AdamW (Loshchilov and Hutter 2019)",
-    .min_inputs = 6,
-    .max_inputs = 6,
-    .attrs = WEFT_ATTRS("kind", "beta1", "beta2", "epsilon", "decay"),
-    .shape = adam_shape,
-    .labels = weft_labels_elementwise,
-    .flops = adam_flops,
-    .in_place = {1u << 0, 1u << 2, 1u << 3}};
-const weft_op weft_op_schedule = {
-    .name = "schedule",
-    .summary = "learning rate of a step by a schedule, after a linear warm-up",
-    .min_inputs = 1,
-    .max_inputs = 2,
-    .attrs = WEFT_ATTRS("kind", "base", "warmup", "total", "every", "gamma", "floor", "step", "at",
-                        "pace", "key0", "key1", "key2", "key3"),
-    .shape = schedule_shape,
-    .labels = schedule_labels,
-    .in_place = {0, 1u << 1}};
-const weft_op weft_op_counter = {.name = "counter",
-                                 .summary = "the step plus one",
-                                 .min_inputs = 1,
-                                 .max_inputs = 1,
-                                 .shape = counter_shape,
-                                 .labels = weft_labels_elementwise,
-                                 .in_place = {1}};
-const weft_op weft_op_accumulate = {.name = "accumulate",
-                                    .summary = "a sum plus an addend; micro-batch 0 starts anew",
-                                    .min_inputs = 3,
-                                    .max_inputs = 3,
-                                    .shape = accumulate_shape,
-                                    .labels = weft_labels_elementwise,
-                                    .in_place = {1},
-                                    .linear = 3};
-const weft_op weft_op_accumulate_tree = {
-    .name = "accumulate_tree",
-    .summary = "adds up micro-batches in a fixed binary tree, on a stack of subtrees",
-    .min_inputs = 3,
-    .max_inputs = -1,
-    .attrs = WEFT_ATTRS("leaves", "first"),
-    .shape = accumulate_tree_shape,
-    .labels = weft_labels_elementwise,
-    .in_place = WEFT_EACH_IN_PLACE};
-const weft_op weft_op_sum_squares = {.name = "sum_squares",
-                                     .summary = "sum of the squares of all elements, not rounded",
-                                     .min_inputs = 1,
-                                     .max_inputs = 1,
-                                     .shape = sum_squares_shape,
-                                     .labels = sum_squares_labels,
-                                     .flops = sum_flops};
-const weft_op weft_op_add_exact = {.name = "add_exact",
-                                   .summary = "sum of two sums that are not rounded",
-                                   .min_inputs = 2,
-                                   .max_inputs = 2,
-                                   .shape = add_exact_shape,
-                                   .labels = add_exact_labels,
-                                   .linear = 3};
-const weft_op weft_op_exact_sqrt = {
-    .name = "exact_sqrt",
-    .summary = "the square root of a sum that is not rounded, such as a norm",
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .shape = clip_shape,
-    .labels = clip_labels};
-const weft_op weft_op_clip_factor = {
-    .name = "clip_factor",
-    .summary = "min(1, max_norm / sqrt(x)): what clips a gradient of squared norm x",
-    .min_inputs = 1,
-    .max_inputs = 1,
-    .attrs = WEFT_ATTRS("max_norm"),
-    .shape = clip_shape,
-    .labels = clip_labels};
+WEFT_OPERATOR(sgd,
+              "stochastic gradient descent with momentum, Nesterov's or "
+              "not, and weight decay",
+              3, 4, .attrs = WEFT_ATTRS("momentum", "nesterov", "decay"), .shape = sgd_shape,
+              .labels = weft_labels_elementwise, .flops = sgd_flops,
+              .in_place = {1u << 0, 1u << 2});
+WEFT_OPERATOR(adam, "Adam (Kingma and Ba 2015); kind 1: AdamW (Loshchilov and Hutter 2019)", 6, 6,
+              .attrs = WEFT_ATTRS("kind", "beta1", "beta2", "epsilon", "decay"),
+              .shape = adam_shape, .labels = weft_labels_elementwise, .flops = adam_flops,
+              .in_place = {1u << 0, 1u << 2, 1u << 3});
+WEFT_OPERATOR(schedule, "learning rate of a step by a schedule, after a linear warm-up", 1, 2,
+              .attrs = WEFT_ATTRS("kind", "base", "warmup", "total", "every", "gamma", "floor",
+                                  "step", "at", "pace", "key0", "key1", "key2", "key3"),
+              .shape = schedule_shape, .labels = schedule_labels, .in_place = {0, 1u << 1});
+WEFT_OPERATOR(counter, "the step plus one", 1, 1, .shape = counter_shape,
+              .labels = weft_labels_elementwise, .in_place = {1});
+WEFT_OPERATOR(accumulate, "a sum plus an addend; micro-batch 0 starts anew", 3, 3,
+              .shape = accumulate_shape, .labels = weft_labels_elementwise, .in_place = {1},
+              .linear = 3);
+WEFT_OPERATOR(accumulate_tree,
+              "adds up micro-batches in a fixed binary tree, on a stack of subtrees", 3, -1,
+              .attrs = WEFT_ATTRS("leaves", "first"), .shape = accumulate_tree_shape,
+              .labels = weft_labels_elementwise, .in_place = WEFT_EACH_IN_PLACE);
+WEFT_OPERATOR(sum_squares, "sum of the squares of all elements, not rounded", 1, 1,
+              .shape = sum_squares_shape, .labels = sum_squares_labels, .flops = sum_flops);
+WEFT_OPERATOR(add_exact, "sum of two sums that are not rounded", 2, 2, .shape = add_exact_shape,
+              .labels = add_exact_labels, .linear = 3);
+WEFT_OPERATOR(exact_sqrt, "the square root of a sum that is not rounded, such as a norm", 1, 1,
+              .shape = clip_shape, .labels = clip_labels);
+WEFT_OPERATOR(clip_factor, "min(1, max_norm / sqrt(x)): what clips a gradient of squared norm x", 1,
+              1, .attrs = WEFT_ATTRS("max_norm"), .shape = clip_shape, .labels = clip_labels);

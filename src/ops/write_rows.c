@@ -32,12 +32,7 @@ static double write_rows_flops(const weft_graph *g, const weft_node *node)
     return (double)weft_shape_elements(&weft_in(g, node, 1)->shape);
 }
 
-const weft_op weft_op_write_rows = {
-    .name = "write_rows",
-    .summary = "writes one position of each row of a batch into a table of all positions",
-    .min_inputs = 3,
-    .max_inputs = 3,
-    .shape = write_rows_shape,
-    .labels = write_rows_labels,
-    .flops = write_rows_flops,
-    .in_place = {1}};
+WEFT_OPERATOR(write_rows,
+              "writes one position of each row of a batch into a table of all positions", 3, 3,
+              .shape = write_rows_shape, .labels = write_rows_labels, .flops = write_rows_flops,
+              .in_place = {1});

@@ -112,12 +112,10 @@ static uint64_t hash_of(const sequence *s)
 
 static weft_status gather(weft_comm *comm, const void *mine, size_t bytes, void *all)
 {
-    return weft_comm_run(comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                .dtype = WEFT_U8,
-                                                .what = "the transfers of the ranks' programs",
-                                                .send = mine,
-                                                .receive = all,
-                                                .count = (int64_t)bytes});
+    return weft_comm_run(comm,
+                         WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
+                                       .what = "the transfers of the ranks' programs", .send = mine,
+                                       .receive = all, .count = (int64_t)bytes));
 }
 
 static void describe(const sequence *s, size_t i, char *out)

@@ -85,7 +85,7 @@ weft_status weft_reading_report(const weft_instance *x, int i)
     return WEFT_OK;
 }
 
-void weft_instance_await(weft_instance *x, bool await)
+void weft_instance_enable_needed_hook(weft_instance *x, bool await)
 {
     WEFT_NEED_VOID_AS("instance", x);
     x->awaits = await && x->listener.needed;

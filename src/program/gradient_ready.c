@@ -157,7 +157,7 @@ void weft_instance_listen(weft_instance *x, const weft_listener *listener)
     x->listener = listener ? *listener : (weft_listener){.user = NULL};
 }
 
-void weft_instance_announce(weft_instance *x, bool announce)
+void weft_instance_enable_ready_hook(weft_instance *x, bool announce)
 {
     WEFT_NEED_VOID_AS("instance", x);
     x->announces = announce && x->listener.ready;

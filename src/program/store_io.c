@@ -298,13 +298,9 @@ static weft_status bring_together(const weft_store *s, int i, const void *image,
         counts[r] = weft_part_start(all, r + 1, n) - weft_part_start(all, r, n);
     weft_status status = map_own(s, i, image, &mine, &copy);
     if (status == WEFT_OK)
-        status = weft_comm_run(comm, &(weft_transfer){.kind = WEFT_GATHER,
-                                                      .dtype = entry->type.dtype,
-                                                      .what = entry->name,
-                                                      .send = mine,
-                                                      .receive = room,
-                                                      .counts = counts,
-                                                      .peer = to});
+        status = weft_comm_run(comm, WEFT_TRANSFER(.kind = WEFT_GATHER, .dtype = entry->type.dtype,
+                                                   .what = entry->name, .send = mine,
+                                                   .receive = room, .counts = counts, .peer = to));
     free(copy);
     free(counts);
     return status;

@@ -76,12 +76,9 @@ static weft_status compare(transfer *t, uint64_t mine)
     int ranks = t->of->ranks;
     if (!t->comm) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&all, ranks));
-    weft_status status = weft_comm_run(t->comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                 .dtype = WEFT_U8,
-                                                                 .what = t->of->node->name,
-                                                                 .send = &mine,
-                                                                 .receive = all,
-                                                                 .count = sizeof(mine)});
+    weft_status status = weft_comm_run(
+        t->comm, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8, .what = t->of->node->name,
+                               .send = &mine, .receive = all, .count = sizeof(mine)));
     for (int r = 0; r < ranks; r++) *t->differs = *t->differs || all[r] != all[0];
     free(all);
     return status;

@@ -208,7 +208,7 @@ static weft_status link_values(weft_graph_mapper *m)
             WEFT_TRY(assign(r, (weft_value)v));
     for (size_t v = 0; v < g->value_count; v++)
         if (g->values[v].exported != WEFT_NO_VALUE && r->values[v].known)
-            WEFT_TRY(weft_gradient_hand_over(r, (weft_value)v));
+            WEFT_TRY(weft_gradient_export(r, (weft_value)v));
     for (size_t v = 0; v < g->value_count; v++) {
         const value_state *s = &r->values[v];
         const form *f =

@@ -193,7 +193,7 @@ weft_status weft_gradient_made(rewriter *r, const weft_node *node, weft_value v)
     return WEFT_OK;
 }
 
-weft_status weft_gradient_hand_over(rewriter *r, weft_value leaf)
+weft_status weft_gradient_export(rewriter *r, weft_value leaf)
 {
     const weft_graph *g = r->from;
     const value_state *s = &r->values[leaf];

@@ -254,7 +254,7 @@ weft_status weft_gradient_after(rewriter *r, size_t n) WEFT_NODISCARD;
 weft_status weft_gradient_flush(rewriter *r) WEFT_NODISCARD;
 /* Exports the gradient of a parameter to the exchange, in the sharding that the update reads: that
  * of the parameter, or with ZeRO this rank's range of it. */
-weft_status weft_gradient_hand_over(rewriter *r, weft_value leaf) WEFT_NODISCARD;
+weft_status weft_gradient_export(rewriter *r, weft_value leaf) WEFT_NODISCARD;
 /* Whether the gradient and the optimizer state of a parameter are spread over the data axis as
  * ranges. */
 bool weft_gradient_spreads(const rewriter *r, weft_value param);

@@ -133,9 +133,9 @@ weft_status weft_model_entry_load(weft_service *s, weft_model_entry *entry, cons
 {
     weft_servable *servable = NULL, *before = NULL;
     weft_error error = {0};
-    weft_service_site site = {s->context, &s->options, s->ranks, s->cores};
+    weft_service_setup setup = {s->context, &s->options, s->ranks, s->cores};
     weft_servable *like = weft_service_hold(s, entry->name, 0);
-    weft_status status = weft_servable_open(&site, entry->name, path, like, &servable);
+    weft_status status = weft_servable_open(&setup, entry->name, path, like, &servable);
     if (status == WEFT_OK) status = add_queue(s, servable);
     weft_servable_release(&like);
     if (status == WEFT_OK) weft_batch_times_write(servable);

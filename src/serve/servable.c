@@ -24,12 +24,12 @@ static weft_status read_checkpoint(weft_servable *s, const char *path)
     return WEFT_OK;
 }
 
-static weft_status open_ranks(weft_servable *s, const weft_service_site *site)
+static weft_status open_ranks(weft_servable *s, const weft_service_setup *setup)
 {
     WEFT_TRY(WEFT_NEW(&s->teams, s->executors));
-    WEFT_TRY(weft_mesh_weights_open(s->context, s->device, 1, site->options->mesh, &s->weights));
+    WEFT_TRY(weft_mesh_weights_open(s->context, s->device, 1, setup->options->mesh, &s->weights));
     for (int e = 0; e < s->executors; e++)
-        WEFT_TRY(weft_rank_team_open(s->context, site->ranks, site->cores, e * site->ranks,
+        WEFT_TRY(weft_rank_team_open(s->context, setup->ranks, setup->cores, e * setup->ranks,
                                      &s->teams[e]));
     return WEFT_OK;
 }
@@ -57,54 +57,55 @@ static weft_status open_full_batches(weft_servable *s)
  * several threads need microseconds to synchronize, and a batch of one thread can be computed by
  * the thread that has read the request (weft_batcher_run_due). The choice depends on the model and
  * not on a measurement, since the bits of the results depend on it. */
-static weft_status choose_threads(weft_servable *s, const weft_service_site *site, double row_flops)
+static weft_status choose_threads(weft_servable *s, const weft_service_setup *setup,
+                                  double row_flops)
 {
-    int threads = weft_context_threads(site->context) / (s->executors * site->ranks);
-    if (site->options->threads)
-        threads = site->options->threads;
-    else if (threads > 1 && site->ranks == 1 && row_flops * (double)s->limit < SMALL_BATCH_FLOPS)
+    int threads = weft_context_threads(setup->context) / (s->executors * setup->ranks);
+    if (setup->options->threads)
+        threads = setup->options->threads;
+    else if (threads > 1 && setup->ranks == 1 && row_flops * (double)s->limit < SMALL_BATCH_FLOPS)
         threads = 1;
     return weft_context_set_threads(s->context, WEFT_MAX(threads, 1));
 }
 
 /* Lowers the limit of a batch if its values would need too much memory, as the logits of many
  * positions over a large vocabulary do. */
-static void limit_rows(weft_servable *s, const weft_service_site *site, size_t row_bytes)
+static void limit_rows(weft_servable *s, const weft_service_setup *setup, size_t row_bytes)
 {
     int64_t fit = (int64_t)(MOST_VALUE / WEFT_MAX(row_bytes, 1));
     if (fit >= s->limit) return;
-    s->limit = WEFT_MAX(fit, site->ranks);
+    s->limit = WEFT_MAX(fit, setup->ranks);
     weft_log(s->context, WEFT_LOG_WARNING,
              "model '%s': a batch has up to %lld row%s, since the largest value of a row has %.0f "
              "MiB",
              s->name, (long long)s->limit, weft_plural(s->limit), (double)row_bytes / 1048576);
 }
 
-static weft_status prepare(weft_servable *s, const weft_service_site *site, const char *path,
+static weft_status prepare(weft_servable *s, const weft_service_setup *setup, const char *path,
                            const weft_servable *like)
 {
-    const weft_service_options *o = site->options;
+    const weft_service_options *o = setup->options;
     double row_flops;
     size_t row_bytes;
-    WEFT_TRY(
-        weft_context_with_threads(site->context, weft_context_threads(site->context), &s->context));
+    WEFT_TRY(weft_context_with_threads(setup->context, weft_context_threads(setup->context),
+                                       &s->context));
     WEFT_TRY(read_checkpoint(s, path));
     WEFT_TRY(weft_servable_row_cost(s, &row_flops, &row_bytes));
-    limit_rows(s, site, row_bytes);
-    WEFT_TRY(choose_threads(s, site, row_flops));
+    limit_rows(s, setup, row_bytes);
+    WEFT_TRY(choose_threads(s, setup, row_flops));
     WEFT_TRY(weft_batch_times_file(s, o->times, &s->times_path));
-    WEFT_TRY(open_ranks(s, site));
+    WEFT_TRY(open_ranks(s, setup));
     WEFT_TRY(open_full_batches(s));
     WEFT_TRY(weft_servable_plan_sizes(s, o->measure, like));
-    WEFT_TRY(weft_generation_engine_create(s, site->cores, &s->generation));
+    WEFT_TRY(weft_generation_engine_create(s, setup->cores, &s->generation));
     weft_checkpoint_unmap(&s->checkpoint);
     return WEFT_OK;
 }
 
-weft_status weft_servable_open(const weft_service_site *site, const char *name, const char *path,
+weft_status weft_servable_open(const weft_service_setup *setup, const char *name, const char *path,
                                const weft_servable *like, weft_servable **out)
 {
-    const weft_service_options *o = site->options;
+    const weft_service_options *o = setup->options;
     weft_servable *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
     pthread_mutex_init(&s->cut_lock, NULL);
@@ -115,7 +116,7 @@ weft_status weft_servable_open(const weft_service_site *site, const char *name, 
     weft_status status = weft_strdup(name, &s->name);
     if (status == WEFT_OK) status = weft_compute_stats_create(s->limit, &s->compute_stats);
     if (status == WEFT_OK) status = weft_strdup(o->policy, &s->policy);
-    if (status == WEFT_OK) status = prepare(s, site, path, like);
+    if (status == WEFT_OK) status = prepare(s, setup, path, like);
     if (status == WEFT_OK) {
         *out = s;
         return WEFT_OK;

@@ -74,17 +74,17 @@ weft_context *weft_service_context(const weft_service *service);
 /* Whether it has a repository of models. */
 bool weft_service_has_folder(const weft_service *service);
 /* The parts of a service that are needed to open a version. */
-typedef struct weft_service_site {
+typedef struct weft_service_setup {
     weft_context *context;
     const weft_service_options *options;
     int ranks;
     const weft_core_sets *cores;
-} weft_service_site;
+} weft_service_setup;
 
 /* servable.c: reads a checkpoint and plans its batch programs, without the batch queue. like: a
  * version in service, whose learned batch times are taken over if the keys are equal; NULL:
  * none. */
-weft_status weft_servable_open(const weft_service_site *site, const char *name, const char *path,
+weft_status weft_servable_open(const weft_service_setup *setup, const char *name, const char *path,
                                const weft_servable *like, weft_servable **out) WEFT_NODISCARD;
 void weft_servable_close(weft_servable **servable);
 /* service.c: adds a reference to a version that the caller holds already. */

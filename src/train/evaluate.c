@@ -146,12 +146,12 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
                          WEFT_CONFUSION_CLASSES, s->checkpoint.path, s->checkpoint.stats.classes);
     const char *data = o->data ? o->data : t->task.data;
     WEFT_TRY(weft_spec_refuse_overwrite(data, "output", o->output));
-    const weft_source_wish wish = {.context = context,
-                                   .stats = &s->checkpoint.stats,
-                                   .unlabelled = unlabelled,
-                                   .one_unit = true,
-                                   .folder = o->data ? NULL : s->checkpoint.folder};
-    WEFT_TRY(weft_dataset_open_for(data, NULL, &wish, &s->data));
+    const weft_source_request request = {.context = context,
+                                         .stats = &s->checkpoint.stats,
+                                         .unlabelled = unlabelled,
+                                         .one_unit = true,
+                                         .folder = o->data ? NULL : s->checkpoint.folder};
+    WEFT_TRY(weft_dataset_open_for(data, NULL, &request, &s->data));
     WEFT_TRY(choose_part(s, o->split, data));
     WEFT_TRY(weft_dataset_prepare(s->data, s->split));
     WEFT_TRY(note_changed(s, data));

@@ -70,7 +70,8 @@ static weft_status save(weft_run *run)
     if (!is_first(run) && (t->linked || !weft_rank_saves_all(r))) return WEFT_OK;
     run->saved_step = r->position.step;
     if (r->exchange) WEFT_TRY(weft_exchange_save(r->exchange));
-    if (!weft_rank_saves_all(r)) WEFT_TRY(weft_exchange_hand(r->exchange, r->position.step));
+    if (!weft_rank_saves_all(r))
+        WEFT_TRY(weft_exchange_transfer_state(r->exchange, r->position.step));
     char *path = NULL;
     weft_checkpoint_source source = {.store = r->store,
                                      .graph = r->graph,
@@ -132,7 +133,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     if (b->weight > 0) r->loss = v->loss;
     if (b->weight > 0) WEFT_TRY(weft_run_note_loss(run, v->loss, b->weight));
     weft_throughput_step(run, b, &e);
-    WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));
+    WEFT_TRY(weft_rank_after_step(r, r->position.step == t->total_steps, b->last, stop));
     *stop = *stop || v->leave > 0;
     e.loss = b->weight > 0 ? v->loss : NAN;
     e.lr = weft_rank_learning_rate(r);
@@ -148,7 +149,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     if (b->last || due) WEFT_TRY(weft_rank_check_finite(r));
     bool later = saves_later(run, *stop), others = !is_first(run) && !weft_rank_saves_all(r);
     if ((b->last || due) && others && !later)
-        WEFT_TRY(weft_exchange_hand(r->exchange, r->position.step));
+        WEFT_TRY(weft_exchange_transfer_state(r->exchange, r->position.step));
     if (b->last && !later) WEFT_TRY(evaluate(run));
     if (b->last) WEFT_TRY(weft_run_measure(run));
     if ((b->last || due) && !later) WEFT_TRY(save(run));
@@ -304,7 +305,8 @@ static weft_status run_rank(weft_run *run)
     for (int i = t->size; i < ranks; i++) run->planned[i] = run->planned[i - t->size];
     int64_t all = t->options.length.batch * t->learners;
     WEFT_TRY(weft_rank_begin(r, (t->samples + all - 1) / all, all));
-    if (r->exchange && t->options.output.checkpoint) WEFT_TRY(weft_exchange_share(r->exchange));
+    if (r->exchange && t->options.output.checkpoint)
+        WEFT_TRY(weft_exchange_begin_state_collection(r->exchange));
     if (before) WEFT_TRY(report_start(run));
     run->first_step = r->position.step;
     WEFT_TRY(report_event(run, &(weft_event){.kind = WEFT_EVENT_BEGIN}));

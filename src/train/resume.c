@@ -228,12 +228,9 @@ static weft_status compare_resumed(const weft_trainer *t)
     (void)gethostname(mine.host, sizeof(mine.host) - 1);
     WEFT_TRY(WEFT_NEW(&all, n));
     weft_status status =
-        weft_comm_run(t->worlds[0], &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                     .dtype = WEFT_U8,
-                                                     .what = "the check of checkpoints",
-                                                     .send = &mine,
-                                                     .receive = all,
-                                                     .count = sizeof(mine)});
+        weft_comm_run(t->worlds[0], WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
+                                                  .what = "the check of checkpoints", .send = &mine,
+                                                  .receive = all, .count = sizeof(mine)));
     for (int i = n; i-- > 1;)
         if (all[i].checksum != all[0].checksum) other = i;
     if (status == WEFT_OK && other > 0)

@@ -159,10 +159,10 @@ static void test_devices(void **state)
     assert_told(weft_event_wait(&device, one), "device", "wait");
 }
 
-static weft_status mute_open(const char *arguments, const weft_exchange_site *site,
+static weft_status mute_open(const char *arguments, const weft_exchange_setup *setup,
                              weft_exchange **out)
 {
-    (void)arguments, (void)site, (void)out;
+    (void)arguments, (void)setup, (void)out;
     return WEFT_ERR_IO;
 }
 static weft_status mute(weft_exchange *e)
@@ -175,7 +175,7 @@ static weft_status mute_step(weft_exchange *e, int64_t step)
     (void)e, (void)step;
     return WEFT_ERR_IO;
 }
-static weft_status mute_after(weft_exchange *e, weft_exchange_turn *turn)
+static weft_status mute_after(weft_exchange *e, weft_step_result *turn)
 {
     (void)e, (void)turn;
     return WEFT_ERR_IO;
@@ -196,7 +196,7 @@ static void test_exchanges(void **state)
 {
     (void)state;
     weft_exchange exchange = {.ops = &exchange_ops};
-    weft_exchange_turn turn = {.step = 1};
+    weft_step_result turn = {.step = 1};
     assert_ok(weft_exchange_register(context, &exchange_ops));
     assert_told(weft_exchange_check(context, "mute"), "exchange", "open");
     assert_told(weft_exchange_begin(&exchange), "exchange", "begin");

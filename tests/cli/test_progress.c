@@ -306,12 +306,12 @@ typedef struct uneven {
     weft_exchange head;
 } uneven;
 
-static weft_status uneven_open(const char *arguments, const weft_exchange_site *site,
+static weft_status uneven_open(const char *arguments, const weft_exchange_setup *setup,
                                weft_exchange **out)
 {
     uneven *u;
     (void)arguments;
-    (void)site;
+    (void)setup;
     WEFT_TRY(WEFT_NEW(&u, 1));
     *out = &u->head;
     return WEFT_OK;
@@ -325,13 +325,13 @@ static void uneven_close(weft_exchange *exchange)
 static weft_status uneven_before(weft_exchange *exchange, int64_t step)
 {
     (void)step;
-    while (exchange->site.endpoint->learner == 1 && atomic_load(&steps_of[0]) == 0) usleep(100);
+    while (exchange->setup.endpoint->learner == 1 && atomic_load(&steps_of[0]) == 0) usleep(100);
     return WEFT_OK;
 }
 
-static weft_status uneven_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status uneven_after(weft_exchange *exchange, weft_step_result *turn)
 {
-    int learner = exchange->site.endpoint->learner;
+    int learner = exchange->setup.endpoint->learner;
     atomic_store(&steps_of[learner], (int)turn->step);
     while (learner == 0 && turn->step == 1 && atomic_load(&steps_of[1]) < OTHER) usleep(100);
     while (learner == 1 && turn->step == OTHER && !atomic_load(&first_has_ended)) usleep(100);
@@ -340,7 +340,7 @@ static weft_status uneven_after(weft_exchange *exchange, weft_exchange_turn *tur
 
 static weft_status uneven_end(weft_exchange *exchange)
 {
-    if (exchange->site.endpoint->learner == 0) atomic_store(&first_has_ended, true);
+    if (exchange->setup.endpoint->learner == 0) atomic_store(&first_has_ended, true);
     return WEFT_OK;
 }
 

@@ -56,27 +56,27 @@ static weft_status list_parts(const weft_store *store, const char *data, weft_dt
 
 static weft_status check_alike(const weft_exchange *e, const char *when)
 {
-    int ranks = weft_comm_size(e->site.learner);
+    int ranks = weft_comm_size(e->setup.learner);
     part mine[PARTS] = {{0, 0}}, *all;
     void *data;
     size_t bytes;
     weft_dtype dtype;
-    WEFT_TRY(weft_store_map(e->site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
-    weft_status status = list_parts(e->site.store, data, dtype, mine);
-    weft_store_unmap_read(e->site.store, data);
+    WEFT_TRY(weft_store_map(e->setup.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    weft_status status = list_parts(e->setup.store, data, dtype, mine);
+    weft_store_unmap_read(e->setup.store, data);
     WEFT_TRY(status);
     WEFT_TRY(WEFT_NEW(&all, ranks * PARTS));
-    status = weft_comm_run(e->site.learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                             .dtype = WEFT_U8,
-                                                             .what = "what ranks have",
-                                                             .send = mine,
-                                                             .receive = all,
-                                                             .count = sizeof(mine)});
+    status = weft_comm_run(e->setup.learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                              .dtype = WEFT_U8,
+                                                              .what = "what ranks have",
+                                                              .send = mine,
+                                                              .receive = all,
+                                                              .count = sizeof(mine)});
     for (int i = 0; i < ranks * PARTS && status == WEFT_OK; i++)
         for (int k = 0; k < PARTS && mine[k].which; k++)
             if (all[i].which == mine[k].which && all[i].value != mine[k].value)
                 status = weft_fail(WEFT_ERR_INTERNAL, "ranks %d and %d of a learner differ %s",
-                                   weft_comm_rank(e->site.learner), i / PARTS, when);
+                                   weft_comm_rank(e->setup.learner), i / PARTS, when);
     free(all);
     return status;
 }
@@ -149,12 +149,12 @@ static double rounded(double x)
  * to balanced.changed. With `first`, rounds the parameters themselves, before the first step. */
 static weft_status count_change(const weft_exchange *e, bool first)
 {
-    int me = e->site.endpoint->learner;
+    int me = e->setup.endpoint->learner;
     void *data;
     size_t bytes;
     weft_dtype dtype;
     weft_status status = WEFT_OK;
-    WEFT_TRY(weft_store_map(e->site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    WEFT_TRY(weft_store_map(e->setup.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
     double *now = data;
     int64_t count = (int64_t)(bytes / sizeof(double));
     pthread_mutex_lock(&lock);
@@ -167,7 +167,7 @@ static weft_status count_change(const weft_exchange *e, bool first)
     }
     if (status == WEFT_OK && !balanced.first) status = keep(&balanced.first, now, count);
     pthread_mutex_unlock(&lock);
-    weft_status back = weft_store_unmap(e->site.store, WEFT_ALL_PARAMETERS, data);
+    weft_status back = weft_store_unmap(e->setup.store, WEFT_ALL_PARAMETERS, data);
     return status == WEFT_OK ? back : status;
 }
 
@@ -176,9 +176,9 @@ static weft_status read_into(const weft_exchange *e, double **to)
     void *data;
     size_t bytes;
     weft_dtype dtype;
-    WEFT_TRY(weft_store_map(e->site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    WEFT_TRY(weft_store_map(e->setup.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
     weft_status status = keep(to, data, (int64_t)(bytes / sizeof(double)));
-    weft_store_unmap_read(e->site.store, data);
+    weft_store_unmap_read(e->setup.store, data);
     return status;
 }
 
@@ -186,14 +186,14 @@ static weft_status balanced_begin(weft_exchange *exchange)
 {
     WEFT_TRY(count_change(exchange, true));
     WEFT_TRY(weft_exchange_gossip.life.begin(exchange));
-    return read_into(exchange, &began[exchange->site.endpoint->learner]);
+    return read_into(exchange, &began[exchange->setup.endpoint->learner]);
 }
 
-static weft_status balanced_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status balanced_after(weft_exchange *exchange, weft_step_result *result)
 {
-    int me = exchange->site.endpoint->learner;
+    int me = exchange->setup.endpoint->learner;
     WEFT_TRY(count_change(exchange, false));
-    WEFT_TRY(weft_exchange_gossip.step.after(exchange, turn));
+    WEFT_TRY(weft_exchange_gossip.step.after(exchange, result));
     balanced.steps[me]++;
     return read_into(exchange, &began[me]);
 }
@@ -201,7 +201,7 @@ static weft_status balanced_after(weft_exchange *exchange, weft_exchange_turn *t
 static weft_status balanced_end(weft_exchange *exchange)
 {
     weft_exchange_state s;
-    int me = exchange->site.endpoint->learner;
+    int me = exchange->setup.endpoint->learner;
     WEFT_TRY(weft_exchange_gossip.life.end(exchange));
     WEFT_TRY(weft_exchange_gossip.life.save(exchange));
     for (int i = 0; weft_exchange_state_at(exchange, i, &s); i++)

@@ -54,12 +54,12 @@ static void sum_close(weft_exchange *exchange)
     free(s);
 }
 
-static weft_status sum_bind(sum *s, const weft_exchange_site *site)
+static weft_status sum_bind(sum *s, const weft_exchange_setup *setup)
 {
     weft_gradient g;
     weft_dtype dtype;
-    const weft_program *p = weft_instance_program(site->instance);
-    WEFT_TRY(count_parameters(site->store, &dtype, &s->bytes));
+    const weft_program *p = weft_instance_program(setup->instance);
+    WEFT_TRY(count_parameters(setup->store, &dtype, &s->bytes));
     WEFT_TRY(weft_new_aligned(s->bytes, &s->gradient));
     memset(s->gradient, 0, s->bytes);
     int count = 0;
@@ -68,7 +68,7 @@ static weft_status sum_bind(sum *s, const weft_exchange_site *site)
     WEFT_TRY(weft_new_bytes((void *)&s->passages, (size_t)count, sizeof(weft_group_request *)));
     for (; weft_program_gradient(p, s->count, &g); s->count++) {
         char *at = s->gradient + (size_t)g.begin * weft_dtype_size(dtype);
-        WEFT_TRY(weft_learner_group_bind(site->endpoint,
+        WEFT_TRY(weft_learner_group_bind(setup->endpoint,
                                          &(weft_transfer){.kind = WEFT_ALL_REDUCE,
                                                           .dtype = dtype,
                                                           .what = g.name,
@@ -77,18 +77,18 @@ static weft_status sum_bind(sum *s, const weft_exchange_site *site)
                                                           .count = g.count},
                                          &s->passages[s->count]));
     }
-    return weft_flat_optimizer_open(site->context, site->store, site->optimizer, dtype,
+    return weft_flat_optimizer_open(setup->context, setup->store, setup->optimizer, dtype,
                                     (int64_t)(s->bytes / weft_dtype_size(dtype)),
                                     (weft_segment_list){0}, 0, &s->optimizer);
 }
 
-static weft_status sum_open(const char *arguments, const weft_exchange_site *site,
+static weft_status sum_open(const char *arguments, const weft_exchange_setup *setup,
                             weft_exchange **out)
 {
     sum *s;
     WEFT_TRY(take_nothing("sum", arguments));
     WEFT_TRY(WEFT_NEW(&s, 1));
-    weft_status status = site ? sum_bind(s, site) : WEFT_OK;
+    weft_status status = setup ? sum_bind(s, setup) : WEFT_OK;
     if (status == WEFT_OK)
         *out = &s->head;
     else
@@ -101,11 +101,11 @@ static weft_status sum_ready(weft_exchange *exchange, const weft_gradient *g)
     sum *s = (sum *)exchange;
     const void *data;
     char *to = s->gradient + (size_t)g->begin * weft_dtype_size(g->dtype);
-    WEFT_TRY(weft_gradient_map(exchange->site.instance, g->index, &data));
+    WEFT_TRY(weft_gradient_map(exchange->setup.instance, g->index, &data));
     for (int64_t i = 0; i < g->count; i++)
         weft_number_put(g->dtype, to, i,
-                        weft_number_get(g->dtype, data, i) / exchange->site.endpoint->learners);
-    weft_gradient_unmap(exchange->site.instance, g->index, data);
+                        weft_number_get(g->dtype, data, i) / exchange->setup.endpoint->learners);
+    weft_gradient_unmap(exchange->setup.instance, g->index, data);
     s->begun++;
     atomic_fetch_add(&seen.ready, 1);
     return weft_group_request_start(s->passages[g->index]);
@@ -134,9 +134,9 @@ static weft_status sum_update(weft_exchange *exchange, int64_t step)
     s->begun = 0;
     for (int i = 0; i < s->count; i++) WEFT_TRY(weft_group_request_wait(s->passages[i]));
     if (s->count == 0) return WEFT_OK;
-    WEFT_TRY(weft_store_map(exchange->site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    WEFT_TRY(weft_store_map(exchange->setup.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
     weft_status status = weft_flat_optimizer_step(s->optimizer, data, s->gradient);
-    weft_status back = weft_store_unmap(exchange->site.store, WEFT_ALL_PARAMETERS, data);
+    weft_status back = weft_store_unmap(exchange->setup.store, WEFT_ALL_PARAMETERS, data);
     return status == WEFT_OK ? back : status;
 }
 
@@ -149,10 +149,10 @@ static bool sum_state(weft_exchange *exchange, int i, weft_exchange_state *out)
     return true;
 }
 
-static weft_status sum_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status sum_after(weft_exchange *exchange, weft_step_result *result)
 {
     (void)exchange;
-    turn->met = true;
+    result->met = true;
     return WEFT_OK;
 }
 
@@ -188,12 +188,12 @@ static void pull_close(weft_exchange *exchange)
     free(p);
 }
 
-static weft_status pull_bind(pull *p, const weft_exchange_site *site)
+static weft_status pull_bind(pull *p, const weft_exchange_setup *setup)
 {
-    WEFT_TRY(count_parameters(site->store, &p->dtype, &p->bytes));
+    WEFT_TRY(count_parameters(setup->store, &p->dtype, &p->bytes));
     WEFT_TRY(weft_new_aligned(p->bytes, &p->data));
     return weft_learner_group_bind(
-        site->endpoint,
+        setup->endpoint,
         &(weft_transfer){.kind = WEFT_BROADCAST,
                          .dtype = p->dtype,
                          .what = "the parameters of learner 0",
@@ -202,13 +202,13 @@ static weft_status pull_bind(pull *p, const weft_exchange_site *site)
         &p->passage);
 }
 
-static weft_status pull_open(const char *arguments, const weft_exchange_site *site,
+static weft_status pull_open(const char *arguments, const weft_exchange_setup *setup,
                              weft_exchange **out)
 {
     pull *p;
     WEFT_TRY(take_nothing("pull", arguments));
     WEFT_TRY(WEFT_NEW(&p, 1));
-    weft_status status = site ? pull_bind(p, site) : WEFT_OK;
+    weft_status status = setup ? pull_bind(p, setup) : WEFT_OK;
     if (status == WEFT_OK)
         *out = &p->head;
     else
@@ -221,7 +221,7 @@ static weft_status copy_parameters(pull *p, bool in)
     void *data;
     size_t bytes;
     weft_dtype dtype;
-    weft_store *store = p->head.site.store;
+    weft_store *store = p->head.setup.store;
     WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
     memcpy(in ? data : p->data, in ? p->data : data, bytes);
     if (in) return weft_store_unmap(store, WEFT_ALL_PARAMETERS, data);
@@ -246,10 +246,10 @@ static weft_status pull_poll(weft_exchange *exchange)
     return p->under_way ? weft_group_request_test(p->passage, &done) : WEFT_OK;
 }
 
-static weft_status pull_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status pull_after(weft_exchange *exchange, weft_step_result *result)
 {
     pull *p = (pull *)exchange;
-    (void)turn;
+    (void)result;
     WEFT_TRY(copy_parameters(p, false));
     p->under_way = true;
     return weft_group_request_start(p->passage);
@@ -261,7 +261,7 @@ static weft_status show(weft_exchange *exchange)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pull *p = (pull *)exchange;
-    void **last = &seen.last[exchange->site.endpoint->learner];
+    void **last = &seen.last[exchange->setup.endpoint->learner];
     WEFT_TRY(copy_parameters(p, false));
     pthread_mutex_lock(&lock);
     weft_status status = *last ? WEFT_OK : weft_new_bytes(last, p->bytes, 1);
@@ -289,17 +289,17 @@ static const weft_exchange_ops pull_ops = {
 };
 
 /* Learner 1 leaves: asked for after step 2, the leave takes effect after one more step. */
-static weft_status leave_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status leave_after(weft_exchange *exchange, weft_step_result *result)
 {
-    turn->leave = exchange->site.endpoint->learner == 1 && turn->step == 2;
+    result->leave = exchange->setup.endpoint->learner == 1 && result->step == 2;
     return WEFT_OK;
 }
 
-static weft_status apart_open(const char *arguments, const weft_exchange_site *site,
+static weft_status apart_open(const char *arguments, const weft_exchange_setup *setup,
                               weft_exchange **out)
 {
     WEFT_TRY(take_nothing("apart", arguments));
-    return pull_open(arguments, site, out);
+    return pull_open(arguments, setup, out);
 }
 
 static const weft_exchange_ops apart_ops = {
@@ -312,11 +312,11 @@ static const weft_exchange_ops apart_ops = {
     .life = {.end = show},
 };
 
-static weft_status leave_open(const char *arguments, const weft_exchange_site *site,
+static weft_status leave_open(const char *arguments, const weft_exchange_setup *setup,
                               weft_exchange **out)
 {
     WEFT_TRY(take_nothing("leave", arguments));
-    return pull_open(arguments, site, out);
+    return pull_open(arguments, setup, out);
 }
 
 static const weft_exchange_ops leave_ops = {

@@ -24,13 +24,13 @@ static void keep_close(weft_exchange *exchange)
     free(k);
 }
 
-static weft_status keep_open(const char *arguments, const weft_exchange_site *site,
+static weft_status keep_open(const char *arguments, const weft_exchange_setup *setup,
                              weft_exchange **out)
 {
     keep *k;
     WEFT_TRY(take_nothing("keep", arguments));
     WEFT_TRY(WEFT_NEW(&k, 1));
-    weft_status status = site ? count_parameters(site->store, &k->dtype, &k->bytes) : WEFT_OK;
+    weft_status status = setup ? count_parameters(setup->store, &k->dtype, &k->bytes) : WEFT_OK;
     if (status == WEFT_OK) status = weft_new_aligned(k->bytes, &k->mine);
     if (status == WEFT_OK) status = weft_new_aligned(k->bytes, &k->ours);
     if (status == WEFT_OK)
@@ -65,7 +65,7 @@ static bool keep_state(weft_exchange *exchange, int i, weft_exchange_state *out)
 /* Whether all elements of `data` that belong to parameters, and not to padding, are `number`. */
 static bool is_all(keep *k, const char *data, double number)
 {
-    weft_store *store = k->head.site.store;
+    weft_store *store = k->head.setup.store;
     bool same = true;
     /* Mapped copies do not tell where a parameter lies, so nothing is checked. */
     if (!weft_device_shares(store->schema->device)) return true;
@@ -90,7 +90,7 @@ static bool is_all(keep *k, const char *data, double number)
 static weft_status keep_begin(weft_exchange *exchange)
 {
     keep *k = (keep *)exchange;
-    int learner = exchange->site.endpoint->learner;
+    int learner = exchange->setup.endpoint->learner;
     if (!exchange->restored) return WEFT_OK;
     double step = k->common[0];
     bool fresh = k->clock == 0; /* the checkpoint does not know this learner */
@@ -103,11 +103,11 @@ static weft_status keep_begin(weft_exchange *exchange)
     return WEFT_OK;
 }
 
-static weft_status keep_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status keep_after(weft_exchange *exchange, weft_step_result *result)
 {
     keep *k = (keep *)exchange;
-    int learner = exchange->site.endpoint->learner;
-    int64_t step = turn->step;
+    int learner = exchange->setup.endpoint->learner;
+    int64_t step = result->step;
     k->clock = (int32_t)step * (learner + 1);
     k->common[0] = (double)step;
     k->common[2] = -(double)step;
@@ -115,7 +115,7 @@ static weft_status keep_after(weft_exchange *exchange, weft_exchange_turn *turn)
         weft_number_put(k->dtype, k->mine, (int64_t)i, (double)(learner + step));
         weft_number_put(k->dtype, k->ours, (int64_t)i, (double)step);
     }
-    turn->met = true;
+    result->met = true;
     return WEFT_OK;
 }
 
@@ -145,13 +145,13 @@ static void odd_close(weft_exchange *exchange)
     free(exchange);
 }
 
-static weft_status odd_open(const char *arguments, const weft_exchange_site *site,
+static weft_status odd_open(const char *arguments, const weft_exchange_setup *setup,
                             weft_exchange **out)
 {
     odd *o;
     char *what = NULL;
     weft_spec_key keys[] = {{.name = "what", .text = &what}, {.name = NULL}};
-    (void)site;
+    (void)setup;
     weft_status status = *arguments ? weft_spec_parse("exchange odd", arguments, keys) : WEFT_OK;
     if (status == WEFT_OK) status = WEFT_NEW(&o, 1);
     if (status != WEFT_OK) {
@@ -186,10 +186,10 @@ static bool odd_state(weft_exchange *exchange, int i, weft_exchange_state *out)
     return is_about(exchange, "twice") || half ? i < 2 : ((odd *)exchange)->what && i < 1;
 }
 
-static weft_status odd_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status odd_after(weft_exchange *exchange, weft_step_result *result)
 {
     (void)exchange;
-    turn->met = true;
+    result->met = true;
     return WEFT_OK;
 }
 
@@ -220,7 +220,7 @@ static void fail_close(weft_exchange *exchange)
     free(exchange);
 }
 
-static weft_status fail_open(const char *arguments, const weft_exchange_site *site,
+static weft_status fail_open(const char *arguments, const weft_exchange_setup *setup,
                              weft_exchange **out)
 {
     failing *f;
@@ -229,7 +229,7 @@ static weft_status fail_open(const char *arguments, const weft_exchange_site *si
     weft_spec_key keys[] = {{.name = "at", .number = &at, .low = 1, .high = 1e9, .integer = true},
                             {.name = "moment", .text = &moment},
                             {.name = NULL}};
-    (void)site;
+    (void)setup;
     weft_status status = *arguments ? weft_spec_parse("exchange fail", arguments, keys) : WEFT_OK;
     if (status == WEFT_OK) status = WEFT_NEW(&f, 1);
     if (status != WEFT_OK) {
@@ -246,7 +246,7 @@ static weft_status fail_now(weft_exchange *exchange, const char *moment, int64_t
 {
     failing *f = (failing *)exchange;
     bool now = f->moment && strcmp(f->moment, moment) == 0 && step == f->at;
-    if (!now || exchange->site.endpoint->learner != 1) return WEFT_OK;
+    if (!now || exchange->setup.endpoint->learner != 1) return WEFT_OK;
     return weft_fail(WEFT_ERR_IO, "learner 1 failed in %s of step %lld", moment, (long long)step);
 }
 
@@ -272,11 +272,11 @@ static weft_status fail_end(weft_exchange *exchange)
 {
     return fail_now(exchange, "end", ((failing *)exchange)->at);
 }
-static weft_status fail_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status fail_after(weft_exchange *exchange, weft_step_result *result)
 {
     double one = 1;
-    turn->met = true;
-    WEFT_TRY(fail_now(exchange, "after", turn->step));
+    result->met = true;
+    WEFT_TRY(fail_now(exchange, "after", result->step));
     return weft_exchange_sum(exchange, "who is there", &one);
 }
 

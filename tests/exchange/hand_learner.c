@@ -31,14 +31,14 @@ weft_status hand_learner_open(weft_context *context, weft_comm *comm, weft_dtype
     WEFT_TRY(weft_learner_group_over(comm, &out->group));
     WEFT_TRY(weft_comm_open(context, "self", 1, out->alone, &local));
     WEFT_TRY(weft_store_write(out->own.store, 0, values));
-    weft_exchange_site site = {.struct_size = sizeof(site),
-                               .context = context,
-                               .endpoint = out->group,
-                               .store = out->own.store,
-                               .instance = out->own.instance,
-                               .servers = servers,
-                               .learner = out->alone[0]};
-    WEFT_TRY(weft_exchange_open(exchange, &site, &out->exchange));
+    weft_exchange_setup setup = {.struct_size = sizeof(setup),
+                                 .context = context,
+                                 .endpoint = out->group,
+                                 .store = out->own.store,
+                                 .instance = out->own.instance,
+                                 .servers = servers,
+                                 .learner = out->alone[0]};
+    WEFT_TRY(weft_exchange_open(exchange, &setup, &out->exchange));
     return weft_exchange_begin(out->exchange);
 }
 

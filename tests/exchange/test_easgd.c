@@ -35,12 +35,12 @@ static void learn(weft_comm *comm, void *user)
     weft_exchange *e = l.exchange;
     weft_store *store = l.own.store;
     for (int step = 1; step <= s->steps; step++) {
-        weft_exchange_turn turn = {.step = step, .last = step == s->steps};
+        weft_step_result result = {.step = step, .last = step == s->steps};
         rank_ok(weft_exchange_before(e, step));
         rank_ok(weft_store_read(store, 0, w));
         for (int i = 0; i < COUNT; i++) before[i] = w[i] = stepped(s, me, step, i, w[i]);
         rank_ok(weft_store_write(store, 0, w));
-        rank_ok(weft_exchange_after(e, &turn));
+        rank_ok(weft_exchange_after(e, &result));
         rank_ok(weft_store_read(store, 0, w));
         for (int i = 0; i < COUNT; i++) s->given[me][i] += before[i] - w[i];
         /* A checkpoint between two steps changes nothing for the learner. */

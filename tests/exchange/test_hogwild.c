@@ -85,11 +85,11 @@ static void learn(weft_comm *comm, void *user)
     weft_exchange *e = l.exchange;
     weft_store *store = l.own.store;
     for (int step = 1; step <= STEPS; step++) {
-        weft_exchange_turn turn = {.step = step, .last = step == STEPS};
+        weft_step_result result = {.step = step, .last = step == STEPS};
         rank_ok(weft_exchange_before(e, step));
         rank_ok(step_once(s, store, me, learners, step));
         if ((step * (me + 3)) % 5 == 0) sched_yield();
-        rank_ok(weft_exchange_after(e, &turn));
+        rank_ok(weft_exchange_after(e, &result));
     }
     rank_ok(weft_exchange_end(e));
     rank_ok(weft_store_read(store, 0, values));

@@ -84,23 +84,23 @@ static void meet_by_post(weft_comm *comm, void *user)
     rank_ok(weft_learner_group_over(comm, &p.by));
     for (int i = 0; i < 7; i++) w[i] = i + 10.0 * p.head.learner;
     rank_ok(weft_store_write(own.store, 0, w));
-    weft_exchange_site site = {.struct_size = sizeof(site),
-                               .context = c,
-                               .endpoint = at,
-                               .store = own.store,
-                               .instance = own.instance};
-    rank_ok(weft_exchange_open("average", &site, &e));
+    weft_exchange_setup setup = {.struct_size = sizeof(setup),
+                                 .context = c,
+                                 .endpoint = at,
+                                 .store = own.store,
+                                 .instance = own.instance};
+    rank_ok(weft_exchange_open("average", &setup, &e));
     rank_ok(weft_exchange_begin(e));
-    weft_exchange_turn turn = {.step = 1};
-    rank_ok(weft_exchange_after(e, &turn));
-    rank_check(turn.met && p.bound > 0 && p.ended == p.bound);
+    weft_step_result result = {.step = 1};
+    rank_ok(weft_exchange_after(e, &result));
+    rank_check(result.met && p.bound > 0 && p.ended == p.bound);
     rank_ok(weft_store_read(own.store, 0, w));
     for (int i = 0; i < 7; i++) rank_check(w[i] == i + 10.0 * (p.head.learners - 1) / 2);
     rank_check(weft_learner_group_bind(at, &(weft_transfer){.kind = WEFT_ALL_TO_ALL}, &none) ==
                WEFT_ERR_UNSUPPORTED);
     weft_exchange_close(&e);
-    site.struct_size--;
-    rank_check(weft_exchange_open("average", &site, &e) == WEFT_ERR_ARGUMENT);
+    setup.struct_size--;
+    rank_check(weft_exchange_open("average", &setup, &e) == WEFT_ERR_ARGUMENT);
     weft_learner_group_close(&at);
     parameter_store_close(&own);
 }

@@ -43,11 +43,11 @@ static weft_status open_range(void *user, int number, weft_served *out)
     return weft_range_create(&options, &out->range);
 }
 
-static weft_member_options member_of(weft_actor_id id, int wish)
+static weft_member_options member_of(weft_actor_id id, int request)
 {
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
                                  .key = id,
-                                 .requested_slot = wish,
+                                 .requested_slot = request,
                                  .heartbeat_interval = BEAT};
 }
 

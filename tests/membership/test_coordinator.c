@@ -84,19 +84,19 @@ static void test_slot_taken(void **state)
 static void test_slot_vacant(void **state)
 {
     (void)state;
-    for (int wish = 2; wish < 4; wish++) {
+    for (int request = 2; request < 4; request++) {
         crowd c;
         weft_removal removal = {.removed = false};
         begin(&c, 2, 1, false, 1, false);
         c.coordinator.expected[WEFT_MEMBER_LEARNER] = 3;
-        c.members[50].requested_slot = wish;
+        c.members[50].requested_slot = request;
         c.members[50].removal = &removal;
         assert_int_equal(weft_sim_add(c.sim, 50, 10), WEFT_OK);
         until(&c, 20);
-        assert_int_equal(c.refused, wish == 3);
-        assert_int_equal(view_of(&c, WEFT_COORDINATOR)->running, wish == 2);
-        assert_true(removal.ask_again == (wish == 3) && !removal.removed);
-        if (wish == 3)
+        assert_int_equal(c.refused, request == 3);
+        assert_int_equal(view_of(&c, WEFT_COORDINATOR)->running, request == 2);
+        assert_true(removal.ask_again == (request == 3) && !removal.removed);
+        if (request == 3)
             assert_string_equal(c.refusal, "the coordinator refuses this learner: the run has not "
                                            "begun, and has no learner 2 yet");
         weft_sim_destroy(&c.sim);

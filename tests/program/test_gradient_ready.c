@@ -131,7 +131,7 @@ static void around(void *user, bool after)
         weft_reading r;
         rank_check(!is_late(h) ||
                    !weft_program_reading(weft_instance_program(h->instance), h->brought, &r));
-        weft_instance_await(h->instance, false);
+        weft_instance_enable_needed_hook(h->instance, false);
         if (is_late(h)) put(h, WEFT_ALL_PARAMETERS, h->before); /* also those never read */
         check_step(h);
         return;
@@ -144,7 +144,7 @@ static void around(void *user, bool after)
     memcpy(h->before, now, h->bytes);
     weft_store_unmap_read(h->store, now);
     if (is_late(h)) put(h, WEFT_ALL_PARAMETERS, NULL);
-    weft_instance_await(h->instance, is_late(h));
+    weft_instance_enable_needed_hook(h->instance, is_late(h));
 }
 
 /* Whether gradients are ready during backward: none is summed over ranks, or clipped. */

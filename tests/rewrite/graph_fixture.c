@@ -128,7 +128,7 @@ static weft_status passes(const setting *s, prepared *p, int step, double *loss)
     while (p->schedule.actions[last].phase != WEFT_PHASE_BACKWARD) last--;
     for (int i = 0; i < p->schedule.count; i++) {
         const weft_action *a = &p->schedule.actions[i];
-        weft_instance_announce(p->program, i == last);
+        weft_instance_enable_ready_hook(p->program, i == last);
         assert_ok(weft_instance_set_slot(p->program, a->micro % p->schedule.slots));
         if (a->phase == WEFT_PHASE_FORWARD) feed_all(s, p, step, a->micro);
         weft_status status = weft_instance_run(p->program, a->phase);
@@ -158,12 +158,12 @@ weft_status net_train(const setting *s, prepared *p, double losses[STEPS])
         weft_status status = s->schedule ? passes(s, p, step, &losses[step]) : WEFT_OK;
         for (int m = 0; m < s->microbatches && !s->schedule && status == WEFT_OK; m++) {
             feed_all(s, p, step, m);
-            weft_instance_announce(p->program, m == s->microbatches - 1);
+            weft_instance_enable_ready_hook(p->program, m == s->microbatches - 1);
             status = weft_instance_run(p->program, WEFT_PHASE_MICRO);
             if (status == WEFT_OK) losses[step] += loss_share(s, p);
         }
         if (status == WEFT_OK) status = weft_instance_run(p->program, WEFT_PHASE_UPDATE);
-        weft_instance_announce(p->program, false);
+        weft_instance_enable_ready_hook(p->program, false);
         if (status != WEFT_OK) return status;
         if (p->around) p->around(p->user, true);
     }

@@ -6,30 +6,30 @@
 
 /* --- opening --- */
 
-static weft_status prepare(gossip *x, const weft_exchange_site *site)
+static weft_status prepare(gossip *x, const weft_exchange_setup *setup)
 {
     void *data;
     size_t bytes;
     const char *codec = NULL;
-    WEFT_TRY(weft_gossip_codec(x->mode, site->codec, &codec));
-    if (!site->cluster)
-        WEFT_TRY(weft_topology_make(x->topology_name, site->endpoint->learners, x->mode->pairs,
+    WEFT_TRY(weft_gossip_codec(x->mode, setup->codec, &codec));
+    if (!setup->cluster)
+        WEFT_TRY(weft_topology_make(x->topology_name, setup->endpoint->learners, x->mode->pairs,
                                     WEFT_GOSSIP_SEED, &x->topology));
     WEFT_TRY(weft_strdup(codec, &x->codec_name));
-    WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
-    weft_store_unmap_read(site->store, data);
+    WEFT_TRY(weft_store_map(setup->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
+    weft_store_unmap_read(setup->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
-    WEFT_TRY(weft_shared_params_open(site->learner, site->store, &x->shared));
-    WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec_name, NULL, site->store, x->shared,
-                                        &x->codec_state));
-    if (site->endpoint->learner == 0)
-        WEFT_TRY(weft_codec_checkpoint_note_momentum(x->codec_state, site->context, site->store,
-                                                     site->codec, site->optimizer));
+    WEFT_TRY(weft_shared_params_open(setup->learner, setup->store, &x->shared));
+    WEFT_TRY(weft_codec_checkpoint_open(setup->context, x->codec_name, NULL, setup->store,
+                                        x->shared, &x->codec_state));
+    if (setup->endpoint->learner == 0)
+        WEFT_TRY(weft_codec_checkpoint_note_momentum(x->codec_state, setup->context, setup->store,
+                                                     setup->codec, setup->optimizer));
     x->parameters = weft_shared_params_parameters(x->shared);
-    WEFT_TRY(weft_elastic_check_ranks(site, x->shared));
+    WEFT_TRY(weft_elastic_check_ranks(setup, x->shared));
     x->is_leader = weft_shared_params_is_leader(x->shared);
     if (!x->is_leader) return WEFT_OK;
-    return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
+    return weft_codec_open(setup->context, x->codec_name, x->dtype, x->count, &x->codec);
 }
 
 /* In the process of slot 0 of a job: lets this process's peer leave the job. A failure is ignored,
@@ -57,13 +57,13 @@ static void gossip_close(weft_exchange *exchange)
     free(x);
 }
 
-static weft_status gossip_open(const char *arguments, const weft_exchange_site *site,
+static weft_status gossip_open(const char *arguments, const weft_exchange_setup *setup,
                                weft_exchange **out)
 {
     gossip *x;
     WEFT_TRY(WEFT_NEW(&x, 1));
     weft_status status = weft_gossip_parse(arguments, &x->topology_name, &x->mode);
-    if (status == WEFT_OK && site) status = prepare(x, site);
+    if (status == WEFT_OK && setup) status = prepare(x, setup);
     if (status == WEFT_OK)
         *out = &x->head;
     else
@@ -104,11 +104,11 @@ static bool may_continue(const weft_actor *peer)
 static weft_status gossip_begin(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
-    bool joins = exchange->site.cluster;
+    bool joins = exchange->setup.cluster;
     WEFT_TRY(weft_shared_params_read(x->shared));
     if (x->is_leader) {
         WEFT_TRY(weft_codec_checkpoint_load(x->codec_state, x->codec, 0));
-        WEFT_TRY(weft_net_context_of(exchange->site.context, &x->net_context));
+        WEFT_TRY(weft_net_context_of(exchange->setup.context, &x->net_context));
         WEFT_TRY(joins ? weft_gossip_join(x) : weft_gossip_connect(x));
         WEFT_TRY(weft_net_begin(x->net));
         WEFT_TRY(weft_gossip_wait(x, may_continue));
@@ -126,20 +126,20 @@ static weft_status gossip_poll(weft_exchange *exchange)
 
 /* Passes the end of a step to the peer, which broadcasts the change or averages with a neighbour.
  * The next step begins with all updates that have arrived. */
-static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status gossip_after(weft_exchange *exchange, weft_step_result *result)
 {
     gossip *x = (gossip *)exchange;
     x->stepped = true;
     WEFT_TRY(weft_shared_params_read(x->shared));
     if (x->is_leader) {
-        weft_peer_set_stats(weft_net_actor(x->net), turn->loss, turn->rate);
+        weft_peer_set_stats(weft_net_actor(x->net), result->loss, result->rate);
         weft_elastic_watch(exchange, weft_peer_member(weft_net_actor(x->net)));
         WEFT_TRY(weft_net_poll(x->net, 0));
         WEFT_TRY(weft_net_computed(x->net, ++x->step));
         WEFT_TRY(weft_gossip_wait(x, may_continue));
         bool halted = weft_peer_halted(weft_net_actor(x->net));
-        turn->dismissed = !halted && weft_peer_is_leaving(weft_net_actor(x->net));
-        turn->leave = halted || turn->dismissed;
+        result->dismissed = !halted && weft_peer_is_leaving(weft_net_actor(x->net));
+        result->leave = halted || result->dismissed;
     }
     return weft_shared_params_write(x->shared);
 }
@@ -164,7 +164,7 @@ static weft_status end_job(gossip *x)
     WEFT_TRY(weft_gossip_leave_together(x));
     take_result(x);
     weft_net_close(&x->net);
-    x->figures[2] = x->head.site.endpoint->learners;
+    x->figures[2] = x->head.setup.endpoint->learners;
     WEFT_TRY(weft_exchange_sum(&x->head, "bytes of the peers", &x->figures[0]));
     WEFT_TRY(weft_exchange_sum(&x->head, "messages of the peers", &x->figures[1]));
     return weft_exchange_mean(&x->head, "parameters of the peers", x->dtype, x->parameters,
@@ -175,7 +175,7 @@ static weft_status end_job(gossip *x)
  * learners end with the same final average. */
 static weft_status end_elastic(gossip *x)
 {
-    const weft_learner_link *link = x->head.site.cluster;
+    const weft_learner_link *link = x->head.setup.cluster;
     weft_actor *peer = weft_net_actor(x->net);
     bool late = !x->stepped; /* a learner that joined too late to take a step ends with the run */
     bool alone = !x->head.finished && !late && !link->job;
@@ -188,7 +188,7 @@ static weft_status end_elastic(gossip *x)
     if (status != WEFT_ERR_INTERRUPTED) WEFT_TRY(status);
     x->figures[2] = weft_peer_mean_contributors(peer);
     if (!alone && x->figures[2] == 0)
-        weft_log(x->head.site.context, WEFT_LOG_WARNING,
+        weft_log(x->head.setup.context, WEFT_LOG_WARNING,
                  "no final average was made, since some peers did not answer: this learner ends "
                  "with its own parameters");
     if (!x->holds_slot)
@@ -209,7 +209,7 @@ static weft_status gossip_save(weft_exchange *exchange)
 static weft_status gossip_end(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
-    if (x->is_leader) WEFT_TRY(exchange->site.cluster ? end_elastic(x) : end_job(x));
+    if (x->is_leader) WEFT_TRY(exchange->setup.cluster ? end_elastic(x) : end_job(x));
     return weft_shared_params_write(x->shared);
 }
 

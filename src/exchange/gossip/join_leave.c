@@ -9,11 +9,11 @@ static const double HEARTBEAT_SECONDS = 1;
 
 static weft_status make_peer(const gossip *x, weft_actor **out)
 {
-    const weft_exchange_site *site = &x->head.site;
-    const weft_learner_link *link = site->cluster;
+    const weft_exchange_setup *setup = &x->head.setup;
+    const weft_learner_link *link = setup->cluster;
     weft_peer_options options = {.struct_size = sizeof(options),
                                  .mode = x->mode,
-                                 .me = site->endpoint->learner,
+                                 .me = setup->endpoint->learner,
                                  .topology = &x->topology,
                                  .topology_name = link ? x->topology_name : NULL,
                                  .job = link && link->job,
@@ -26,22 +26,19 @@ static weft_status make_peer(const gossip *x, weft_actor **out)
                                  .empty = &x->head.empty,
                                  .steps = INT64_MAX,
                                  .min_rto = 1};
-    if (link) options.member = weft_elastic_member(site, HEARTBEAT_SECONDS);
+    if (link) options.member = weft_elastic_member(setup, HEARTBEAT_SECONDS);
     return weft_peer_create(&options, out);
 }
 
 static weft_status exchange_addresses(gossip *x, const weft_bootstrap_addresses *mine)
 {
-    const weft_learner_group *e = x->head.site.endpoint;
+    const weft_learner_group *e = x->head.setup.endpoint;
     weft_bootstrap_addresses *all;
     WEFT_TRY(WEFT_NEW(&all, e->learners));
-    weft_status status =
-        weft_learner_group_run(x->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                       .dtype = WEFT_U8,
-                                                                       .what = "where peers are",
-                                                                       .send = mine,
-                                                                       .receive = all,
-                                                                       .count = sizeof(*mine)});
+    weft_status status = weft_learner_group_run(
+        x->head.setup.endpoint,
+        WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8, .what = "where peers are",
+                      .send = mine, .receive = all, .count = sizeof(*mine)));
     for (int i = 0; i < e->learners && status == WEFT_OK; i++)
         if (i != e->learner)
             status = weft_net_add_peer(x->net, (weft_actor_id)i,
@@ -71,11 +68,11 @@ static weft_status halt_others(gossip *x)
 weft_status weft_gossip_wait(gossip *x, bool (*condition)(const weft_actor *actor))
 {
     weft_wait_clock wait_clock = {0}, stop_clock = {0}; /* a message resets wait_clock only */
-    double limit = x->head.site.endpoint->timeout;
+    double limit = x->head.setup.endpoint->timeout;
     while (!condition(weft_net_actor(x->net))) {
         uint64_t received = weft_net_stats(x->net).received;
         WEFT_TRY(weft_net_poll(x->net, POLL_SECONDS));
-        WEFT_TRY(weft_learner_group_check(x->head.site.endpoint));
+        WEFT_TRY(weft_learner_group_check(x->head.setup.endpoint));
         WEFT_TRY(halt_others(x));
         if (weft_net_stats(x->net).received != received) wait_clock = (weft_wait_clock){0};
         double waited = weft_wait_clock_read(&wait_clock, 1);
@@ -90,7 +87,7 @@ weft_status weft_gossip_wait(gossip *x, bool (*condition)(const weft_actor *acto
 /* Opens the fixed peer of a learner of one job, and exchanges addresses with the other learners. */
 weft_status weft_gossip_connect(gossip *x)
 {
-    const weft_learner_group *e = x->head.site.endpoint;
+    const weft_learner_group *e = x->head.setup.endpoint;
     weft_actor *peer;
     weft_bootstrap_addresses mine;
     weft_reach reach;
@@ -105,8 +102,8 @@ weft_status weft_gossip_connect(gossip *x)
  * peers. */
 weft_status weft_gossip_join(gossip *x)
 {
-    const char *coordinator = x->head.site.cluster->coordinator;
-    const char *given = x->head.site.cluster->listen;
+    const char *coordinator = x->head.setup.cluster->coordinator;
+    const char *given = x->head.setup.cluster->listen;
     char listen[WEFT_ADDRESS];
     weft_actor *peer;
     weft_learners_expect(&x->head, x->net_context);
@@ -121,20 +118,17 @@ weft_status weft_gossip_leave_together(gossip *x)
     weft_group_request *request;
     x->head.early = !x->head.finished;
     bool done = false;
-    WEFT_TRY(weft_learner_group_bind(x->head.site.endpoint,
-                                     &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                      .dtype = WEFT_F64,
-                                                      .what = "the peers' leave",
-                                                      .send = &x->head.early,
-                                                      .receive = &x->head.early,
-                                                      .count = 1,
-                                                      .polled = true},
-                                     &request));
+    WEFT_TRY(weft_learner_group_bind(
+        x->head.setup.endpoint,
+        WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = WEFT_F64, .what = "the peers' leave",
+                      .send = &x->head.early, .receive = &x->head.early, .count = 1,
+                      .polled = true),
+        &request));
     weft_status status = weft_group_request_start(request);
     while (status == WEFT_OK && !done) {
         status = weft_net_poll(x->net, POLL_SECONDS / 10);
         if (status == WEFT_OK) status = weft_group_request_test(request, &done);
-        if (status == WEFT_OK) status = weft_learner_group_check(x->head.site.endpoint);
+        if (status == WEFT_OK) status = weft_learner_group_check(x->head.setup.endpoint);
     }
     weft_group_request_destroy(&request);
     return status;

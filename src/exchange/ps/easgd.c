@@ -51,10 +51,10 @@ static void easgd_close(weft_exchange *exchange)
     weft_ps_exchange_close(exchange);
 }
 
-static weft_status make_room(easgd *e, const weft_exchange_site *site)
+static weft_status make_room(easgd *e, const weft_exchange_setup *setup)
 {
     weft_ps_exchange *x = &e->ps;
-    weft_status status = weft_ps_exchange_make_room(x, site);
+    weft_status status = weft_ps_exchange_make_room(x, setup);
     x->own_parameters = x->parameters;
     x->parameters = NULL;
     WEFT_TRY(status);
@@ -85,13 +85,13 @@ static weft_status parse(weft_ps_options *o, const char *arguments)
     return weft_policy_make("async", -1, -1, NULL, -1, &o->policy);
 }
 
-static weft_status easgd_open(const char *arguments, const weft_exchange_site *site,
+static weft_status easgd_open(const char *arguments, const weft_exchange_setup *setup,
                               weft_exchange **out)
 {
     easgd *e;
     WEFT_TRY(WEFT_NEW(&e, 1));
     weft_status status = parse(&e->ps.options, arguments);
-    if (status == WEFT_OK && site) status = make_room(e, site);
+    if (status == WEFT_OK && setup) status = make_room(e, setup);
     e->ps.idle = true;
     if (status == WEFT_OK)
         *out = &e->ps.head;
@@ -110,7 +110,7 @@ static weft_status easgd_begin(weft_exchange *exchange)
     size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
     memcpy(x->parameters, x->own_parameters, bytes);
     if (x->leads) WEFT_TRY(weft_ps_exchange_begin(x));
-    if (!exchange->site.cluster) return WEFT_OK;
+    if (!exchange->setup.cluster) return WEFT_OK;
     memcpy(x->own_parameters, x->parameters, bytes); /* late learners begin with the centre */
     return weft_shared_params_write(x->shared);
 }
@@ -126,15 +126,15 @@ static weft_status easgd_before(weft_exchange *exchange, int64_t step)
     return weft_shared_params_write(e->ps.shared);
 }
 
-static weft_status easgd_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status easgd_after(weft_exchange *exchange, weft_step_result *result)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
-    weft_ps_exchange_turn(x, turn);
+    weft_ps_exchange_after_step(x, result);
     x->idle = x->idle && exchange->empty;
-    if (!turn->last && turn->step % x->options.fetch != 0) return WEFT_OK;
+    if (!result->last && result->step % x->options.fetch != 0) return WEFT_OK;
     WEFT_TRY(weft_shared_params_read(x->shared));
     if (x->leads) {
-        WEFT_TRY(weft_net_computed(x->net, ++x->turn));
+        WEFT_TRY(weft_net_computed(x->net, ++x->clock));
         WEFT_TRY(weft_ps_exchange_wait(x));
     }
     x->idle = true;
@@ -203,7 +203,7 @@ static weft_status easgd_serve(const char *arguments, weft_serving *serving, wef
 static int64_t easgd_began(weft_exchange *exchange)
 {
     const weft_ps_exchange *x = (const weft_ps_exchange *)exchange;
-    return x->leads ? x->turn * x->options.fetch : -1;
+    return x->leads ? x->clock * x->options.fetch : -1;
 }
 
 const weft_exchange_ops weft_exchange_easgd = {

@@ -173,7 +173,7 @@ weft_status weft_ps_client_write_gradient(weft_actor *actor, int range, const vo
 /* Number of replies that have arrived from servers. */
 uint64_t weft_ps_client_replies(const weft_actor *actor);
 /* Pushes the gradients that are added up since the last push, between two computations. */
-weft_status weft_ps_client_push_rest(weft_actor *actor) WEFT_NODISCARD;
+weft_status weft_ps_client_flush_accumulated(weft_actor *actor) WEFT_NODISCARD;
 /* Pushes these gradients, and pulls all ranges with their optimizer state. */
 weft_status weft_ps_client_pull_with_state(weft_actor *actor) WEFT_NODISCARD;
 /* The client begins no further step, and pulls the final parameters, which a server sends after all

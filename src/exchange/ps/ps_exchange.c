@@ -52,47 +52,47 @@ weft_status weft_ps_exchange_sockets(const weft_exchange *exchange, const weft_e
 
 /* Notes that a resumed run has fewer learners than a version has updates: its versions then have as
  * many updates as there are learners, until others join. */
-static void log_count(const weft_ps_exchange *x, const weft_exchange_site *site)
+static void log_count(const weft_ps_exchange *x, const weft_exchange_setup *setup)
 {
-    int learners = site->endpoint->learners;
-    if (x->options.policy.count > learners && site->endpoint->learner == 0)
-        weft_log(site->context, WEFT_LOG_NOTE,
+    int learners = setup->endpoint->learners;
+    if (x->options.policy.count > learners && setup->endpoint->learner == 0)
+        weft_log(setup->context, WEFT_LOG_NOTE,
                  "the policy has c=%d updates per version, but the resumed run has %d learners: "
                  "c=%d from now on",
                  x->options.policy.count, learners, learners);
 }
 
-weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_site *site)
+weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_setup *setup)
 {
     void *data;
     size_t bytes;
-    log_count(x, site);
-    WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
-    weft_store_unmap_read(site->store, data);
+    log_count(x, setup);
+    WEFT_TRY(weft_store_map(setup->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
+    weft_store_unmap_read(setup->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
     /* With fewer parameters than servers, only as many servers run as there are parameters. */
-    x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
+    x->servers = (int)WEFT_MIN(setup->servers ? setup->servers : 1, WEFT_MAX(x->count, 1));
     if (!x->options.adds)
-        WEFT_TRY(weft_segments_of(site->store, site->optimizer, x->servers, &x->segments));
+        WEFT_TRY(weft_segments_of(setup->store, setup->optimizer, x->servers, &x->segments));
     x->range_count = weft_segments_ranges(x->segments, x->count, x->dtype, x->servers);
-    WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
+    WEFT_TRY(weft_strdup(setup->codec && *setup->codec ? setup->codec : "none", &x->codec));
     WEFT_TRY(
-        weft_strdup(weft_range_factory_back(x->options.adds, site->codec, site->back), &x->back));
+        weft_strdup(weft_range_factory_back(x->options.adds, setup->codec, setup->back), &x->back));
     if (!x->options.adds)
-        WEFT_TRY(weft_ps_exchange_list_states(x, site->context, site->store, site->optimizer));
-    WEFT_TRY(weft_shared_params_open(site->learner, site->store, &x->shared));
-    WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec, x->back, site->store, x->shared,
+        WEFT_TRY(weft_ps_exchange_list_states(x, setup->context, setup->store, setup->optimizer));
+    WEFT_TRY(weft_shared_params_open(setup->learner, setup->store, &x->shared));
+    WEFT_TRY(weft_codec_checkpoint_open(setup->context, x->codec, x->back, setup->store, x->shared,
                                         &x->codec_states));
-    if (site->endpoint->learner == 0)
-        WEFT_TRY(weft_codec_checkpoint_note_momentum(x->codec_states, site->context, site->store,
-                                                     site->codec, site->optimizer));
-    WEFT_TRY(weft_elastic_check_ranks(site, x->shared));
+    if (setup->endpoint->learner == 0)
+        WEFT_TRY(weft_codec_checkpoint_note_momentum(x->codec_states, setup->context, setup->store,
+                                                     setup->codec, setup->optimizer));
+    WEFT_TRY(weft_elastic_check_ranks(setup, x->shared));
     x->parameters = weft_shared_params_parameters(x->shared);
     x->leads = weft_shared_params_is_leader(x->shared);
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
     if (x->options.fetch > 1 && !x->options.adds)
-        WEFT_TRY(weft_local_sgd_open(site->context, site->store, site->optimizer, x->dtype,
+        WEFT_TRY(weft_local_sgd_open(setup->context, setup->store, setup->optimizer, x->dtype,
                                      x->count, x->segments, &x->descent));
     WEFT_TRY(WEFT_NEW(&x->own, x->servers));
     WEFT_TRY(WEFT_NEW(&x->ranges, x->range_count));
@@ -105,7 +105,7 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
  * answer. */
 static weft_status await_leave(const weft_ps_exchange *x)
 {
-    const weft_learner_link *link = x->head.site.cluster;
+    const weft_learner_link *link = x->head.setup.cluster;
     return weft_elastic_await_leave(&x->head, weft_ps_client_member(weft_net_actor(x->net)), x->net,
                                     link && link->job && !x->head.finished);
 }
@@ -148,7 +148,7 @@ static weft_status check_servers(const weft_ps_exchange *x)
     if (x->coordinator) WEFT_TRY(weft_actor_thread_check(x->coordinator));
     for (int k = 0; k < x->servers; k++)
         if (x->own[k].hosted) WEFT_TRY(weft_actor_thread_check(x->own[k].hosted));
-    return weft_learner_group_check(x->head.site.endpoint);
+    return weft_learner_group_check(x->head.setup.endpoint);
 }
 
 /* Makes a learner that is asked to stop leave the run, since the reply that it waits for does not
@@ -159,7 +159,7 @@ static weft_status give_up(const weft_ps_exchange *x)
     WEFT_TRY(weft_ps_client_leave_now(client));
     WEFT_TRY(await_leave(x));
     return weft_member_stopped_error(weft_ps_client_member(client),
-                                     x->head.site.cluster->saves
+                                     x->head.setup.cluster->saves
                                          ? "a server, so no checkpoint of that step is written"
                                          : "a server");
 }
@@ -189,12 +189,12 @@ static weft_status halt_others(weft_ps_exchange *x)
 {
     if (!x->ended || x->halts || !weft_exchange_is_asked(&x->head)) return WEFT_OK;
     x->halts = true;
-    return weft_ps_client_leave(weft_net_actor(x->net), true, x->head.site.endpoint->learner == 0);
+    return weft_ps_client_leave(weft_net_actor(x->net), true, x->head.setup.endpoint->learner == 0);
 }
 
 weft_status weft_ps_exchange_wait_for(weft_ps_exchange *x, int range)
 {
-    double limit = x->head.site.endpoint->timeout, began = weft_seconds();
+    double limit = x->head.setup.endpoint->timeout, began = weft_seconds();
     weft_wait_clock wait_clock = {0};
     while (lacks(x, range)) {
         uint64_t before = progress(x);
@@ -222,7 +222,7 @@ weft_status weft_ps_exchange_begin(weft_ps_exchange *x)
 {
     WEFT_TRY(weft_ps_exchange_start(x));
     WEFT_TRY(weft_ps_exchange_wait(x));
-    x->turn = weft_ps_client_clock(weft_net_actor(x->net));
+    x->clock = weft_ps_client_clock(weft_net_actor(x->net));
     return weft_elastic_begin(&x->head, weft_ps_client_member(weft_net_actor(x->net)));
 }
 
@@ -241,32 +241,32 @@ enum { NOTICE = 3, UNHEARD = 8 };
 
 /* Makes all learners of a synchronous run that is stopped end with the same step, so that no update
  * is discarded, and no residual or state of a learner is ahead of the parameters. */
-static void agree_on_end(weft_ps_exchange *x, weft_exchange_turn *turn)
+static void agree_on_end(weft_ps_exchange *x, weft_step_result *result)
 {
-    const weft_learner_link *link = x->head.site.cluster;
-    if (!turn->asked || !weft_exchange_ends_together(&x->head)) return;
-    if ((link ? link->slot : x->head.site.endpoint->learner) > 0) {
-        turn->until = ++x->asked > UNHEARD ? turn->step : INT64_MAX;
+    const weft_learner_link *link = x->head.setup.cluster;
+    if (!result->asked || !weft_exchange_ends_together(&x->head)) return;
+    if ((link ? link->slot : x->head.setup.endpoint->learner) > 0) {
+        result->until = ++x->asked > UNHEARD ? result->step : INT64_MAX;
         return;
     }
     if (x->until == 0) {
-        x->until = turn->step + NOTICE;
+        x->until = result->step + NOTICE;
         if (x->leads)
             weft_ps_client_set_end_clock(weft_net_actor(x->net),
                                          weft_ps_client_clock(weft_net_actor(x->net)) + NOTICE);
     }
-    turn->until = x->until;
+    result->until = x->until;
 }
 
-void weft_ps_exchange_turn(weft_ps_exchange *x, weft_exchange_turn *turn)
+void weft_ps_exchange_after_step(weft_ps_exchange *x, weft_step_result *result)
 {
-    agree_on_end(x, turn);
+    agree_on_end(x, result);
     if (!x->leads) return;
-    weft_ps_client_set_stats(weft_net_actor(x->net), turn->loss, turn->rate);
+    weft_ps_client_set_stats(weft_net_actor(x->net), result->loss, result->rate);
     weft_elastic_watch(&x->head, weft_ps_client_member(weft_net_actor(x->net)));
     bool halted = weft_ps_client_halted(weft_net_actor(x->net));
-    turn->dismissed = !halted && weft_ps_client_dismissed(weft_net_actor(x->net));
-    turn->leave = halted || turn->dismissed;
+    result->dismissed = !halted && weft_ps_client_dismissed(weft_net_actor(x->net));
+    result->leave = halted || result->dismissed;
 }
 
 static void store_codec_states(const weft_ps_exchange *x)
@@ -289,7 +289,7 @@ weft_status weft_ps_exchange_save(weft_ps_exchange *x)
 static weft_status push_rest(weft_ps_exchange *x)
 {
     if (x->options.push <= 1) return WEFT_OK;
-    WEFT_TRY(weft_ps_client_push_rest(weft_net_actor(x->net)));
+    WEFT_TRY(weft_ps_client_flush_accumulated(weft_net_actor(x->net)));
     return weft_ps_exchange_wait(x);
 }
 
@@ -305,7 +305,7 @@ weft_status weft_ps_exchange_store_state(weft_exchange *exchange)
 /* Whether the other learners go on after this one has left. */
 static bool leaves_alone(const weft_ps_exchange *x)
 {
-    const weft_learner_link *link = x->head.site.cluster;
+    const weft_learner_link *link = x->head.setup.cluster;
     const weft_actor *client = weft_net_actor(x->net);
     if (!link || weft_ps_client_halted(client)) return false;
     return weft_ps_client_dismissed(client) || (!link->job && !x->head.finished);
@@ -315,7 +315,7 @@ static bool leaves_alone(const weft_ps_exchange *x)
 static weft_status leave_alone(weft_ps_exchange *x)
 {
     weft_actor *client = weft_net_actor(x->net);
-    if (x->head.site.cluster->saves) {
+    if (x->head.setup.cluster->saves) {
         WEFT_TRY(weft_ps_client_pull_with_state(client));
         WEFT_TRY(weft_ps_exchange_wait(x));
     } else {
@@ -335,14 +335,14 @@ weft_status weft_ps_exchange_end(weft_ps_exchange *x)
     x->ended = true;
     if (x->leads) {
         bool halted = weft_ps_client_halted(weft_net_actor(x->net));
-        const weft_learner_link *link = x->head.site.cluster;
+        const weft_learner_link *link = x->head.setup.cluster;
         /* If the learner of slot 0 fails before it has saved the result, its replacement must still
          * find the result at the servers; so this learner stays a member. */
         x->stays = link && link->job && link->slot == 0;
         if (x->stays) weft_ps_client_hold(weft_net_actor(x->net));
         x->halts = !x->head.finished || halted;
         WEFT_TRY(weft_ps_client_leave(weft_net_actor(x->net), x->halts,
-                                      link ? link->saves : x->head.site.endpoint->learner == 0));
+                                      link ? link->saves : x->head.setup.endpoint->learner == 0));
         WEFT_TRY(weft_ps_exchange_wait(x));
         if (link && !x->stays) WEFT_TRY(await_leave(x));
         WEFT_TRY(weft_exchange_sum(&x->head, "the learners' leave", &x->head.early));

@@ -66,9 +66,9 @@ typedef struct weft_ps_exchange {
     } figures;                            /* sums over all learners and servers of the run */
     weft_ps_exchange_state *states;
     int state_count;
-    int64_t turn; /* the clock of the running or last computation (easgd: of the elastic update) */
-    int64_t step; /* the step of the run that `turn` is */
-    bool idle;    /* easgd: no step since the last elastic update had samples */
+    int64_t clock; /* the clock of the running or last computation (easgd: of the elastic update) */
+    int64_t step;  /* the step of the run at that clock */
+    bool idle;     /* easgd: no step since the last elastic update had samples */
     /* A checkpoint has put the exact parameters into the store; `before` puts the reference
      * parameters back. */
     bool has_exact_parameters;
@@ -83,7 +83,7 @@ weft_status weft_ps_exchange_sockets(const weft_exchange *exchange, const weft_e
 /* ps_exchange.c: allocates the common part of an exchange with servers, whose options the opener
  * has set. */
 weft_status weft_ps_exchange_make_room(weft_ps_exchange *x,
-                                       const weft_exchange_site *site) WEFT_NODISCARD;
+                                       const weft_exchange_setup *setup) WEFT_NODISCARD;
 /* Also frees the exchange itself. */
 void weft_ps_exchange_close(weft_exchange *exchange);
 weft_status weft_ps_exchange_poll(weft_exchange *exchange) WEFT_NODISCARD;
@@ -99,17 +99,17 @@ weft_status weft_ps_exchange_wait_for(weft_ps_exchange *x, int range) WEFT_NODIS
  * `_needed` wait for each parameter; without overlap it waits for all pulls. Collective over the
  * ranks. */
 weft_status weft_ps_exchange_open_late(weft_ps_exchange *x) WEFT_NODISCARD;
-weft_status weft_ps_exchange_await(weft_ps_exchange *x) WEFT_NODISCARD;
+weft_status weft_ps_exchange_begin_pull_overlap(weft_ps_exchange *x) WEFT_NODISCARD;
 weft_status weft_ps_exchange_needed(weft_exchange *exchange,
                                     const weft_reading *parameter) WEFT_NODISCARD;
 /* Waits for all outstanding pulls, and writes the parameters into the store. */
-weft_status weft_ps_exchange_finish(weft_exchange *exchange) WEFT_NODISCARD;
+weft_status weft_ps_exchange_wait_all_pulls(weft_exchange *exchange) WEFT_NODISCARD;
 /* Makes `_needed` wait no longer, since another request replaces the outstanding pulls. */
 void weft_ps_exchange_skip_overlap(weft_ps_exchange *x);
 
-/* After a step: sets the statistics of heartbeats, and in `turn` the end step and whether this
+/* After a step: sets the statistics of heartbeats, and in `result` the end step and whether this
  * learner is to leave. */
-void weft_ps_exchange_turn(weft_ps_exchange *x, weft_exchange_turn *turn);
+void weft_ps_exchange_after_step(weft_ps_exchange *x, weft_step_result *result);
 /* Before a checkpoint: pushes the gradients that are added up, pulls the servers' parameters into
  * `parameters`, with their optimizer state, and stores the codec state of this learner. Collective
  * over all ranks of the learner. */

@@ -5,7 +5,7 @@
 
 weft_status weft_ps_exchange_open_late(weft_ps_exchange *x)
 {
-    const weft_program *program = weft_instance_program(x->head.site.instance);
+    const weft_program *program = weft_instance_program(x->head.setup.instance);
     weft_reading r;
     int count = 0;
     bool can;
@@ -17,7 +17,7 @@ weft_status weft_ps_exchange_open_late(weft_ps_exchange *x)
 void weft_ps_exchange_skip_overlap(weft_ps_exchange *x)
 {
     x->awaits = false;
-    weft_instance_await(x->head.site.instance, false);
+    weft_instance_enable_needed_hook(x->head.setup.instance, false);
 }
 
 static weft_status bring_all(weft_ps_exchange *x)
@@ -27,14 +27,14 @@ static weft_status bring_all(weft_ps_exchange *x)
     return weft_shared_params_write(x->shared);
 }
 
-weft_status weft_ps_exchange_await(weft_ps_exchange *x)
+weft_status weft_ps_exchange_begin_pull_overlap(weft_ps_exchange *x)
 {
-    const weft_program *program = weft_instance_program(x->head.site.instance);
+    const weft_program *program = weft_instance_program(x->head.setup.instance);
     weft_reading r;
     if (!x->late) return bring_all(x);
     for (int i = 0; weft_program_reading(program, i, &r); i++) x->late[i] = true;
     x->awaits = true;
-    weft_instance_await(x->head.site.instance, true);
+    weft_instance_enable_needed_hook(x->head.setup.instance, true);
     return weft_shared_params_begin(x->shared);
 }
 
@@ -51,7 +51,7 @@ weft_status weft_ps_exchange_needed(weft_exchange *exchange, const weft_reading 
     return weft_shared_params_broadcast_one(x->shared, p->entry);
 }
 
-weft_status weft_ps_exchange_finish(weft_exchange *exchange)
+weft_status weft_ps_exchange_wait_all_pulls(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     return x->awaits ? bring_all(x) : WEFT_OK;

@@ -45,13 +45,13 @@ static weft_status parse(weft_ps_options *o, const char *arguments)
     return status;
 }
 
-static weft_status server_open(const char *arguments, const weft_exchange_site *site,
+static weft_status server_open(const char *arguments, const weft_exchange_setup *setup,
                                weft_exchange **out)
 {
     weft_ps_exchange *x;
     WEFT_TRY(WEFT_NEW(&x, 1));
     weft_status status = parse(&x->options, arguments);
-    if (status == WEFT_OK && site) status = weft_ps_exchange_make_room(x, site);
+    if (status == WEFT_OK && setup) status = weft_ps_exchange_make_room(x, setup);
     if (status == WEFT_OK)
         *out = &x->head;
     else
@@ -64,7 +64,7 @@ static weft_status server_open(const char *arguments, const weft_exchange_site *
 static weft_status count_gradients(weft_ps_exchange *x)
 {
     weft_gradient g;
-    const weft_program *program = weft_instance_program(x->head.site.instance);
+    const weft_program *program = weft_instance_program(x->head.setup.instance);
     for (int i = 0; weft_program_gradient(program, i, &g); i++)
         for (int k = 0; k < x->range_count; k++) {
             const weft_server_range *r = &x->ranges[k];
@@ -90,7 +90,7 @@ static weft_status server_begin(weft_exchange *exchange)
 static weft_status server_before(weft_exchange *exchange, int64_t step)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
-    x->turn++;
+    x->clock++;
     x->step = step;
     if (x->has_exact_parameters) {
         x->has_exact_parameters = false;
@@ -119,7 +119,7 @@ static weft_status take_gradient(weft_ps_exchange *x, int k, const weft_gradient
                                            common, &laid));
     if (!laid) memcpy((char *)x->gradients + (size_t)begin * size, data, (size_t)common * size);
     x->missing[k] -= common;
-    return x->missing[k] == 0 ? weft_net_computed_part(x->net, x->turn, k) : WEFT_OK;
+    return x->missing[k] == 0 ? weft_net_computed_part(x->net, x->clock, k) : WEFT_OK;
 }
 
 static weft_status server_ready(weft_exchange *exchange, const weft_gradient *g)
@@ -128,10 +128,10 @@ static weft_status server_ready(weft_exchange *exchange, const weft_gradient *g)
     weft_status status = WEFT_OK;
     const void *data;
     if (!x->leads) return WEFT_OK;
-    WEFT_TRY(weft_gradient_map(exchange->site.instance, g->index, &data));
+    WEFT_TRY(weft_gradient_map(exchange->setup.instance, g->index, &data));
     for (int k = 0; k < x->range_count && status == WEFT_OK; k++)
         status = take_gradient(x, k, g, data);
-    weft_gradient_unmap(exchange->site.instance, g->index, data);
+    weft_gradient_unmap(exchange->setup.instance, g->index, data);
     if (status != WEFT_ERR_NUMERIC) return status;
     weft_error_catch(&x->spoiled, status);
     return WEFT_OK;
@@ -155,14 +155,14 @@ static weft_status server_update(weft_exchange *exchange, int64_t step)
          * waited for its last push. */
         for (int k = 0; k < x->range_count; k++)
             if (x->gradient_counts[k] == 0) WEFT_TRY(weft_ps_exchange_wait_for(x, k));
-        WEFT_TRY(explain(weft_net_computed(x->net, x->turn), step));
+        WEFT_TRY(explain(weft_net_computed(x->net, x->clock), step));
     }
-    return weft_ps_exchange_await(x);
+    return weft_ps_exchange_begin_pull_overlap(x);
 }
 
-static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *turn)
+static weft_status server_after(weft_exchange *exchange, weft_step_result *result)
 {
-    weft_ps_exchange_turn((weft_ps_exchange *)exchange, turn);
+    weft_ps_exchange_after_step((weft_ps_exchange *)exchange, result);
     return WEFT_OK;
 }
 
@@ -181,7 +181,7 @@ static weft_status server_save(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     if (x->ended) return WEFT_OK; /* weft_ps_exchange_end has pulled parameters and state */
-    x->has_exact_parameters = !weft_codec_is_plain(exchange->site.context, x->back);
+    x->has_exact_parameters = !weft_codec_is_plain(exchange->setup.context, x->back);
     WEFT_TRY(weft_ps_exchange_save(x));
     return weft_shared_params_write(x->shared);
 }
@@ -196,7 +196,7 @@ static weft_status server_end(weft_exchange *exchange)
 static int64_t server_began(weft_exchange *exchange)
 {
     const weft_ps_exchange *x = (const weft_ps_exchange *)exchange;
-    return x->leads ? x->turn : -1;
+    return x->leads ? x->clock : -1;
 }
 
 static weft_status server_simulate(const char *arguments,
@@ -234,7 +234,7 @@ const weft_exchange_ops weft_exchange_server = {
              .needed = weft_ps_exchange_needed,
              .poll = weft_ps_exchange_poll,
              .update = server_update,
-             .wait = weft_ps_exchange_finish,
+             .wait = weft_ps_exchange_wait_all_pulls,
              .after = server_after},
     .life = {.begin = server_begin,
              .state = weft_ps_exchange_state_at,

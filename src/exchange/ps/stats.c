@@ -27,8 +27,8 @@ static weft_status sum(const weft_ps_exchange *x, bool learners)
                        .receive = (void *)(uintptr_t)&x->figures,
                        .count = sizeof(x->figures) / sizeof(double),
                        .unlimited = !x->leads};
-    return learners ? weft_learner_group_run(x->head.site.endpoint, &t)
-                    : weft_comm_run(x->head.site.learner, &t);
+    return learners ? weft_learner_group_run(x->head.setup.endpoint, &t)
+                    : weft_comm_run(x->head.setup.learner, &t);
 }
 
 weft_status weft_ps_exchange_count(weft_ps_exchange *x)
@@ -45,7 +45,7 @@ weft_status weft_ps_exchange_count(weft_ps_exchange *x)
             count_messages(&x->figures, weft_actor_thread_stats(x->own[k].hosted));
         }
         count_messages(&x->figures, weft_net_stats(x->net));
-        if (x->head.site.cluster)
+        if (x->head.setup.cluster)
             memcpy(x->figures.staleness, weft_ps_client_staleness(weft_net_actor(x->net)),
                    sizeof(x->figures.staleness));
         WEFT_TRY(sum(x, true));
@@ -66,7 +66,7 @@ bool weft_ps_exchange_stat(weft_exchange *exchange, int i, weft_series *out)
     /* Servers that are processes of their own report their statistics themselves; a learner knows
      * the staleness of its own updates from replies. */
     const weft_series apart[] = {all[1], all[2], all[3]};
-    bool alone = x->head.site.cluster;
+    bool alone = x->head.setup.cluster;
     if (i >= (int)(alone ? WEFT_COUNT(apart) : WEFT_COUNT(all))) return false;
     *out = alone ? apart[i] : all[i];
     return true;

@@ -149,11 +149,11 @@ static weft_status compute(ps_client *c)
     return weft_actor_compute(&c->head, c->clock + 1);
 }
 
-weft_status weft_range_request_advance(ps_client *c)
+weft_status weft_ps_client_advance(ps_client *c)
 {
     bool informs = false;
     if (!c->in || c->gone || !all_answered(c)) return WEFT_OK;
-    WEFT_TRY(weft_range_request_rest(c));
+    WEFT_TRY(weft_range_request_disarm_timer(c));
     c->with_state = false;
     if (c->arriving) WEFT_TRY(arrive(c, &informs));
     if (informs || c->computing) return WEFT_OK;
@@ -162,16 +162,16 @@ weft_status weft_range_request_advance(ps_client *c)
     return compute(c);
 }
 
-weft_status weft_ps_client_push_rest(weft_actor *actor)
+weft_status weft_ps_client_flush_accumulated(weft_actor *actor)
 {
-    return weft_range_request_push_rest((ps_client *)actor);
+    return weft_range_request_flush_accumulated((ps_client *)actor);
 }
 
 weft_status weft_ps_client_pull_with_state(weft_actor *actor)
 {
     ps_client *c = (ps_client *)actor;
     c->with_state = true;
-    WEFT_TRY(weft_range_request_push_rest(c));
+    WEFT_TRY(weft_range_request_flush_accumulated(c));
     return weft_range_request_pull_all(c);
 }
 
@@ -183,7 +183,7 @@ weft_status weft_ps_client_leave(weft_actor *actor, bool halt, bool with_state)
     c->leaving = true;
     c->halt = halt;
     c->computing = false;
-    WEFT_TRY(weft_range_request_push_rest(c));
+    WEFT_TRY(weft_range_request_flush_accumulated(c));
     return weft_range_request_pull_all(c);
 }
 
@@ -252,7 +252,7 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
     if (c->options.descent)
         WEFT_TRY(weft_local_sgd_step(c->options.descent, weft_range_request_step(c, ticket),
                                      c->options.parameters, c->options.gradients));
-    return weft_range_request_advance(c);
+    return weft_ps_client_advance(c);
 }
 
 /* --- views --- */

@@ -63,7 +63,7 @@ typedef struct ps_client {
 
 /* client.c: if all requests are answered, begins the next step, or leaves the run after the last
  * one. */
-weft_status weft_range_request_advance(ps_client *c) WEFT_NODISCARD;
+weft_status weft_ps_client_advance(ps_client *c) WEFT_NODISCARD;
 /* client_replies.c: the handlers of messages from servers. */
 extern const weft_rpc_handler weft_range_request_handlers[];
 
@@ -79,7 +79,7 @@ weft_status weft_range_request_push(ps_client *c, range_request *r, int64_t cloc
 weft_status weft_range_request_write(const ps_client *c, range_request *r, const void *gradient,
                                      int64_t at, int64_t n, bool *laid) WEFT_NODISCARD;
 /* Pushes the accumulated gradients of all ranges, although no push is due. */
-weft_status weft_range_request_push_rest(ps_client *c) WEFT_NODISCARD;
+weft_status weft_range_request_flush_accumulated(ps_client *c) WEFT_NODISCARD;
 /* The step of the run that the running computation, number `clock`, is. */
 int64_t weft_range_request_step(const ps_client *c, int64_t clock);
 /* Whether an action is due after step `clock` that is made every `every` steps and after the last
@@ -98,6 +98,6 @@ weft_status weft_range_request_resend(ps_client *c, const range_request *r) WEFT
 weft_status weft_range_request_arm(ps_client *c) WEFT_NODISCARD;
 weft_status weft_range_request_resend_overdue(ps_client *c) WEFT_NODISCARD;
 /* Disarms the timer when all requests are answered, and takes a sample of the round-trip time. */
-weft_status weft_range_request_rest(ps_client *c) WEFT_NODISCARD;
+weft_status weft_range_request_disarm_timer(ps_client *c) WEFT_NODISCARD;
 
 #endif

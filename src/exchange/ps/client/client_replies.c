@@ -35,7 +35,7 @@ static weft_status take_pushed(void *self, const weft_message *message, const vo
     weft_buffer_unref(&r->spare);
     r->spare = r->update;
     r->update = NULL;
-    return weft_range_request_advance(c);
+    return weft_ps_client_advance(c);
 }
 
 static weft_status take_init_ack(void *self, const weft_message *message, const void *content)
@@ -111,7 +111,7 @@ static weft_status take_parameters(void *self, const weft_message *message, cons
     r->asked = r->moved = false;
     c->halted = c->halted || m->halt;
     if (m->last > 0 && (c->last == 0 || m->last < c->last)) c->last = m->last;
-    return weft_range_request_advance(c);
+    return weft_ps_client_advance(c);
 }
 
 static weft_status take_resend(void *self, const weft_message *message, const void *content)

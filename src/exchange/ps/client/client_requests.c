@@ -78,7 +78,7 @@ weft_status weft_range_request_resend_overdue(ps_client *c)
     return set_timer(c);
 }
 
-weft_status weft_range_request_rest(ps_client *c)
+weft_status weft_range_request_disarm_timer(ps_client *c)
 {
     if (c->awaiting_reply && !c->retransmitted)
         weft_rto_sample(&c->rto, weft_actor_now(&c->head) - c->sent_at);
@@ -242,7 +242,7 @@ weft_status weft_range_request_push(ps_client *c, range_request *r, int64_t cloc
     return weft_range_request_due(c, c->options.push, clock) ? send_update(c, r, clock) : WEFT_OK;
 }
 
-weft_status weft_range_request_push_rest(ps_client *c)
+weft_status weft_range_request_flush_accumulated(ps_client *c)
 {
     for (int i = 0; i < c->options.range_count; i++)
         if (c->requests[i].accrual.steps > 0) WEFT_TRY(send_update(c, &c->requests[i], c->clock));

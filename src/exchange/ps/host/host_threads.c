@@ -12,7 +12,7 @@ static const double BEAT = 1;
 
 static int host_of(const weft_ps_exchange *x, int server)
 {
-    return server % x->head.site.endpoint->learners;
+    return server % x->head.setup.endpoint->learners;
 }
 
 static weft_actor_id server_id(int server)
@@ -29,7 +29,7 @@ static weft_actor_id learner_id(const weft_ps_exchange *x, int learner)
  * since it may never return under an old one. */
 static weft_actor_id own_id(const weft_ps_exchange *x)
 {
-    return x->head.site.cluster ? weft_draw_id() : learner_id(x, x->head.site.endpoint->learner);
+    return x->head.setup.cluster ? weft_draw_id() : learner_id(x, x->head.setup.endpoint->learner);
 }
 
 static weft_member_options member_of(weft_actor_id id, int slot)
@@ -46,26 +46,23 @@ static weft_member_options member_of(weft_actor_id id, int slot)
 /* Broadcasts the coordinator's address from one learner to all others. */
 static weft_status broadcast_address(const weft_ps_exchange *x, char *text, int from)
 {
-    return weft_learner_group_run(x->head.site.endpoint,
-                                  &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                   .dtype = WEFT_U8,
-                                                   .what = "address of the coordinator",
-                                                   .send = text,
-                                                   .receive = text,
-                                                   .count = WEFT_ADDRESS,
-                                                   .peer = from});
+    return weft_learner_group_run(x->head.setup.endpoint,
+                                  WEFT_TRANSFER(.kind = WEFT_BROADCAST, .dtype = WEFT_U8,
+                                                .what = "address of the coordinator", .send = text,
+                                                .receive = text, .count = WEFT_ADDRESS,
+                                                .peer = from));
 }
 
 static weft_status run_coordinator(weft_ps_exchange *x, weft_reach reach,
                                    char address[WEFT_ADDRESS])
 {
-    const weft_learner_group *between = x->head.site.endpoint;
+    const weft_learner_group *between = x->head.setup.endpoint;
     weft_actor *coordinator;
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = weft_net_context_id(x->world),
                                         .expected = {between->learners, x->servers},
                                         .ranges = x->range_count,
-                                        .replicas = x->head.site.replicas > 0,
+                                        .replicas = x->head.setup.replicas > 0,
                                         .limit = WEFT_NO_FAILURE_TIMEOUT,
                                         .fingerprint = {.version = WEFT_VERSION}};
     if (between->learner == 0) {
@@ -81,10 +78,10 @@ static weft_status run_server(weft_ps_exchange *x, int k, const char *coordinato
 {
     weft_actor *server;
     weft_own_server *own = &x->own[k];
-    const weft_exchange_site *site = &x->head.site;
-    weft_range_factory_options ranges = {.context = site->context,
-                                         .store = site->store,
-                                         .optimizer = site->optimizer,
+    const weft_exchange_setup *setup = &x->head.setup;
+    weft_range_factory_options ranges = {.context = setup->context,
+                                         .store = setup->store,
+                                         .optimizer = setup->optimizer,
                                          .options = x->options,
                                          .dtype = x->dtype,
                                          .count = x->count,
@@ -107,15 +104,15 @@ static weft_status run_server(weft_ps_exchange *x, int k, const char *coordinato
 
 static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
 {
-    int me = x->head.site.endpoint->learner;
+    int me = x->head.setup.endpoint->learner;
     weft_actor_id id = own_id(x);
     weft_actor *learner;
     /* A learner of one job needs no fingerprint, since the learners have compared their settings
      * before. With elastic updates the client's clock counts these, so it pulls after each (fetch
      * 1). */
     weft_ps_client_options options = {.struct_size = sizeof(options),
-                                      .member = x->head.site.cluster
-                                                    ? weft_elastic_member(&x->head.site, BEAT)
+                                      .member = x->head.setup.cluster
+                                                    ? weft_elastic_member(&x->head.setup, BEAT)
                                                     : member_of(id, me),
                                       .dtype = x->dtype,
                                       .ranges = x->ranges,
@@ -132,7 +129,7 @@ static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
                                       .clock_steps = x->options.draw ? x->options.fetch : 1,
                                       .descent = x->descent,
                                       .elastic = {.options = x->options.draw ? &x->options : NULL,
-                                                  .learners = x->head.site.endpoint->learners,
+                                                  .learners = x->head.setup.endpoint->learners,
                                                   .own = x->own_parameters,
                                                   .force = x->gradients},
                                       .give_state = weft_ps_exchange_give_state,
@@ -147,27 +144,27 @@ static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
 
 weft_status weft_ps_exchange_start(weft_ps_exchange *x)
 {
-    const weft_exchange_site *site = &x->head.site;
+    const weft_exchange_setup *setup = &x->head.setup;
     char coordinator[WEFT_ADDRESS] = "";
     weft_reach reach = WEFT_REACH_PROCESS;
-    WEFT_TRY(weft_net_context_of(site->context, &x->world));
+    WEFT_TRY(weft_net_context_of(setup->context, &x->world));
     weft_learners_expect(&x->head, x->world);
-    if (!site->cluster) WEFT_TRY(weft_learners_meet(&x->head, x->world, &reach));
-    if (site->replicas > 0)
+    if (!setup->cluster) WEFT_TRY(weft_learners_meet(&x->head, x->world, &reach));
+    if (setup->replicas > 0)
         weft_net_context_set_max_message(x->world, weft_server_message_bytes(x->count, x->dtype));
-    if (!site->cluster) WEFT_TRY(run_coordinator(x, reach, coordinator));
+    if (!setup->cluster) WEFT_TRY(run_coordinator(x, reach, coordinator));
     weft_net_context_set_queue(x->world, weft_server_messages(x->range_count));
     for (int k = 0; k < x->range_count; k++) {
         weft_server_range *r = &x->ranges[k];
         r->begin = weft_segments_cut(x->segments, x->count, k, x->range_count);
         r->count = weft_segments_cut(x->segments, x->count, k + 1, x->range_count) - r->begin;
-        WEFT_TRY(weft_codec_open(site->context, x->codec, x->dtype, r->count, &r->codec));
+        WEFT_TRY(weft_codec_open(setup->context, x->codec, x->dtype, r->count, &r->codec));
         WEFT_TRY(weft_codec_checkpoint_load(x->codec_states, r->codec, r->begin));
     }
     for (int k = 0; k < x->servers; k++)
-        if (!site->cluster && host_of(x, k) == site->endpoint->learner)
+        if (!setup->cluster && host_of(x, k) == setup->endpoint->learner)
             WEFT_TRY(run_server(x, k, coordinator, reach));
-    return open_learner(x, site->cluster ? site->cluster->coordinator : coordinator);
+    return open_learner(x, setup->cluster ? setup->cluster->coordinator : coordinator);
 }
 
 weft_status weft_ps_exchange_stop(weft_ps_exchange *x)

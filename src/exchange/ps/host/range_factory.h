@@ -17,7 +17,7 @@ typedef struct weft_range_factory_options {
     int64_t count; /* parameters of all ranges together */
     int range_count;
     weft_segment_list segments; /* of all parameters; see weft_segments_of */
-    const char *codec, *back;   /* as in weft_exchange_site */
+    const char *codec, *back;   /* as in weft_exchange_setup */
     weft_gap_list gaps;         /* padding of the parameters */
 } weft_range_factory_options;
 
@@ -41,7 +41,7 @@ const struct iovec *weft_range_factory_states(const weft_range_factory *factory,
 const char *weft_range_factory_back(bool adds, const char *codec, const char *back);
 
 /* host_process.c: creates the server of a server process. */
-weft_status weft_ps_exchange_serve(const weft_ps_options *options, weft_serving *site,
+weft_status weft_ps_exchange_serve(const weft_ps_options *options, weft_serving *setup,
                                    weft_actor **out) WEFT_NODISCARD;
 /* host_sim.c: opens the actors of a simulated run. */
 weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
