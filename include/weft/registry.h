@@ -15,6 +15,9 @@
  *   WEFT_KIND_CODEC      weft_codec_rule     weft/codec_ops.h
  *   WEFT_KIND_POLICY     weft_batching_ops   weft/batching_ops.h
  *   WEFT_KIND_DEVICE     weft_device_ops     weft/device_ops.h
+ *   WEFT_KIND_SERVER_POLICY
+ *                        weft_server_policy_ops
+ *                                            weft/server_policy_ops.h
  * Each struct begins with its struct_size. docs/howto/add-from-outside.md has examples.
  *
  * Lookup, listing and addition are thread-safe.
@@ -41,13 +44,14 @@ typedef enum weft_kind {
     WEFT_KIND_OPTIMIZER,
     WEFT_KIND_RATE, /* learning-rate schedules */
     WEFT_KIND_DEVICE,
-    WEFT_KIND_ENGINE,   /* what a rank is: a thread, a process (weft/comm.h) */
-    WEFT_KIND_SCHEDULE, /* pipeline schedules */
-    WEFT_KIND_EXCHANGE, /* strategies by which learners synchronize */
-    WEFT_KIND_CODEC,    /* compression codecs of exchanges */
-    WEFT_KIND_POLICY,   /* batching policies */
-    WEFT_KIND_ARRIVALS, /* arrival processes of the load generator */
-    WEFT_KIND_OPERATOR, /* operators of graphs */
+    WEFT_KIND_ENGINE,        /* what a rank is: a thread, a process (weft/comm.h) */
+    WEFT_KIND_SCHEDULE,      /* pipeline schedules */
+    WEFT_KIND_EXCHANGE,      /* strategies by which learners synchronize */
+    WEFT_KIND_CODEC,         /* compression codecs of exchanges */
+    WEFT_KIND_POLICY,        /* batching policies */
+    WEFT_KIND_ARRIVALS,      /* arrival processes of the load generator */
+    WEFT_KIND_OPERATOR,      /* operators of graphs */
+    WEFT_KIND_SERVER_POLICY, /* consistency policies of parameter servers */
     WEFT_KIND_COUNT
 } weft_kind;
 

@@ -16,6 +16,7 @@
 #include "weft/optim_ops.h"
 #include "weft/plugin.h"
 #include "weft/rate_ops.h"
+#include "weft/server_policy_ops.h"
 #include "weft/spec.h"
 
 #ifdef __cplusplus

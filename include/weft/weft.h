@@ -66,6 +66,7 @@
 #include "weft/registry.h"
 #include "weft/services.h"
 #include "weft/report.h"
+#include "weft/server_policy_ops.h"
 #include "weft/spec.h"
 #include "weft/status.h"
 #include "weft/simulate.h"

@@ -65,9 +65,10 @@ static weft_status make_ranges(average *a, weft_store *store)
     return weft_new_aligned(a->bytes, &a->velocity);
 }
 
-static weft_status average_open(const char *arguments, const weft_exchange_setup *setup,
-                                weft_exchange **out)
+static weft_status average_open(const weft_context *context, const char *arguments,
+                                const weft_exchange_setup *setup, weft_exchange **out)
 {
+    (void)context;
     average *a;
     double every = 1, lr = NAN, momentum = NAN; /* not given */
     char *outer = NULL, *state = NULL;
@@ -108,9 +109,10 @@ static weft_status average_open(const char *arguments, const weft_exchange_setup
     return status;
 }
 
-static weft_status oneshot_open(const char *arguments, const weft_exchange_setup *setup,
-                                weft_exchange **out)
+static weft_status oneshot_open(const weft_context *context, const char *arguments,
+                                const weft_exchange_setup *setup, weft_exchange **out)
 {
+    (void)context;
     average *a;
     (void)setup;
     if (*arguments)

@@ -65,7 +65,7 @@ static weft_status open_at(const weft_context *context, const char *spec,
             "the update needs the hook, and no other may have it",
             ops->name, ops->owns_update ? "true" : "false", ops->step.update ? "set" : "NULL");
     uint64_t before = weft_failures();
-    weft_status status = ops->open(arguments, setup, out);
+    weft_status status = ops->open(context, arguments, setup, out);
     WEFT_TRY(weft_ensure_message(status, before, "exchange", ops->name, "open"));
     (*out)->ops = ops;
     if (setup) (*out)->setup = *setup;

@@ -269,8 +269,8 @@ typedef struct weft_exchange_ops {
     const char *reads;
     /* Opens the exchange, whose state has its initial values. setup NULL: only checks the
      * arguments; only `fits`, `sockets`, `averages` and `close` may follow. */
-    weft_status (*open)(const char *arguments, const weft_exchange_setup *setup,
-                        weft_exchange **out);
+    weft_status (*open)(const weft_context *context, const char *arguments,
+                        const weft_exchange_setup *setup, weft_exchange **out);
     void (*close)(weft_exchange *exchange);
     weft_exchange_step step;
     weft_exchange_life life;

@@ -139,9 +139,10 @@ static weft_status make_room(hogwild *h, const weft_exchange_setup *setup)
     return h->leads ? weft_new_aligned(bytes, &h->took) : WEFT_OK;
 }
 
-static weft_status hogwild_open(const char *arguments, const weft_exchange_setup *setup,
-                                weft_exchange **out)
+static weft_status hogwild_open(const weft_context *context, const char *arguments,
+                                const weft_exchange_setup *setup, weft_exchange **out)
 {
+    (void)context;
     hogwild *h;
     double every = 64;
     weft_spec_key keys[] = {

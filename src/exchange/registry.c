@@ -2,6 +2,7 @@
  * needs a file of its own and an entry in `exchanges`. */
 #include "base/registry.h"
 #include "exchange/exchange.h"
+#include "exchange/ps/range/range.h"
 
 static const weft_exchange_ops *const exchanges[] = {
     &weft_exchange_average, &weft_exchange_oneshot, &weft_exchange_server,
@@ -21,6 +22,7 @@ weft_status weft_exchange_register(weft_context *context, const weft_exchange_op
 
 weft_status weft_exchanges_register(weft_context *context)
 {
+    WEFT_TRY(weft_server_policies_register(context));
     for (size_t i = 0; i < WEFT_COUNT(exchanges); i++)
         WEFT_TRY(weft_exchange_register(context, exchanges[i]));
     return WEFT_OK;

@@ -70,13 +70,13 @@ static descent descents[SERVERS];
 
 static weft_status open_range(void *user, int number, weft_served *out)
 {
-    (void)user;
+    const job *j = user;
     weft_range_options options = {.struct_size = sizeof(options),
                                   .dtype = WEFT_F64,
                                   .count = descents[number].count,
                                   .update = descend,
                                   .user = &descents[number]};
-    WEFT_TRY(weft_policy_make("bsp", -1, -1, NULL, -1, &options.policy));
+    WEFT_TRY(weft_policy_make(j->context, "bsp", -1, -1, NULL, -1, &options.policy));
     return weft_range_create(&options, &out->range);
 }
 
@@ -92,7 +92,8 @@ static weft_status make_server(const member *m, weft_actor **out)
     weft_server_options options = {.struct_size = sizeof(options),
                                    .member = member_of(FIRST_SERVER + m->number, m->number),
                                    .first_timeout = 0.5,
-                                   .open = open_range};
+                                   .open = open_range,
+                                   .user = m->job};
     return m->number == SERVERS ? weft_coordinator_create(&coordinator, out)
                                 : weft_server_create(&options, out);
 }

@@ -160,6 +160,32 @@ holds out half
 refuses 2 "no batching policy is named 'half'" "$weft" serve --simulate --rate 800 --service 1=1.2,8=2.5,64=12 --policy half
 refuses 2 "policy half: no key is named 'most'" "$weft" serve --simulate --rate 800 --service 1=1.2 --plugin "$plugins/libhalf.so" --policy half:most=2
 
+# A policy of servers: in threads, with processes as servers, and simulated, where learner 1 is slow.
+data="--data glyphs:size=12,train=90,test=30 --batch 18 --model mlp --steps 12 -n 3"
+for policy in backup backup-drop; do
+    for way in "" "--servers 2 --replicas 1" "--engine processes --servers 2"; do
+        accepts "$policy $way" timeout 300 "$weft" train $data -q --plugin "$plugins/libbackup.so" --exchange "server:policy=$policy" $way
+    done
+done
+printf 'step: 0.1\nlearners:\n  - count: 2\n  - {speed: 0.2}\n' >cluster.yaml
+for policy in bsp backup backup-drop; do
+    accepts "simulate $policy" "$weft" simulate ${data% -n 3} --plugin "$plugins/libbackup.so" --exchange "server:policy=$policy" --cluster cluster.yaml --metrics $policy.jsonl
+    grep -o '"samples_per_second":[0-9]*' $policy.jsonl | tail -n 1 | cut -d : -f 2 >$policy.rate
+    grep -o '"loss":.*"accuracy"' $policy.jsonl | tail -n 1 >$policy.loss
+done
+[ "$(cat backup.rate)" -gt $((2 * $(cat bsp.rate))) ] && pass || flunk "backup waits for the slowest learner"
+cmp -s backup.loss backup-drop.loss && flunk "backup drops late updates" || pass
+refuses 2 "no server policy is named 'backup'; known are bsp, async, softsync, ssp; if it is a plug-in's, load that" "$weft" train $data --exchange server:policy=backup
+refuses 2 "policy=backup has no c" "$weft" train $data --plugin "$plugins/libbackup.so" --exchange server:policy=backup,c=2
+if [ -f "$own" ]; then
+    for count in 1 9; do
+        words="the server policy's 'complete' has returned -1"
+        [ $count = 1 ] || words="the server policy's 'complete' has returned 2147483647"
+        refuses 2 "$words" timeout 120 "$weft" train -q $data -n 9 --plugin "$own" --exchange server:policy=faulty,c=$count
+    done
+    refuses 2 "the server policy's 'late' has returned 7" timeout 120 "$weft" train -q $data --plugin "$own" --exchange server:policy=faulty-late
+fi
+
 # The option itself.
 refuses 1 "missing.so: cannot open" "$weft" train --plugin missing.so
 refuses 2 "must be the path of a shared object" "$weft" train --plugin

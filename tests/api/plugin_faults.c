@@ -1,6 +1,7 @@
 /* Source of a plug-in for plugin_examples.sh whose entries do what they must not, as their
  * arguments say. */
 #include <math.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "weft/services.h"
@@ -100,7 +101,43 @@ static weft_status codec_choose(void *state, const weft_codec_choice *choice)
 static const weft_codec_rule codec = {
     .struct_size = sizeof(codec), .open = codec_open, .close = free, .choose = codec_choose};
 
+/* Policies of servers: the function complete of one returns the option c less 2, or with c = 9 far
+ * too many; the function late of the other an unknown fate. */
+static int policy_complete(const weft_server_pending *pending)
+{
+    return pending->count == 9 ? INT_MAX : pending->count - 2;
+}
+
+static int policy_first(const weft_server_pending *pending)
+{
+    return pending->of_clock;
+}
+
+static bool policy_begin(const weft_server_waiting *learner)
+{
+    (void)learner;
+    return true;
+}
+
+static weft_late policy_late(int64_t clocks)
+{
+    (void)clocks;
+    return (weft_late)7;
+}
+
+static const weft_server_policy_ops policies[] = {{.struct_size = sizeof(policies[0]),
+                                                   .counts = true,
+                                                   .complete = policy_complete,
+                                                   .may_begin = policy_begin},
+                                                  {.struct_size = sizeof(policies[0]),
+                                                   .rounds = true,
+                                                   .complete = policy_first,
+                                                   .may_begin = policy_begin,
+                                                   .late = policy_late}};
+
 static const weft_entry entries[] = {
+    {.kind = WEFT_KIND_SERVER_POLICY, .name = "faulty", .ops = &policies[0]},
+    {.kind = WEFT_KIND_SERVER_POLICY, .name = "faulty-late", .ops = &policies[1]},
     {.kind = WEFT_KIND_CODEC, .name = "faulty", .form = "faulty[:how=N]", .ops = &codec},
     {.kind = WEFT_KIND_DATA, .name = "faulty", .form = "faulty[:how=N]", .ops = &data},
     {.name = NULL}};

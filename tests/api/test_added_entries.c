@@ -15,6 +15,7 @@ static const size_t sizes[WEFT_KIND_COUNT] = {
     [WEFT_KIND_RATE] = sizeof(weft_rate_ops),
     [WEFT_KIND_DEVICE] = sizeof(weft_device_ops),
     [WEFT_KIND_OPERATOR] = sizeof(weft_operator_ops),
+    [WEFT_KIND_SERVER_POLICY] = sizeof(weft_server_policy_ops),
 };
 
 static void test_wrong_structs(void **state)
@@ -44,6 +45,47 @@ static void test_wrong_structs(void **state)
                        "is NULL, which every");
         assert_null(weft_context_entry(context, (weft_kind)k, 1000));
     }
+    weft_context_destroy(&context);
+}
+
+/* A policy that is registered and never asked. */
+static int complete(const weft_server_pending *pending)
+{
+    return pending->updates;
+}
+
+static bool may_begin(const weft_server_waiting *learner)
+{
+    return learner->clock <= learner->made;
+}
+
+static weft_late late(int64_t clocks)
+{
+    return clocks > 1 ? WEFT_LATE_DISCARD : WEFT_LATE_KEEP;
+}
+
+static void test_server_policies(void **state)
+{
+    (void)state;
+    weft_context *context;
+    weft_server_policy_ops ops = {
+        .struct_size = sizeof(ops), .complete = complete, .may_begin = may_begin, .late = late};
+    weft_entry e = {.kind = WEFT_KIND_SERVER_POLICY, .name = "own", .ops = &ops};
+    assert_ok(weft_context_create(&context));
+    assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                   "server policy own: its 'late' is set and 'rounds' is false");
+    ops.rounds = true;
+    ops.may_begin = NULL;
+    assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                   "server policy own: its 'may_begin' is NULL");
+    ops.may_begin = may_begin;
+    e.name = "ssp";
+    assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                   "a server policy named 'ssp' is there already");
+    e.name = "own";
+    assert_ok(weft_context_register(context, &e, 1));
+    assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                   "a server policy named 'own' is there already");
     weft_context_destroy(&context);
 }
 
@@ -97,6 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong_structs),
+        cmocka_unit_test(test_server_policies),
         cmocka_unit_test(test_derivative),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ refuses 2 "exchange gossip has no use for it; give --exchange server" -n 2 --exc
 refuses 2 "there is no exchange; give --exchange server" --compress-downlink topk
 refuses 2 "did you mean 'topk'" -n 2 --exchange server --compress-downlink tokp
 refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd" -n 2 --exchange hogwild --servers 2
-refuses 2 "there is no policy=foo; known are bsp, async, softsync, ssp" -n 2 --exchange server:policy=foo
+refuses 2 "no server policy is named 'foo'; known are bsp, async, softsync, ssp" -n 2 --exchange server:policy=foo
 refuses 2 "policy=bsp has no c; softsync has one" -n 2 --exchange server:policy=bsp,c=2
 refuses 2 "policy=async has no bound; ssp has one" -n 2 --exchange server:policy=async,bound=2
 refuses 2 "policy=softsync needs c=, the number of updates that make a version" -n 2 --exchange server:policy=softsync

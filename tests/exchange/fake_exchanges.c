@@ -82,9 +82,10 @@ static weft_status sum_bind(sum *s, const weft_exchange_setup *setup)
                                     (weft_segment_list){0}, 0, &s->optimizer);
 }
 
-static weft_status sum_open(const char *arguments, const weft_exchange_setup *setup,
-                            weft_exchange **out)
+static weft_status sum_open(const weft_context *context, const char *arguments,
+                            const weft_exchange_setup *setup, weft_exchange **out)
 {
+    (void)context;
     sum *s;
     WEFT_TRY(take_nothing("sum", arguments));
     WEFT_TRY(WEFT_NEW(&s, 1));
@@ -202,9 +203,10 @@ static weft_status pull_bind(pull *p, const weft_exchange_setup *setup)
         &p->passage);
 }
 
-static weft_status pull_open(const char *arguments, const weft_exchange_setup *setup,
-                             weft_exchange **out)
+static weft_status pull_open(const weft_context *context, const char *arguments,
+                             const weft_exchange_setup *setup, weft_exchange **out)
 {
+    (void)context;
     pull *p;
     WEFT_TRY(take_nothing("pull", arguments));
     WEFT_TRY(WEFT_NEW(&p, 1));
@@ -295,11 +297,12 @@ static weft_status leave_after(weft_exchange *exchange, weft_step_result *result
     return WEFT_OK;
 }
 
-static weft_status apart_open(const char *arguments, const weft_exchange_setup *setup,
-                              weft_exchange **out)
+static weft_status apart_open(const weft_context *context, const char *arguments,
+                              const weft_exchange_setup *setup, weft_exchange **out)
 {
+    (void)context;
     WEFT_TRY(take_nothing("apart", arguments));
-    return pull_open(arguments, setup, out);
+    return pull_open(context, arguments, setup, out);
 }
 
 static const weft_exchange_ops apart_ops = {
@@ -312,11 +315,12 @@ static const weft_exchange_ops apart_ops = {
     .life = {.end = show},
 };
 
-static weft_status leave_open(const char *arguments, const weft_exchange_setup *setup,
-                              weft_exchange **out)
+static weft_status leave_open(const weft_context *context, const char *arguments,
+                              const weft_exchange_setup *setup, weft_exchange **out)
 {
+    (void)context;
     WEFT_TRY(take_nothing("leave", arguments));
-    return pull_open(arguments, setup, out);
+    return pull_open(context, arguments, setup, out);
 }
 
 static const weft_exchange_ops leave_ops = {

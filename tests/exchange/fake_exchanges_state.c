@@ -24,9 +24,10 @@ static void keep_close(weft_exchange *exchange)
     free(k);
 }
 
-static weft_status keep_open(const char *arguments, const weft_exchange_setup *setup,
-                             weft_exchange **out)
+static weft_status keep_open(const weft_context *context, const char *arguments,
+                             const weft_exchange_setup *setup, weft_exchange **out)
 {
+    (void)context;
     keep *k;
     WEFT_TRY(take_nothing("keep", arguments));
     WEFT_TRY(WEFT_NEW(&k, 1));
@@ -145,9 +146,10 @@ static void odd_close(weft_exchange *exchange)
     free(exchange);
 }
 
-static weft_status odd_open(const char *arguments, const weft_exchange_setup *setup,
-                            weft_exchange **out)
+static weft_status odd_open(const weft_context *context, const char *arguments,
+                            const weft_exchange_setup *setup, weft_exchange **out)
 {
+    (void)context;
     odd *o;
     char *what = NULL;
     weft_spec_key keys[] = {{.name = "what", .text = &what}, {.name = NULL}};
@@ -220,9 +222,10 @@ static void fail_close(weft_exchange *exchange)
     free(exchange);
 }
 
-static weft_status fail_open(const char *arguments, const weft_exchange_setup *setup,
-                             weft_exchange **out)
+static weft_status fail_open(const weft_context *context, const char *arguments,
+                             const weft_exchange_setup *setup, weft_exchange **out)
 {
+    (void)context;
     failing *f;
     double at = 1;
     char *moment = NULL;

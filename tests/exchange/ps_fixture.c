@@ -212,7 +212,7 @@ run draw(const char *policy, double count, double bound, int learners, int serve
 {
     run r = {.learners = learners, .servers = servers, .steps = 30, .codec = "none", .seed = seed};
     weft_random random;
-    assert_int_equal(weft_policy_make(policy, count, bound, NULL, -1, &r.policy), WEFT_OK);
+    assert_int_equal(weft_policy_make(context, policy, count, bound, NULL, -1, &r.policy), WEFT_OK);
     weft_random_start(&random, seed, 9);
     for (int i = 0; i < learners; i++) r.seconds[i] = weft_random_between(&random, 0.5, 2);
     for (int k = 0; k < servers; k++) r.needs[k] = weft_random_unit(&random) / 2;

@@ -7,43 +7,36 @@
 enum { COUNT = 5, LEARNERS = 3 };
 
 /* A version has the updates of all learners but one. */
-static int all_but_one(const weft_policy *p, const weft_pending *w)
+static int all_but_one(const weft_server_pending *w)
 {
-    (void)p;
     int enough = WEFT_MAX(w->learners - 1, 1);
     return w->of_clock >= enough ? w->of_clock : 0;
 }
 
 /* A learner begins when the version of its last step is there. */
-static bool after_version(const weft_policy *p, int64_t slowest, int64_t made, int64_t clock)
+static bool after_version(const weft_server_waiting *w)
 {
-    (void)p;
-    (void)slowest;
-    return clock <= made;
+    return w->clock <= w->made;
 }
 
-static weft_late discarded(const weft_policy *p, int64_t clocks)
+static weft_late discarded(int64_t clocks)
 {
-    (void)p;
     assert_true(clocks >= 0);
     return WEFT_LATE_DISCARD;
 }
 
-static weft_late applied(const weft_policy *p, int64_t clocks)
+static weft_late applied(int64_t clocks)
 {
-    (void)p;
     return clocks < 2 ? WEFT_LATE_APPLY : WEFT_LATE_DISCARD;
 }
 
-static weft_late kept(const weft_policy *p, int64_t clocks)
+static weft_late kept(int64_t clocks)
 {
-    (void)p;
     (void)clocks;
     return WEFT_LATE_KEEP;
 }
 
-static weft_late (*const fates[])(const weft_policy *p, int64_t clocks) = {discarded, applied,
-                                                                           kept};
+static weft_late (*const fates[])(int64_t clocks) = {discarded, applied, kept};
 
 /* Pushes, as learner l, numbers that are all x. */
 static void push_all(learner *l, weft_range *r, double x)
@@ -79,11 +72,8 @@ static weft_range *copy_of(weft_range *r, descent *d, weft_policy policy)
 /* Learner 3 is late by one step, then by two; `copies`: a replica goes on in between. */
 static void run(int fate, bool copies, double after[4])
 {
-    const weft_policy_rule rule = {.name = "all-but-one",
-                                   .rounds = true,
-                                   .complete = all_but_one,
-                                   .may_begin = after_version,
-                                   .late = fates[fate]};
+    const weft_server_policy_ops rule = {
+        .rounds = true, .complete = all_but_one, .may_begin = after_version, .late = fates[fate]};
     const weft_policy policy = {.rule = &rule, .bound = WEFT_NO_BOUND};
     descent d = {.lr = 1, .count = COUNT};
     weft_range *r = open_range(&d, policy, LEARNERS);

@@ -202,7 +202,8 @@ static void draw(chaos *c)
     c->servers = 1 + pick(&c->fate, MOST_SERVERS);
     c->steps = 5 + pick(&c->fate, MOST_STEPS - 8);
     c->replicas = c->servers > 1 && pick(&c->fate, 4) != 0;
-    must(weft_policy_make(names[policy], policy == 2 ? 1 + pick(&c->fate, c->learners) : -1,
+    must(weft_policy_make(context, names[policy],
+                          policy == 2 ? 1 + pick(&c->fate, c->learners) : -1,
                           policy == 3 ? pick(&c->fate, 4) : -1, NULL, -1, &c->policy));
     c->link = draw_link(
         &c->fate, (weft_sim_link){.jitter = 0.3, .lost = 0.2, .twice = 0.2, .reordered = 0.3});

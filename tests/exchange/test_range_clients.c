@@ -314,7 +314,7 @@ static void test_policies(void **state)
         double beta;
         const char *says;
     } wrong[] = {
-        {"asinc", -1, -1, NULL, -1, "there is no policy=asinc; did you mean 'async'"},
+        {"asinc", -1, -1, NULL, -1, "no server policy is named 'asinc'; did you mean 'async'"},
         {"async", 3, -1, NULL, -1, "policy=async has no c; softsync has one"},
         {"softsync", -1, -1, NULL, -1, "policy=softsync needs c="},
         {"bsp", -1, 2, NULL, -1, "policy=bsp has no bound; ssp has one"},
@@ -324,7 +324,7 @@ static void test_policies(void **state)
     };
     weft_policy p;
     for (size_t i = 0; i < WEFT_COUNT(wrong); i++) {
-        assert_int_equal(weft_policy_make(wrong[i].name, wrong[i].count, wrong[i].bound,
+        assert_int_equal(weft_policy_make(context, wrong[i].name, wrong[i].count, wrong[i].bound,
                                           wrong[i].scale, wrong[i].beta, &p),
                          WEFT_ERR_ARGUMENT);
         if (!strstr(weft_last_message(), wrong[i].says)) fail_msg("'%s'", weft_last_message());

@@ -92,9 +92,9 @@ static weft_status open_range(void *user, int number, weft_served *out)
     weft_policy policy;
     const cluster *c = user;
     if (number >= RANGES) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
-    WEFT_TRY(weft_policy_make(policies[c->kind][number].name, policies[c->kind][number].count,
-                              policies[c->kind][number].bound, policies[c->kind][number].scale, -1,
-                              &policy));
+    WEFT_TRY(weft_policy_make(context, policies[c->kind][number].name,
+                              policies[c->kind][number].count, policies[c->kind][number].bound,
+                              policies[c->kind][number].scale, -1, &policy));
     weft_range_options o = {.struct_size = sizeof(o),
                             .policy = policy,
                             .dtype = WEFT_F32,

@@ -57,9 +57,10 @@ static void gossip_close(weft_exchange *exchange)
     free(x);
 }
 
-static weft_status gossip_open(const char *arguments, const weft_exchange_setup *setup,
-                               weft_exchange **out)
+static weft_status gossip_open(const weft_context *context, const char *arguments,
+                               const weft_exchange_setup *setup, weft_exchange **out)
 {
+    (void)context;
     gossip *x;
     WEFT_TRY(WEFT_NEW(&x, 1));
     weft_status status = weft_gossip_parse(arguments, &x->topology_name, &x->mode);

@@ -63,7 +63,7 @@ static weft_status make_room(easgd *e, const weft_exchange_setup *setup)
     return weft_new_aligned(bytes, &e->aside);
 }
 
-static weft_status parse(weft_ps_options *o, const char *arguments)
+static weft_status parse(const weft_context *context, const char *arguments, weft_ps_options *o)
 {
     double every = 1, alpha = NAN, beta = NAN;
     weft_spec_key keys[] = {
@@ -82,15 +82,15 @@ static weft_status parse(weft_ps_options *o, const char *arguments)
                            .draw = draw,
                            .alpha = alpha,
                            .beta = isnan(beta) ? 0.9 : beta};
-    return weft_policy_make("async", -1, -1, NULL, -1, &o->policy);
+    return weft_policy_make(context, "async", -1, -1, NULL, -1, &o->policy);
 }
 
-static weft_status easgd_open(const char *arguments, const weft_exchange_setup *setup,
-                              weft_exchange **out)
+static weft_status easgd_open(const weft_context *context, const char *arguments,
+                              const weft_exchange_setup *setup, weft_exchange **out)
 {
     easgd *e;
     WEFT_TRY(WEFT_NEW(&e, 1));
-    weft_status status = parse(&e->ps.options, arguments);
+    weft_status status = parse(context, arguments, &e->ps.options);
     if (status == WEFT_OK && setup) status = make_room(e, setup);
     e->ps.idle = true;
     if (status == WEFT_OK)
@@ -188,14 +188,14 @@ static weft_status easgd_simulate(const char *arguments,
                                   weft_sim_exchange **out)
 {
     weft_ps_options options;
-    WEFT_TRY(parse(&options, arguments));
+    WEFT_TRY(parse(sim_options->context, arguments, &options));
     return weft_ps_exchange_simulate(&options, sim_options, out);
 }
 
 static weft_status easgd_serve(const char *arguments, weft_serving *serving, weft_actor **out)
 {
     weft_ps_options options;
-    WEFT_TRY(parse(&options, arguments));
+    WEFT_TRY(parse(serving->context, arguments, &options));
     return weft_ps_exchange_serve(&options, serving, out);
 }
 

@@ -1,61 +1,98 @@
-/* Makes the consistency policy of a range (bsp, ssp, softsync, async) from its options, and gives
- * the learning rate of a stale update. */
+/* The built-in consistency policies of ranges (bsp, ssp, softsync, async), and those that programs
+ * and plug-ins add (weft/server_policy_ops.h); the policy of a name and options, and its learning
+ * rate of a stale update. */
 #include <math.h>
 
+#include "base/registry.h"
 #include "exchange/ps/range/range.h"
 
 /* No run has more steps, so a larger bound counts as none. */
 static const double MOST_STEPS = 1e15;
 
 /* A version has an update of each learner: none is slower than its clock. */
-static int whole_round(const weft_policy *p, const weft_pending *w)
+static int whole_round(const weft_server_pending *w)
 {
-    (void)p;
     return w->learners == 0 || w->slowest >= w->clock ? w->of_clock : 0;
 }
 
 /* A version has the first `count` updates, of fewer learners as many as there are learners. */
-static int first_updates(const weft_policy *p, const weft_pending *w)
+static int first_updates(const weft_server_pending *w)
 {
-    int count = w->learners ? WEFT_MIN(p->count, w->learners) : 1;
+    int count = w->learners ? WEFT_MIN(w->count, w->learners) : 1;
     return w->updates >= count ? count : 0;
 }
 
 /* Not slowest + bound, which may overflow: a clock in a forged message may be any number. */
-static bool within_bound(const weft_policy *p, int64_t slowest, int64_t made, int64_t clock)
+static bool within_bound(const weft_server_waiting *w)
 {
-    (void)made;
-    return p->bound == WEFT_NO_BOUND || clock <= p->bound || clock - p->bound <= slowest;
+    return w->bound == WEFT_NO_BOUND || w->clock <= w->bound || w->clock - w->bound <= w->slowest;
 }
 
-static const weft_policy_rule rules[] = {
-    {"bsp", false, false, true, whole_round, within_bound, NULL},
-    {"async", false, false, false, first_updates, within_bound, NULL},
-    {"softsync", true, false, false, first_updates, within_bound, NULL},
-    {"ssp", false, true, false, first_updates, within_bound, NULL},
-};
+static const weft_server_policy_ops bsp = {.struct_size = sizeof(bsp),
+                                           .rounds = true,
+                                           .complete = whole_round,
+                                           .may_begin = within_bound},
+                                    async = {.struct_size = sizeof(async),
+                                             .complete = first_updates,
+                                             .may_begin = within_bound},
+                                    softsync = {.struct_size = sizeof(softsync),
+                                                .counts = true,
+                                                .complete = first_updates,
+                                                .may_begin = within_bound},
+                                    ssp = {.struct_size = sizeof(ssp),
+                                           .bounds = true,
+                                           .complete = first_updates,
+                                           .may_begin = within_bound};
 /* The rule with a bound of 0, where no learner is ahead of another. */
-static const weft_policy_rule *const lockstep = &rules[0];
+static const weft_server_policy_ops *const lockstep = &bsp;
+
+static const struct {
+    const char *name, *form, *help;
+    const weft_server_policy_ops *ops;
+} policies[] = {
+    {"bsp", NULL, "a version has one update of each learner", &bsp},
+    {"async", NULL, "each update makes a version", &async},
+    {"softsync", "softsync,c=N", "c updates, of any learners, make a version", &softsync},
+    {"ssp", "ssp,bound=N",
+     "as async, but a learner waits while it is more than `bound` steps ahead of the slowest",
+     &ssp},
+};
+
+static weft_status accept(weft_context *context, const weft_entry *entry, const void *ops,
+                          void **made)
+{
+    const weft_server_policy_ops *rule = ops;
+    (void)context;
+    (void)made;
+    WEFT_TRY(weft_entry_need(entry, "complete", rule->complete));
+    WEFT_TRY(weft_entry_need(entry, "may_begin", rule->may_begin));
+    if (!rule->late || rule->rounds) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "its 'late' is set and 'rounds' is false, but only an update of a round can "
+                     "be late; set rounds, or late to NULL");
+}
+
+static const weft_extension extension = {.kind = WEFT_KIND_SERVER_POLICY,
+                                         .type = "weft_server_policy_ops",
+                                         .size = sizeof(weft_server_policy_ops),
+                                         .least = sizeof(weft_server_policy_ops),
+                                         .accept = accept};
+
+weft_status weft_server_policies_register(weft_context *context)
+{
+    weft_entry entries[WEFT_COUNT(policies)];
+    weft_context_extend(context, &extension);
+    for (size_t i = 0; i < WEFT_COUNT(policies); i++)
+        entries[i] = (weft_entry){.kind = WEFT_KIND_SERVER_POLICY,
+                                  .name = policies[i].name,
+                                  .form = policies[i].form,
+                                  .summary = policies[i].help,
+                                  .ops = policies[i].ops};
+    return weft_registry_add(context, entries, (int)WEFT_COUNT(policies));
+}
+
 static const char *const scales[] = {
     [WEFT_SCALE_NONE] = "none", [WEFT_SCALE_INVERSE] = "inverse", [WEFT_SCALE_EXP] = "exp"};
-
-static const char *policy_name(const void *user, int i)
-{
-    (void)user;
-    return i < (int)WEFT_COUNT(rules) ? rules[i].name : NULL;
-}
-
-static weft_status find_rule(const char *name, const weft_policy_rule **out)
-{
-    char near[256];
-    for (size_t i = 0; i < WEFT_COUNT(rules); i++)
-        if (strcmp(rules[i].name, name) == 0) {
-            *out = &rules[i];
-            return WEFT_OK;
-        }
-    return weft_fail(WEFT_ERR_ARGUMENT, "there is no policy=%s%s", name,
-                     weft_suggest(near, sizeof(near), name, policy_name, NULL));
-}
 
 static weft_status set_scale(const char *name, double beta, weft_policy *out)
 {
@@ -72,11 +109,12 @@ static weft_status set_scale(const char *name, double beta, weft_policy *out)
     return WEFT_OK;
 }
 
-weft_status weft_policy_make(const char *name, double count, double bound, const char *scale,
-                             double beta, weft_policy *out)
+weft_status weft_policy_make(const weft_context *context, const char *name, double count,
+                             double bound, const char *scale, double beta, weft_policy *out)
 {
-    const weft_policy_rule *rule;
-    WEFT_TRY(find_rule(name, &rule));
+    const weft_entry *entry;
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_SERVER_POLICY, name, strlen(name), &entry));
+    const weft_server_policy_ops *rule = entry->ops;
     /* Without late updates no learner is ahead of a round. */
     bool together = rule->rounds && !rule->late;
     *out = (weft_policy){

@@ -23,7 +23,7 @@ static weft_status set_pace(weft_ps_options *o, double push, double fetch)
     return WEFT_OK;
 }
 
-static weft_status parse(weft_ps_options *o, const char *arguments)
+static weft_status parse(const weft_context *context, const char *arguments, weft_ps_options *o)
 {
     char *policy = NULL, *scale = NULL;
     double count = -1, bound = -1, beta = -1, push = -1, fetch = -1;
@@ -38,19 +38,20 @@ static weft_status parse(weft_ps_options *o, const char *arguments)
         {.name = NULL}};
     weft_status status = *arguments ? weft_spec_parse("exchange server", arguments, keys) : WEFT_OK;
     if (status == WEFT_OK)
-        status = weft_policy_make(policy ? policy : "bsp", count, bound, scale, beta, &o->policy);
+        status = weft_policy_make(context, policy ? policy : "bsp", count, bound, scale, beta,
+                                  &o->policy);
     if (status == WEFT_OK) status = set_pace(o, push, fetch);
     free(policy);
     free(scale);
     return status;
 }
 
-static weft_status server_open(const char *arguments, const weft_exchange_setup *setup,
-                               weft_exchange **out)
+static weft_status server_open(const weft_context *context, const char *arguments,
+                               const weft_exchange_setup *setup, weft_exchange **out)
 {
     weft_ps_exchange *x;
     WEFT_TRY(WEFT_NEW(&x, 1));
-    weft_status status = parse(&x->options, arguments);
+    weft_status status = parse(context, arguments, &x->options);
     if (status == WEFT_OK && setup) status = weft_ps_exchange_make_room(x, setup);
     if (status == WEFT_OK)
         *out = &x->head;
@@ -204,14 +205,14 @@ static weft_status server_simulate(const char *arguments,
                                    weft_sim_exchange **out)
 {
     weft_ps_options options = {0};
-    WEFT_TRY(parse(&options, arguments));
+    WEFT_TRY(parse(sim_options->context, arguments, &options));
     return weft_ps_exchange_simulate(&options, sim_options, out);
 }
 
 static weft_status server_serve(const char *arguments, weft_serving *serving, weft_actor **out)
 {
     weft_ps_options options = {0};
-    WEFT_TRY(parse(&options, arguments));
+    WEFT_TRY(parse(serving->context, arguments, &options));
     return weft_ps_exchange_serve(&options, serving, out);
 }
 

@@ -136,7 +136,8 @@ static int64_t run_clock(const weft_range *r)
 bool weft_range_may_begin(const weft_range *r, int64_t slowest, int64_t clock)
 {
     const weft_policy *p = &r->options.policy;
-    return p->rule->may_begin(p, slowest, r->made, clock);
+    return p->rule->may_begin(&(weft_server_waiting){
+        .clock = clock, .slowest = slowest, .made = r->made, .bound = p->bound});
 }
 
 /* --- joins, leaves, pushes --- */
@@ -259,7 +260,7 @@ weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_resu
     const weft_policy *policy = &r->options.policy;
     pushed p = {*push, m->slot, message};
     if (policy->rule->late && push->clock <= r->made) {
-        WEFT_TRY(weft_range_take_late(r, &p, policy->rule->late(policy, r->made - push->clock)));
+        WEFT_TRY(weft_range_take_late(r, &p, policy->rule->late(r->made - push->clock)));
     } else if (counts(r, push->clock)) {
         WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
         replace(r, push, m);

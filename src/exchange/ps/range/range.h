@@ -9,60 +9,34 @@
 
 #include "actor/actor.h"
 #include "base/base.h"
+#include "weft/server_policy_ops.h"
 
 /* Factor of the learning rate for an update of staleness t (Zhang et al. 2016): 1, 1/t, or
  * exp(-beta t). */
 typedef enum weft_scale { WEFT_SCALE_NONE, WEFT_SCALE_INVERSE, WEFT_SCALE_EXP } weft_scale;
-
-/* The pending updates of a range and its learners, for `complete` of a policy. */
-typedef struct weft_pending {
-    int updates;     /* number of pending updates, at least 1 */
-    int learners;    /* that have joined and not left */
-    int64_t slowest; /* clock of the slowest of them */
-    int64_t clock;   /* lowest clock of a pending update */
-    int of_clock;    /* pending updates with that clock */
-} weft_pending;
-
-/* An update is late if a version of its clock or a later one was made without it. DISCARD: it has
- * no effect. APPLY: it makes a version alone. KEEP: the range keeps it as a residual, which the
- * next version adds to the sum of its updates (as partial collectives do, Li et al. 2020). */
-typedef enum weft_late { WEFT_LATE_DISCARD, WEFT_LATE_APPLY, WEFT_LATE_KEEP } weft_late;
 
 /* The policy says which updates make a version, when a learner may begin a step, and what becomes
  * of late updates. bsp: one update of each learner makes a version, and no learner is ahead. async:
  * each update makes a version. softsync: each `count` updates, of any learners, make a version.
  * ssp: as async, but no learner begins a step while it is more than `bound` steps ahead of the
  * slowest learner; with bound 0 it is bsp. */
-typedef struct weft_policy weft_policy;
-typedef struct weft_policy_rule {
-    const char *name;
-    bool counts, bounds; /* the policy has the option c; it has the option bound */
-    bool rounds;         /* a version has updates of one clock only, else those that came first */
-    /* How many pending updates make the next version: the first ones, with `rounds` of those of the
-     * lowest clock. 0: an update of that version is missing. */
-    int (*complete)(const weft_policy *policy, const weft_pending *pending);
-    /* Whether a learner of this clock may begin its next step. slowest: clock of the slowest
-     * learner; made: highest clock of the updates in versions. */
-    bool (*may_begin)(const weft_policy *policy, int64_t slowest, int64_t made, int64_t clock);
-    /* With `rounds`: what becomes of an update that is `clocks` clocks (0: none) behind the newest
-     * version. NULL: no update can be late, since a version waits for all learners. */
-    weft_late (*late)(const weft_policy *policy, int64_t clocks);
-} weft_policy_rule;
-
-struct weft_policy {
-    const weft_policy_rule *rule;
+typedef struct weft_policy {
+    const weft_server_policy_ops *rule;
     int count;     /* updates that make a version; 0: one update of each learner */
     int64_t bound; /* steps that a learner may be ahead of the slowest; -1: any number */
     weft_scale scale;
     double beta; /* of WEFT_SCALE_EXP */
-};
+} weft_policy;
 enum { WEFT_NO_BOUND = -1 };
 
-/* Makes a policy from the options; an option that is not given is NULL, or below 0. ARGUMENT: there
- * is no such policy or scale, it does not take an option that is given, or it needs one that is
- * not. */
-weft_status weft_policy_make(const char *name, double count, double bound, const char *scale,
-                             double beta, weft_policy *out) WEFT_NODISCARD;
+/* Makes the policy of a name from the options; an option that is not given is NULL, or below 0.
+ * ARGUMENT: there is no such policy or scale, it does not take an option that is given, or it needs
+ * one that is not. */
+weft_status weft_policy_make(const weft_context *context, const char *name, double count,
+                             double bound, const char *scale, double beta,
+                             weft_policy *out) WEFT_NODISCARD;
+/* Registers the built-in policies with a context. */
+weft_status weft_server_policies_register(weft_context *context) WEFT_NODISCARD;
 /* The factor of the learning rate for an update of that staleness. */
 double weft_policy_rate(const weft_policy *policy, int64_t staleness);
 

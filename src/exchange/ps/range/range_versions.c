@@ -141,29 +141,42 @@ static void gather_clock(weft_range *r, int64_t clock)
     }
 }
 
-/* Number of pending updates, which it moves to the front, that make the next version; 0: an update
- * of that version is missing. */
-static int complete(weft_range *r)
+/* *out: number of pending updates, which it moves to the front, that make the next version; 0: an
+ * update of that version is missing. */
+static weft_status complete(weft_range *r, int *out)
 {
     const weft_policy *p = &r->options.policy;
-    if (r->waiting_count == 0) return 0;
-    weft_pending w = {.updates = (int)r->waiting_count,
-                      .learners = weft_range_learners(r),
-                      .slowest = weft_range_slowest(r),
-                      .clock = INT64_MAX};
+    *out = 0;
+    if (r->waiting_count == 0) return WEFT_OK;
+    weft_server_pending w = {.updates = (int)r->waiting_count,
+                             .learners = weft_range_learners(r),
+                             .slowest = weft_range_slowest(r),
+                             .clock = INT64_MAX,
+                             .count = p->count};
     for (size_t i = 0; i < r->waiting_count; i++) {
         int64_t clock = r->waiting[i].push.clock;
         w.of_clock = clock < w.clock ? 1 : w.of_clock + (clock == w.clock);
         w.clock = WEFT_MIN(w.clock, clock);
     }
-    int n = p->rule->complete(p, &w);
+    int n = p->rule->complete(&w), most = p->rule->rounds ? w.of_clock : w.updates;
+    if (n < 0 || n > most)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the server policy's 'complete' has returned %d, must be from 0 to the %d "
+                         "updates that can make a version",
+                         n, most);
     if (n > 0 && p->rule->rounds) gather_clock(r, w.clock);
-    return n;
+    *out = n;
+    return WEFT_OK;
 }
 
 weft_status weft_range_apply_complete(weft_range *r)
 {
-    for (int n = complete(r); n > 0; n = complete(r)) WEFT_TRY(apply(r, n));
+    int n;
+    WEFT_TRY(complete(r, &n));
+    while (n > 0) {
+        WEFT_TRY(apply(r, n));
+        WEFT_TRY(complete(r, &n));
+    }
     return WEFT_OK;
 }
 
@@ -188,6 +201,10 @@ weft_status weft_range_take_late(weft_range *r, const pushed *late, weft_late fa
     case WEFT_LATE_DISCARD: return WEFT_OK;
     case WEFT_LATE_KEEP: return add_to_residual(r, late);
     case WEFT_LATE_APPLY: break;
+    default:
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the server policy's 'late' has returned %d, which is no weft_late",
+                         (int)fate);
     }
     WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
     memmove(r->waiting + 1, r->waiting, r->waiting_count++ * sizeof(pushed));
