@@ -191,58 +191,54 @@ GRADIENT(where)
 
 /* --- the operators --- */
 
-#define OPERATOR(op, operands, text, derivative, ...)                                              \
-    const weft_op weft_op_##op = {.name = #op,                                                     \
-                                  .summary = text,                                                 \
-                                  .min_inputs = operands,                                          \
-                                  .max_inputs = operands,                                          \
-                                  .shape = weft_element_shape,                                     \
-                                  .gradient = derivative,                                          \
-                                  .labels = weft_element_labels,                                   \
-                                  .element = &op##_element,                                        \
-                                  .in_place = {(1u << operands) - 1},                              \
-                                  __VA_ARGS__};
-#define PLAIN(op, operands, text, derivative, formula)                                             \
-    WEFT_ELEMENT(op, operands, NULL, 0, NULL, 0, formula)                                          \
-    OPERATOR(op, operands, text, derivative, .attrs = NULL)
-
-PLAIN(sub, 2, "difference of two tensors, element by element", sub_gradient, a - b)
-PLAIN(div, 2, "quotient of two tensors, element by element", div_gradient, a / b)
-PLAIN(pow, 2, "a tensor to the power of another one, element by element", pow_gradient,
-      el_pow(a, b))
-PLAIN(sqrt, 1, "square root", sqrt_gradient, el_sqrt(a))
-PLAIN(rsqrt, 1, "1 / sqrt(x)", rsqrt_gradient, real(1) / el_sqrt(a))
-PLAIN(exp, 1, "exponential function", exp_gradient, el_exp(a))
-PLAIN(log, 1, "natural logarithm", log_gradient, el_log(a))
-PLAIN(abs, 1, "amount", abs_gradient, el_abs(a))
-PLAIN(sign, 1, "-1, 0 or 1", flat_gradient, a > 0 ? real(1) : a < 0 ? real(-1) : a)
-PLAIN(maximum, 2, "the larger of two elements", maximum_gradient, a > b ? a : b >= a ? b : a + b)
-PLAIN(minimum, 2, "the smaller of two elements", minimum_gradient, a < b ? a : b <= a ? b : a + b)
-PLAIN(larger_grad, 3, "dy where b > c, half of it where b = c, else 0; from (dy, b, c)", NULL,
-      b > c    ? a
-      : b < c  ? real(0)
-      : b == c ? a * real(0.5)
-               : b + c)
-PLAIN(where, 3, "the second operand where the first is not 0, else the third", where_gradient,
-      a != a   ? a
-      : a != 0 ? b
-               : c)
-PLAIN(greater, 2, "1 where a > b, else 0", flat_gradient,
-      a > b    ? real(1)
-      : a <= b ? real(0)
-               : a + b)
-PLAIN(less, 2, "1 where a < b, else 0", flat_gradient, a < b ? real(1) : a >= b ? real(0) : a + b)
-PLAIN(equal, 2, "1 where a = b, else 0", flat_gradient,
-      a == b           ? real(1)
-      : a < b || a > b ? real(0)
-                       : a + b)
+WEFT_ELEMENT_OPERATOR(sub, 2, "difference of two tensors, element by element", sub_gradient, a - b)
+WEFT_ELEMENT_OPERATOR(div, 2, "quotient of two tensors, element by element", div_gradient, a / b)
+WEFT_ELEMENT_OPERATOR(pow, 2, "a tensor to the power of another one, element by element",
+                      pow_gradient, el_pow(a, b))
+WEFT_ELEMENT_OPERATOR(sqrt, 1, "square root", sqrt_gradient, el_sqrt(a))
+WEFT_ELEMENT_OPERATOR(rsqrt, 1, "1 / sqrt(x)", rsqrt_gradient, real(1) / el_sqrt(a))
+WEFT_ELEMENT_OPERATOR(exp, 1, "exponential function", exp_gradient, el_exp(a))
+WEFT_ELEMENT_OPERATOR(log, 1, "natural logarithm", log_gradient, el_log(a))
+WEFT_ELEMENT_OPERATOR(abs, 1, "amount", abs_gradient, el_abs(a))
+WEFT_ELEMENT_OPERATOR(sign, 1, "-1, 0 or 1", flat_gradient, a > 0 ? real(1) : a < 0 ? real(-1) : a)
+WEFT_ELEMENT_OPERATOR(maximum, 2, "the larger of two elements", maximum_gradient,
+                      a > b    ? a
+                      : b >= a ? b
+                               : a + b)
+WEFT_ELEMENT_OPERATOR(minimum, 2, "the smaller of two elements", minimum_gradient,
+                      a < b    ? a
+                      : b <= a ? b
+                               : a + b)
+WEFT_ELEMENT_OPERATOR(larger_grad, 3,
+                      "dy where b > c, half of it where b = c, else 0; from (dy, b, c)", NULL,
+                      b > c    ? a
+                      : b < c  ? real(0)
+                      : b == c ? a * real(0.5)
+                               : b + c)
+WEFT_ELEMENT_OPERATOR(where, 3, "the second operand where the first is not 0, else the third",
+                      where_gradient,
+                      a != a   ? a
+                      : a != 0 ? b
+                               : c)
+WEFT_ELEMENT_OPERATOR(greater, 2, "1 where a > b, else 0", flat_gradient,
+                      a > b    ? real(1)
+                      : a <= b ? real(0)
+                               : a + b)
+WEFT_ELEMENT_OPERATOR(less, 2, "1 where a < b, else 0", flat_gradient,
+                      a < b    ? real(1)
+                      : a >= b ? real(0)
+                               : a + b)
+WEFT_ELEMENT_OPERATOR(equal, 2, "1 where a = b, else 0", flat_gradient,
+                      a == b           ? real(1)
+                      : a < b || a > b ? real(0)
+                                       : a + b)
 
 WEFT_ELEMENT(clip, 1, "min", -INFINITY, "max", INFINITY, a<p ? p : a> q ? q : a)
-OPERATOR(clip, 1, "a tensor, but at least 'min' and at most 'max'", clip_gradient,
-         .attrs = WEFT_ATTRS("min", "max"))
+WEFT_ELEMENT_ROW(clip, 1, "a tensor, but at least 'min' and at most 'max'", clip_gradient,
+                 .attrs = WEFT_ATTRS("min", "max"))
 WEFT_ELEMENT(clip_grad, 2, "min", -INFINITY, "max", INFINITY,
              b >= p && b <= q ? a
              : b == b         ? real(0)
                               : b)
-OPERATOR(clip_grad, 2, "dy where 'min' <= x <= 'max', else 0; from (dy, x)", NULL,
-         .attrs = WEFT_ATTRS("min", "max"))
+WEFT_ELEMENT_ROW(clip_grad, 2, "dy where 'min' <= x <= 'max', else 0; from (dy, x)", NULL,
+                 .attrs = WEFT_ATTRS("min", "max"))

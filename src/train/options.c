@@ -16,11 +16,7 @@ const weft_option weft_train_rows[] = {
             "a built-in model, also with arguments as in gpt:layers=6 (weft inspect --list), or a "
             "YAML file of layers"),
     OPTION("data", "SPEC", TEXT_IS("glyphs"), RUN(task.data), .letter = 'd',
-           .help =
-               "training and test data: glyphs, idx:DIR, csv:FILE,label=COLUMN (a class) or "
-               "csv:FILE,target=COLUMN (a number), npy:SAMPLES,LABELS or npy:SAMPLES,target=FILE, "
-               "npy:NAME=FILE,NAME=FILE,label=FILE (several inputs), "
-               "text:FILE, tokens:FILE,values=N, pairs:FILE"),
+           .forms = WEFT_KIND_DATA, .help = "training and test data: "),
     OPTION(
         "normalize", "HOW", TEXT_IS("auto"), RUN(task.normalize), .names = WEFT_KIND_NORMALIZATION,
         .help =

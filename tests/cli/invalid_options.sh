@@ -74,7 +74,7 @@ for exchange in $("$weft" inspect --list | sed -n '/^exchanges /,/^$/s/^  \([a-z
 done
 refuses 2 "alpha is beta over the number of learners; give one of them" -n 2 --exchange easgd:alpha=0.1,beta=0.5
 refuses 2 "every is '0', must be a whole number from 1" -n 2 --exchange easgd:every=0
-refuses 2 "push needs a policy without a bound, where no learner waits for others; give policy=async or softsync" -n 2 --exchange server:push=2
+refuses 2 "push needs a policy in which no learner waits for others, as policy=async" -n 2 --exchange server:push=2
 refuses 2 "fetch is '0', must be a whole number from 1" -n 2 --exchange server:policy=async,fetch=0
 refuses 2 "a replica is kept by another server, so --replicas 1 needs --servers 2 or more" -n 2 --exchange server --replicas 1
 refuses 2 "'replicas' is '2', must be a whole number from 0 to 1" -n 2 --exchange server --servers 2 --replicas 2

@@ -252,10 +252,11 @@ static void test_contradictions(void **state)
                                         "server:policy=ssp,bound=2,push=3"};
     for (size_t i = 0; i < WEFT_COUNT(wrong); i++) {
         assert_int_equal(weft_exchange_check(context, wrong[i]), WEFT_ERR_ARGUMENT);
-        assert_non_null(strstr(weft_last_message(), "push needs a policy without a bound"));
+        assert_non_null(
+            strstr(weft_last_message(), "push needs a policy in which no learner waits"));
     }
     assert_int_equal(weft_exchange_check(context, "server:policy=bsp,fetch=2"), WEFT_ERR_ARGUMENT);
-    assert_non_null(strstr(weft_last_message(), "fetch needs a policy without a bound"));
+    assert_non_null(strstr(weft_last_message(), "fetch needs a policy in which no learner waits"));
     assert_int_equal(weft_exchange_check(context, "server:policy=async,fetch=0"),
                      WEFT_ERR_ARGUMENT);
     assert_int_equal(weft_exchange_check(context, "server:policy=ssp,bound=inf,push=3"), WEFT_OK);

@@ -396,7 +396,7 @@ static void test_models_take_long_images(void **state)
         }
         assert_int_equal(count[0], count[1]);
     }
-    assert_int_equal(taken, 4); /* lenet, mlp, vgg11, inception */
+    assert_true(taken >= 4); /* lenet, mlp, vgg11, inception and others */
 }
 
 /* The text of a YAML model's graph. Free it. */

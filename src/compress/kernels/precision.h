@@ -3,6 +3,8 @@
 #ifndef WEFT_COMPRESS_KERNELS_PRECISION_H
 #define WEFT_COMPRESS_KERNELS_PRECISION_H
 
+#include <float.h>
+
 #include "base/target_clones.h"
 #include "compress/kernels/kernels.h"
 

@@ -109,6 +109,12 @@ static weft_status set_scale(const char *name, double beta, weft_policy *out)
     return WEFT_OK;
 }
 
+bool weft_policy_waits(const weft_policy *policy)
+{
+    return !policy->rule->may_begin(
+        &(weft_server_waiting){.clock = INT64_MAX / 2, .bound = policy->bound});
+}
+
 weft_status weft_policy_make(const weft_context *context, const char *name, double count,
                              double bound, const char *scale, double beta, weft_policy *out)
 {

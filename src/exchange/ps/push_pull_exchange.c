@@ -9,15 +9,16 @@
 
 /* --- opening --- */
 
-/* Sets the steps between two pushes and two pulls. With a bound in the policy both are 1, since
- * learners then wait for the push of each step of another learner. */
+/* Sets the steps between two pushes and two pulls. Both are 1 if the policy makes learners wait,
+ * since they wait for the push of each step of another learner. */
 static weft_status set_pace(weft_ps_options *o, double push, double fetch)
 {
-    if (o->policy.bound != WEFT_NO_BOUND && (push > 1 || fetch > 1))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "exchange server: %s needs a policy without a bound, where no learner "
-                         "waits for others; give policy=async or softsync, or leave it out",
-                         push > 1 ? "push" : "fetch");
+    if (weft_policy_waits(&o->policy) && (push > 1 || fetch > 1))
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "exchange server: %s needs a policy in which no learner waits for others, as "
+            "policy=async; leave it out, or give another policy",
+            push > 1 ? "push" : "fetch");
     o->push = push < 1 ? 1 : (int64_t)push;
     o->fetch = fetch < 1 ? 1 : (int64_t)fetch;
     return WEFT_OK;

@@ -121,13 +121,13 @@ int64_t weft_range_slowest(const weft_range *r)
     return slowest == INT64_MAX ? r->begun : slowest;
 }
 
-/* The step of the run, after which a new learner begins. With a bound that is the clock of the
- * slowest learner, since the others wait for the new one; without a bound that of the fastest, now
+/* The step of the run, after which a new learner begins. If learners wait, that is the clock of the
+ * slowest one, since the others wait for the new one; otherwise that of the fastest, now
  * or earlier, since a slow learner, or one that is suspended, holds nobody back. */
 static int64_t run_clock(const weft_range *r)
 {
     int64_t fastest = r->begun;
-    if (r->options.policy.bound != WEFT_NO_BOUND) return weft_range_slowest(r);
+    if (weft_policy_waits(&r->options.policy)) return weft_range_slowest(r);
     for (size_t i = 0; i < r->member_count; i++)
         if (r->members[i].here) fastest = WEFT_MAX(fastest, r->members[i].clock);
     return fastest;

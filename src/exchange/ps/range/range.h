@@ -35,6 +35,8 @@ enum { WEFT_NO_BOUND = -1 };
 weft_status weft_policy_make(const weft_context *context, const char *name, double count,
                              double bound, const char *scale, double beta,
                              weft_policy *out) WEFT_NODISCARD;
+/* Whether a learner that is ahead of others has to wait for them. */
+bool weft_policy_waits(const weft_policy *policy);
 /* Registers the built-in policies with a context. */
 weft_status weft_server_policies_register(weft_context *context) WEFT_NODISCARD;
 /* The factor of the learning rate for an update of that staleness. */
