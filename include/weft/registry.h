@@ -15,6 +15,7 @@
  *   WEFT_KIND_CODEC      weft_codec_rule     weft/codec_ops.h
  *   WEFT_KIND_POLICY     weft_batching_ops   weft/batching_ops.h
  *   WEFT_KIND_DEVICE     weft_device_ops     weft/device_ops.h
+ *   WEFT_KIND_ENGINE     weft_transport_ops  weft/transport_ops.h
  *   WEFT_KIND_SERVER_POLICY
  *                        weft_server_policy_ops
  *                                            weft/server_policy_ops.h

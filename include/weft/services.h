@@ -18,6 +18,7 @@
 #include "weft/rate_ops.h"
 #include "weft/server_policy_ops.h"
 #include "weft/spec.h"
+#include "weft/transport_ops.h"
 
 #ifdef __cplusplus
 extern "C" {

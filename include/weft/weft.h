@@ -69,6 +69,7 @@
 #include "weft/server_policy_ops.h"
 #include "weft/spec.h"
 #include "weft/status.h"
+#include "weft/transport_ops.h"
 #include "weft/simulate.h"
 #include "weft/train.h"
 #include "weft/train_options.h"

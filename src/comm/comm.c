@@ -18,6 +18,7 @@ static const weft_engine *const engines[] = {
 weft_status weft_engines_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(engines)];
+    weft_context_extend(context, &weft_engines_extension);
     for (size_t i = 0; i < WEFT_COUNT(engines); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_ENGINE,
                                   .name = engines[i]->name,
@@ -36,7 +37,7 @@ weft_status weft_comm_open(weft_context *context, const char *engine, int ranks,
         return weft_fail(WEFT_ERR_ARGUMENT, "%d ranks, 1 to %d are possible", ranks,
                          WEFT_MAX_RANKS);
     WEFT_TRY(weft_registry_find(context, WEFT_KIND_ENGINE, engine, strlen(engine), &entry));
-    return ((const weft_engine *)entry->ops)->open(context, ranks, out, local);
+    return ((const weft_engine *)entry->ops)->open(entry->ops, context, ranks, out, local);
 }
 
 void weft_comm_close(weft_comm **comm)

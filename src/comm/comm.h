@@ -66,13 +66,16 @@ struct weft_operation {
 typedef struct weft_engine {
     const char *name;
     const char *summary;
-    weft_status (*open)(weft_context *context, int ranks, weft_comm **out, int *local);
+    weft_status (*open)(const struct weft_engine *engine, weft_context *context, int ranks,
+                        weft_comm **out, int *local);
     bool implied; /* chosen by the number of ranks, and not offered by options */
 } weft_engine;
 
 extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi,
     weft_engine_processes;
 
+/* added_comm.c: engines that programs and plug-ins add. */
+extern const struct weft_extension weft_engines_extension;
 /* Registers the built-in engines with a context. */
 weft_status weft_engines_register(weft_context *context) WEFT_NODISCARD;
 
@@ -94,6 +97,10 @@ void weft_progress_release(weft_progress *member);
 weft_status weft_transfer_check(const weft_comm *comm,
                                 const weft_transfer *transfer) WEFT_NODISCARD;
 int64_t weft_transfer_sends(const weft_operation *operation);
+
+/* The rank that `me` gets among the ranks of its color. `splits` holds the color and key of each
+ * rank. *size: the number of ranks of the color; *first: the one that becomes rank 0. */
+int weft_split_place(const int32_t *splits, int n, int me, int *size, int *first);
 
 /* The sum of the counts of the ranks before rank r; r may be the number of ranks. */
 int64_t weft_counts_before(const int64_t *counts, int r);

@@ -196,8 +196,10 @@ static weft_status make(weft_context *context, weft_progress *member, MPI_Comm c
     return WEFT_OK;
 }
 
-static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, int *local)
+static weft_status mpi_open(const weft_engine *engine, weft_context *context, int ranks,
+                            weft_comm **out, int *local)
 {
+    (void)engine;
     weft_progress *member;
     MPI_Comm comm;
     WEFT_TRY(start_process());
@@ -224,8 +226,10 @@ void weft_mpi_set_piece(int64_t bytes)
     (void)bytes;
 }
 
-static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, int *local)
+static weft_status mpi_open(const weft_engine *engine, weft_context *context, int ranks,
+                            weft_comm **out, int *local)
 {
+    (void)engine;
     (void)context;
     (void)ranks;
     (void)out;

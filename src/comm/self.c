@@ -139,8 +139,10 @@ static weft_status self_make(weft_context *context, weft_progress *member, weft_
     return WEFT_OK;
 }
 
-static weft_status self_open(weft_context *context, int ranks, weft_comm **out, int *local)
+static weft_status self_open(const weft_engine *engine, weft_context *context, int ranks,
+                             weft_comm **out, int *local)
 {
+    (void)engine;
     weft_progress *member;
     if (ranks > 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
@@ -161,8 +163,10 @@ const weft_engine weft_engine_self = {
 
 /* The engine processes opens no communicator: its learners are processes that find each other
  * through a coordinator, and each of them is a job of its own. */
-static weft_status processes_open(weft_context *context, int ranks, weft_comm **out, int *local)
+static weft_status processes_open(const weft_engine *engine, weft_context *context, int ranks,
+                                  weft_comm **out, int *local)
 {
+    (void)engine;
     (void)context;
     (void)out;
     (void)local;

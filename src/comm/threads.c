@@ -208,23 +208,6 @@ static weft_status threads_make(weft_context *context, weft_progress *member, hu
     return WEFT_OK;
 }
 
-/* The rank that `me` gets among the ranks of its color. `splits` holds the color and key of each
- * rank. *size: the number of ranks of the color; *first: the one that becomes rank 0. */
-static int place_in_group(const int32_t *splits, int n, int me, int *size, int *first)
-{
-    int rank = 0, best = -1;
-    *size = 0;
-    for (int r = 0; r < n; r++) {
-        const int32_t *other = &splits[(size_t)2 * r], *mine = &splits[(size_t)2 * me];
-        if (other[0] != mine[0]) continue;
-        (*size)++;
-        if (other[1] < mine[1] || (other[1] == mine[1] && r < me)) rank++;
-        if (best < 0 || other[1] < splits[(size_t)2 * best + 1]) best = r;
-    }
-    *first = best;
-    return rank;
-}
-
 static weft_status gather(weft_comm *comm, weft_dtype dtype, int64_t each, const void *mine,
                           void *all)
 {
@@ -241,7 +224,7 @@ static weft_status make_hub(const weft_comm *comm, const int32_t *splits, int si
     for (int r = 0; r < comm->size; r++) {
         int other_size, other_first;
         if (splits[(size_t)2 * r] != splits[(size_t)2 * comm->rank]) continue;
-        (*out)->world[place_in_group(splits, comm->size, r, &other_size, &other_first)] =
+        (*out)->world[weft_split_place(splits, comm->size, r, &other_size, &other_first)] =
             parent->world[r];
     }
     return WEFT_OK;
@@ -269,7 +252,7 @@ static weft_status threads_split(weft_comm *comm, int color, int key, weft_comm 
     WEFT_TRY(WEFT_NEW(&splits, (size_t)2 * n));
     weft_status status = WEFT_NEW(&hubs, n);
     if (status == WEFT_OK) status = gather(comm, WEFT_I32, 2, own_split, splits);
-    if (status == WEFT_OK) rank = place_in_group(splits, n, comm->rank, &size, &first);
+    if (status == WEFT_OK) rank = weft_split_place(splits, n, comm->rank, &size, &first);
     if (status == WEFT_OK && color >= 0 && first == comm->rank)
         status = make_hub(comm, splits, size, &made);
     if (status == WEFT_OK)
@@ -303,8 +286,10 @@ static const weft_comm_ops ops = {
     .aborted = threads_aborted,
 };
 
-static weft_status threads_open(weft_context *context, int ranks, weft_comm **out, int *local)
+static weft_status threads_open(const weft_engine *engine, weft_context *context, int ranks,
+                                weft_comm **out, int *local)
 {
+    (void)engine;
     hub *h;
     int made = 0;
     if (ranks < 1) ranks = 1;

@@ -17,6 +17,21 @@ int64_t weft_counts_before(const int64_t *counts, int r)
     return sum;
 }
 
+int weft_split_place(const int32_t *splits, int n, int me, int *size, int *first)
+{
+    int rank = 0, best = -1;
+    *size = 0;
+    for (int r = 0; r < n; r++) {
+        const int32_t *other = &splits[(size_t)2 * r], *mine = &splits[(size_t)2 * me];
+        if (other[0] != mine[0]) continue;
+        (*size)++;
+        if (other[1] < mine[1] || (other[1] == mine[1] && r < me)) rank++;
+        if (best < 0 || other[1] < splits[(size_t)2 * best + 1]) best = r;
+    }
+    *first = best;
+    return rank;
+}
+
 /* Checks that `send` has as many subtrees as this rank's leaves make up, since other ranks read all
  * of them. */
 static weft_status check_leaves(const weft_comm *c, const weft_transfer *t)

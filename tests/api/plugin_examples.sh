@@ -186,6 +186,20 @@ if [ -f "$own" ]; then
     refuses 2 "the server policy's 'late' has returned 7" timeout 120 "$weft" train -q $data --plugin "$own" --exchange server:policy=faulty-late
 fi
 
+# An engine: the bits of threads, also with a mesh and with exchanges.
+data="--data glyphs:size=12,train=90,test=30 --batch 18 --model mlp --steps 6"
+for way in "-n 3" "-n 4 --mesh data=2,tensor=2 --virtual-workers 4" "-n 4 --zero 3" "-n 3 --exchange average" "-n 3 --exchange server" ""; do
+    rm -rf sockets threads sockets.safetensors threads.safetensors
+    weights threads sockets $data --engine threads $way
+    weights sockets sockets $data --engine sockets $way
+    alike threads sockets
+done
+refuses 2 "option 'engine' is 'sockets', must be one of" "$weft" train $data -n 3 --engine sockets
+if [ -f "$own" ]; then
+    refuses 1 "bytes were moved, of at most" timeout 120 "$weft" train -q $data -n 2 --plugin "$own" --engine faulty
+    refuses 1 "the lamp is out" timeout 120 "$weft" train -q $data -n 3 --plugin "$own" --engine faulty
+fi
+
 # The option itself.
 refuses 1 "missing.so: cannot open" "$weft" train --plugin missing.so
 refuses 2 "must be the path of a shared object" "$weft" train --plugin

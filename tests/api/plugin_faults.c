@@ -135,7 +135,40 @@ static const weft_server_policy_ops policies[] = {{.struct_size = sizeof(policie
                                                    .may_begin = policy_begin,
                                                    .late = policy_late}};
 
+/* A transport that says it has sent more than it was given. */
+static weft_status transport_open(int ranks, void **state)
+{
+    int *given;
+    weft_status status = weft->allocate(sizeof(*given), &given);
+    if (status == WEFT_OK) *given = ranks;
+    if (status == WEFT_OK) *state = given;
+    return status;
+}
+
+static weft_status transport_send(void *state, int from, int to, const void *sent, size_t bytes,
+                                  size_t *moved)
+{
+    (void)from, (void)to, (void)sent;
+    *moved = bytes + 1;
+    return *(const int *)state == 3 ? weft->fail(WEFT_ERR_IO, "the lamp is out") : WEFT_OK;
+}
+
+static weft_status transport_receive(void *state, int to, int from, void *out, size_t bytes,
+                                     size_t *moved)
+{
+    (void)state, (void)from, (void)to, (void)out, (void)bytes;
+    *moved = 0;
+    return WEFT_OK;
+}
+
+static const weft_transport_ops transport = {.struct_size = sizeof(transport),
+                                             .open = transport_open,
+                                             .close = free,
+                                             .send = transport_send,
+                                             .receive = transport_receive};
+
 static const weft_entry entries[] = {
+    {.kind = WEFT_KIND_ENGINE, .name = "faulty", .ops = &transport},
     {.kind = WEFT_KIND_SERVER_POLICY, .name = "faulty", .ops = &policies[0]},
     {.kind = WEFT_KIND_SERVER_POLICY, .name = "faulty-late", .ops = &policies[1]},
     {.kind = WEFT_KIND_CODEC, .name = "faulty", .form = "faulty[:how=N]", .ops = &codec},

@@ -15,6 +15,7 @@ static const size_t sizes[WEFT_KIND_COUNT] = {
     [WEFT_KIND_RATE] = sizeof(weft_rate_ops),
     [WEFT_KIND_DEVICE] = sizeof(weft_device_ops),
     [WEFT_KIND_OPERATOR] = sizeof(weft_operator_ops),
+    [WEFT_KIND_ENGINE] = sizeof(weft_transport_ops),
     [WEFT_KIND_SERVER_POLICY] = sizeof(weft_server_policy_ops),
 };
 

@@ -248,6 +248,7 @@ static void everywhere(rank_fn fn, void *user)
     }
     on_ranks("self", 1, fn, user);
     for (int n = 1; n <= 8; n++) on_ranks("threads", n, fn, user);
+    for (int n = 1; n <= 5; n += 2) on_ranks(PLUGINS "/libsockets.so", n, fn, user);
 }
 
 #define TEST(name)                                                                                 \

@@ -60,6 +60,7 @@ static inline int failures_on_ranks(const char *engine, int ranks, void (*fn)(we
     int local = 0;
     atomic_store(&rank_failures, 0);
     assert_ok(weft_context_create(&own));
+    if (strchr(engine, '/')) assert_ok(weft_plugin_load(own, engine));
     assert_ok(weft_comm_open(own, engine, ranks, comms, &local));
     for (int i = 0; i < local; i++) {
         weft_comm_set_timeout(comms[i], 60);

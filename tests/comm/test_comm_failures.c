@@ -264,6 +264,7 @@ static void test_troubles(void **state)
         print_message("%s\n", t.name);
         if (t.alone) on_ranks("self", 1, run, &t);
         on_ranks("threads", RANKS, run, &t);
+        on_ranks(PLUGINS "/libsockets.so", RANKS, run, &t);
     }
 }
 

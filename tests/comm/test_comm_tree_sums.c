@@ -137,6 +137,7 @@ static void test_sums(void **state)
     }
     over_leaves(1, "self");
     for (int n = 1; n <= 8; n += n > 3 && getenv("WEFT_FAST") ? 3 : 1) over_leaves(n, "threads");
+    over_leaves(3, PLUGINS "/libsockets.so");
 }
 
 /* More messages than the engine has under way at a time. With 5 ranks, rank 1 stands in for a sixth
