@@ -144,6 +144,16 @@ static weft_status send_all(lines *l, int to)
     return WEFT_OK;
 }
 
+/* A transport may also give bytes that no rank has sent. */
+static weft_status check_head(const lines *l, int from, const frame_head *head)
+{
+    static const uint64_t MOST_BYTES = (uint64_t)1 << 50; /* more than any transfer has */
+    if (head->bytes <= MOST_BYTES) return WEFT_OK;
+    return weft_fail(WEFT_ERR_PEER,
+                     "engine %s, receive: rank %d got bytes from rank %d that this has not sent",
+                     l->job->engine->engine.name, l->rank, from);
+}
+
 static weft_status receive_all(lines *l, int from)
 {
     line *c = &l->of[from];
@@ -162,6 +172,7 @@ static weft_status receive_all(lines *l, int from)
             c->head_moved += moved;
             if (moved == 0) return WEFT_OK;
             if (c->head_moved < sizeof(c->head)) continue;
+            WEFT_TRY(check_head(l, from, &c->head));
             WEFT_TRY(weft_frame_new(&c->head, &c->arriving));
             c->head_moved = 0;
         }

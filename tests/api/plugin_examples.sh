@@ -198,6 +198,7 @@ refuses 2 "option 'engine' is 'sockets', must be one of" "$weft" train $data -n 
 if [ -f "$own" ]; then
     refuses 1 "bytes were moved, of at most" timeout 120 "$weft" train -q $data -n 2 --plugin "$own" --engine faulty
     refuses 1 "the lamp is out" timeout 120 "$weft" train -q $data -n 3 --plugin "$own" --engine faulty
+    refuses 1 "that this has not sent" timeout 120 "$weft" train -q $data -n 4 --plugin "$own" --engine faulty
 fi
 
 # The option itself.

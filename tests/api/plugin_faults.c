@@ -3,6 +3,7 @@
 #include <math.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "weft/services.h"
 
@@ -135,7 +136,8 @@ static const weft_server_policy_ops policies[] = {{.struct_size = sizeof(policie
                                                    .may_begin = policy_begin,
                                                    .late = policy_late}};
 
-/* A transport that says it has sent more than it was given. */
+/* A transport of 2 ranks that says it has sent more than it was given, of 3 that fails, and of 4
+ * that gives bytes that nobody has sent. */
 static weft_status transport_open(int ranks, void **state)
 {
     int *given;
@@ -149,15 +151,16 @@ static weft_status transport_send(void *state, int from, int to, const void *sen
                                   size_t *moved)
 {
     (void)from, (void)to, (void)sent;
-    *moved = bytes + 1;
+    *moved = *(const int *)state == 4 ? bytes : bytes + 1;
     return *(const int *)state == 3 ? weft->fail(WEFT_ERR_IO, "the lamp is out") : WEFT_OK;
 }
 
 static weft_status transport_receive(void *state, int to, int from, void *out, size_t bytes,
                                      size_t *moved)
 {
-    (void)state, (void)from, (void)to, (void)out, (void)bytes;
-    *moved = 0;
+    (void)from, (void)to;
+    *moved = *(const int *)state == 4 ? bytes : 0;
+    memset(out, 0xff, *moved);
     return WEFT_OK;
 }
 
