@@ -89,9 +89,24 @@ static weft_status becomes(weft_program *p, const instruction *code, int o, weft
     return WEFT_OK;
 }
 
+/* Whether a leaf is assigned the value, or what transfers and views make of it. */
+static bool leads_to(const weft_program *p, weft_value value, weft_value leaf)
+{
+    const weft_graph *g = p->graph;
+    const weft_readers *r = &p->readers;
+    if (g->values[leaf].assigned == value) return true;
+    for (int i = r->first[value]; i < r->first[value + 1]; i++) {
+        const weft_node *node = g->nodes[r->node[i]];
+        if ((node->op->transfer || node->op->view != WEFT_VIEW_NEVER) &&
+            leads_to(p, node->out, leaf))
+            return true;
+    }
+    return false;
+}
+
 /* The buffer of an operand that is a part of a parameter, over which result o may be written: the
- * whole parameter is replaced in this run, and neither its old value nor the operand, which may be
- * the new value of the part, is read again. -1: none. */
+ * result is the new value of that part, and neither the parameter's old value nor the operand,
+ * which may be the new value of the part, is read again. -1: none. */
 static int replaced_piece(const weft_program *p, const instruction *code, int o)
 {
     for (int i = 0; i < code->group.in_count; i++) {
@@ -101,7 +116,9 @@ static int replaced_piece(const weft_program *p, const instruction *code, int o)
             root->kind != BUFFER_STORE)
             continue;
         weft_value leaf = weft_graph_find(p->graph, p->schema->entries[root->entry].name);
-        if (leaf == WEFT_NO_VALUE || p->graph->values[leaf].assigned == WEFT_NO_VALUE) continue;
+        if (leaf == WEFT_NO_VALUE || p->graph->values[leaf].assigned == WEFT_NO_VALUE ||
+            !leads_to(p, code->group.out[o], leaf))
+            continue;
         if (!read_later(p, code, leaf) && !read_later(p, code, code->group.in[i])) return b;
     }
     return -1;

@@ -61,14 +61,44 @@ weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_
 /* --- ranges of elements --- */
 
 /* The parameter that a value belongs to: the value itself, the parameter of which it is the
- * gradient, or the parameter (or that of the state) to which it is assigned. */
+ * gradient, for which an update computes it, or (or its state) to which it is assigned. */
 static weft_value owner_of(const rewriter *r, weft_value v)
 {
     const weft_graph *g = r->from;
     if (g->values[v].kind == WEFT_VALUE_PARAM) return v;
     if (r->values[v].param != WEFT_NO_VALUE) return r->values[v].param;
+    if (r->values[v].owner != WEFT_NO_VALUE) return r->values[v].owner;
     weft_value leaf = g->values[v].next_of;
     return leaf == WEFT_NO_VALUE ? WEFT_NO_VALUE : owner_of(r, leaf);
+}
+
+/* Gives the operands and results of a node that have the shape of its first result the owner of one
+ * of them. */
+static void share_owner(rewriter *r, const weft_node *node)
+{
+    const weft_shape *whole = &r->from->values[node->out].type.shape;
+    weft_value owner = WEFT_NO_VALUE;
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < node->in_count + node->out_count; i++) {
+            weft_value v = i < node->in_count ? node->in[i] : node->out + i - node->in_count;
+            if (!weft_shape_equal(whole, &r->from->values[v].type.shape)) continue;
+            if (owner == WEFT_NO_VALUE) owner = owner_of(r, v);
+            if (r->values[v].owner == WEFT_NO_VALUE) r->values[v].owner = owner;
+        }
+    }
+}
+
+void weft_update_owners(rewriter *r)
+{
+    const weft_graph *g = r->from;
+    for (size_t v = 0; v < g->value_count; v++)
+        if (g->values[v].gradient_of != WEFT_NO_VALUE)
+            r->values[v].owner = g->values[v].gradient_of;
+    for (int forth = 0; forth < 3; forth++) /* forth, back and forth */
+        for (size_t k = 0; k < g->node_count; k++) {
+            const weft_node *node = g->nodes[forth == 1 ? g->node_count - 1 - k : k];
+            if (node->phase == WEFT_PHASE_UPDATE) share_owner(r, node);
+        }
 }
 
 weft_value weft_flat_like(const rewriter *r, weft_value param)

@@ -167,10 +167,14 @@ static weft_status begin(weft_graph_mapper *m)
     r->map = m;
     r->to = m->to;
     for (size_t v = 0; v < g->value_count; v++)
-        r->values[v] = (value_state){
-            .split = all_whole, .param = WEFT_NO_VALUE, .first_form = -1, .last_form = -1};
+        r->values[v] = (value_state){.split = all_whole,
+                                     .param = WEFT_NO_VALUE,
+                                     .owner = WEFT_NO_VALUE,
+                                     .first_form = -1,
+                                     .last_form = -1};
     for (int i = 0; i < STRATEGIES; i++) WEFT_TRY(weft_strategies[i]->begin(r));
     WEFT_TRY(weft_gradient_begin(r));
+    weft_update_owners(r);
     WEFT_TRY(weft_rewrite_place(r));
     return find_update_readers(r);
 }

@@ -81,6 +81,7 @@ typedef struct value_state {
     bool weak;                   /* leaf: split for storage only (ZeRO 3); readers gather it */
     int place;                   /* place that makes the value */
     weft_value param;            /* parameter whose gradient it is, also if summed or scaled */
+    weft_value owner;            /* parameter whose new value it is computed for, in the update */
     int tag;                     /* of messages with the value to other places */
     uint64_t readers;            /* bit set of the places that read the value */
     bool in_update, update_only; /* some readers, or all, are in the update */
@@ -211,6 +212,9 @@ weft_value weft_move_sum(rewriter *r, weft_value v, const weft_value *x, int cou
  * (reduce-scatter), else of a replicated value. */
 weft_value weft_move_join(rewriter *r, weft_value v, weft_value x, sharding split);
 weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding split, bool sum);
+/* Finds for which parameter each node of the update computes: the one that an operand or a result
+ * of the same shape belongs to. Ranges of all of them then have the order of its elements. */
+void weft_update_owners(rewriter *r);
 /* The local value whose layout determines the order of elements where a parameter, or a value that
  * belongs to it, is FLAT; WEFT_NO_VALUE: the order is row-major. */
 weft_value weft_flat_like(const rewriter *r, weft_value param);

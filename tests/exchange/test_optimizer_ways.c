@@ -104,6 +104,29 @@ static void test_frozen(void **state)
     remove_folder(root);
 }
 
+/* The device cpu keeps the weights of large layers in blocked layouts, and ZeRO cuts ranges of them
+ * in that order: the gradient, the state and all values between them must have the same order. */
+static void test_blocked_layouts(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"zero=1", "zero=2", "zero=3",
+                                       "ranks=4 mesh=data=2,tensor=2 zero=1"};
+    static const char blocked[] =
+        "device=cpu dtype=f32 model=mlp weight-decay=0.3 batch=16 ranks=2 ";
+    enter();
+    for (int o = 0; built_in(WEFT_KIND_OPTIMIZER, o); o++) {
+        const char *name = built_in(WEFT_KIND_OPTIMIZER, o);
+        const char *want = trained(name, blocked, "", false);
+        for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+            if (getenv("WEFT_FAST") && i % 2 != (size_t)o % 2) continue;
+            char label[80];
+            (void)snprintf(label, sizeof(label), "%s %s", name, ways[i]);
+            assert_same(want, trained(name, blocked, ways[i], false), "parameters", 1e-4, label);
+        }
+    }
+    remove_folder(root);
+}
+
 static void refused(const char *words, const char *says)
 {
     log_of_run l;
@@ -138,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_way),
         cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_blocked_layouts),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests_name("optimizer_ways", tests, begin, end);
