@@ -104,7 +104,7 @@ static weft_status open_range(void *user, int number, weft_served *out)
                                   .update = r->store ? descend : add,
                                   .user = (void *)(intptr_t)r->ranges[number].count};
     weft_optimizer_options sgd;
-    WEFT_TRY(weft_policy_make("async", -1, -1, NULL, -1, &options.policy));
+    WEFT_TRY(weft_policy_make(r->context, "async", -1, -1, NULL, -1, &options.policy));
     if (r->store) {
         weft_optimizer_options_init(&sgd);
         sgd.name = "sgd";

@@ -62,7 +62,10 @@ static void update(weft_rule *r)
         direction = weft_rule_average(r, next, r->gradient, r->keys[MOMENTUM]);
     weft_value matrix = weft_rule_matrix(r, direction);
     const weft_shape *flat = &weft_value_type(r->graph, matrix)->shape;
-    double size = sqrt(fmax(1, (double)flat->dim[0] / (double)flat->dim[1]));
+    /* The outputs of a layer are the columns of a dense weight [in, out], and the filters, dimension
+     * 0, of a convolution. */
+    double ratio = (double)flat->dim[0] / (double)flat->dim[1];
+    double size = sqrt(fmax(1, shape.rank == 2 ? 1 / ratio : ratio));
     weft_value step = weft_rule_scale(r, orthogonal(r, matrix), size);
     weft_graph_assign(r->graph, m, next);
     weft_rule_move(r, weft_rule_shrunk(r), weft_rule_reshaped(r, step, &shape));

@@ -159,10 +159,10 @@ static void test_devices(void **state)
     assert_told(weft_event_wait(&device, one), "device", "wait");
 }
 
-static weft_status mute_open(const char *arguments, const weft_exchange_setup *setup,
-                             weft_exchange **out)
+static weft_status mute_open(const weft_context *c, const char *arguments,
+                             const weft_exchange_setup *setup, weft_exchange **out)
 {
-    (void)arguments, (void)setup, (void)out;
+    (void)c, (void)arguments, (void)setup, (void)out;
     return WEFT_ERR_IO;
 }
 static weft_status mute(weft_exchange *e)

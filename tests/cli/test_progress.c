@@ -306,10 +306,11 @@ typedef struct uneven {
     weft_exchange head;
 } uneven;
 
-static weft_status uneven_open(const char *arguments, const weft_exchange_setup *setup,
-                               weft_exchange **out)
+static weft_status uneven_open(const weft_context *c, const char *arguments,
+                               const weft_exchange_setup *setup, weft_exchange **out)
 {
     uneven *u;
+    (void)c;
     (void)arguments;
     (void)setup;
     WEFT_TRY(WEFT_NEW(&u, 1));

@@ -89,7 +89,7 @@ class Muon:
                 continue
             self.m[i].lerp_(x.grad, 1 - self.momentum)
             g = x.grad.lerp(self.m[i], self.momentum) if self.nesterov else self.m[i]
-            size = max(1, x.size(0) / x.size(1)) ** 0.5
+            size = max(1, x.size(1) / x.size(0)) ** 0.5  # outputs / inputs; a weight is [in, out]
             x.data = x.data * (1 - self.lr * self.decay) - self.lr * size * self.orthogonal(g)
 
 
