@@ -14,7 +14,7 @@ static const weft_services *weft; /* set when the plug-in is loaded */
 /* --- optimizer --- */
 
 enum { BETA };
-static const weft_rule_key keys[] = {{"beta", 0.9, 0, 0.999999}, {.name = NULL}};
+static const weft_rule_key keys[] = {{"beta", 0.9, 0, 0.999999, false}, {.name = NULL}};
 
 /* m = beta m + (1 - beta) gradient; w = w - rate sign(m) */
 static void signum_update(weft_rule *rule, const weft_rule_values *v)

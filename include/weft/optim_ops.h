@@ -22,6 +22,7 @@ typedef struct weft_rule_key {
     const char *name; /* NULL ends the list */
     double initial;   /* the default */
     double low, high; /* inclusive bounds */
+    bool integer;     /* the value is a whole number; for a flag 0 or 1 */
 } weft_rule_key;
 
 enum { WEFT_MOST_RULE_KEYS = 8 };

@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/context.h"
 #include "base/settings.h"
@@ -132,6 +134,10 @@ static weft_status open_object(weft_context *root, const char *path, const char 
 weft_status weft_plugin_load(weft_context *context, const char *path)
 {
     WEFT_NEED(context, path);
+    struct stat info;
+    int file;
+    WEFT_TRY(weft_file_open(path, &info, &file)); /* dlopen would wait for the writer of a pipe */
+    close(file);
     char *full = realpath(path, NULL);
     if (!full) return weft_fail_io("open", path);
     pthread_mutex_lock(&loading);

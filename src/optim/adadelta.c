@@ -4,7 +4,7 @@
 
 enum { RHO, EPSILON };
 static const weft_rule_key keys[] = {
-    {"rho", 0.9, 0, WEFT_ALMOST_ONE}, {"epsilon", 1e-6, 1e-30, 1}, {.name = NULL}};
+    {"rho", 0.9, 0, WEFT_ALMOST_ONE, false}, {"epsilon", 1e-6, 1e-30, 1, false}, {.name = NULL}};
 
 static weft_value root(const weft_rule *r, weft_value x)
 {

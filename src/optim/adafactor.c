@@ -7,10 +7,10 @@
 #include "optim/rule.h"
 
 enum { DECAY, EPSILON, LEAST, CLIP };
-static const weft_rule_key keys[] = {{"decay", 0.8, 0, 1},
-                                     {"epsilon", 1e-7, 1e-15, 1},
-                                     {"least", 1e-3, 0, 1},
-                                     {"clip", 1, 1, 1e6},
+static const weft_rule_key keys[] = {{"decay", 0.8, 0, 1, false},
+                                     {"epsilon", 1e-7, 1e-15, 1, false},
+                                     {"least", 1e-3, 0, 1, false},
+                                     {"clip", 1, 1, 1e6, false},
                                      {.name = NULL}};
 
 /* The share of the newest squares in the second moments, t^-decay for step t. */

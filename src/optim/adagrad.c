@@ -2,7 +2,7 @@
 #include "optim/rule.h"
 
 enum { EPSILON };
-static const weft_rule_key keys[] = {{"epsilon", 1e-10, 1e-30, 1}, {.name = NULL}};
+static const weft_rule_key keys[] = {{"epsilon", 1e-10, 1e-30, 1, false}, {.name = NULL}};
 
 static void update(weft_rule *r)
 {

@@ -3,9 +3,9 @@
 #include "optim/rule.h"
 
 enum { BETA1, BETA2, EPSILON };
-static const weft_rule_key keys[] = {{"beta1", 0.9, 0, WEFT_ALMOST_ONE},
-                                     {"beta2", 0.999, 0, WEFT_ALMOST_ONE},
-                                     {"epsilon", 1e-6, 1e-30, 1},
+static const weft_rule_key keys[] = {{"beta1", 0.9, 0, WEFT_ALMOST_ONE, false},
+                                     {"beta2", 0.999, 0, WEFT_ALMOST_ONE, false},
+                                     {"epsilon", 1e-6, 1e-30, 1, false},
                                      {.name = NULL}};
 
 static void update(weft_rule *r)

@@ -3,8 +3,9 @@
 #include "optim/rule.h"
 
 enum { MOMENTUM, TRUST };
-static const weft_rule_key keys[] = {
-    {"momentum", 0.9, 0, WEFT_ALMOST_ONE}, {"trust", 0.001, 1e-12, 1e6}, {.name = NULL}};
+static const weft_rule_key keys[] = {{"momentum", 0.9, 0, WEFT_ALMOST_ONE, false},
+                                     {"trust", 0.001, 1e-12, 1e6, false},
+                                     {.name = NULL}};
 
 /* trust |w| / (|g| + weight_decay |w|); 1 where |w| or |g| is zero */
 static weft_value ratio(const weft_rule *r)

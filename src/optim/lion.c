@@ -3,8 +3,9 @@
 #include "optim/rule.h"
 
 enum { BETA1, BETA2 };
-static const weft_rule_key keys[] = {
-    {"beta1", 0.9, 0, WEFT_ALMOST_ONE}, {"beta2", 0.99, 0, WEFT_ALMOST_ONE}, {.name = NULL}};
+static const weft_rule_key keys[] = {{"beta1", 0.9, 0, WEFT_ALMOST_ONE, false},
+                                     {"beta2", 0.99, 0, WEFT_ALMOST_ONE, false},
+                                     {.name = NULL}};
 
 static void update(weft_rule *r)
 {

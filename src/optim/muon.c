@@ -6,12 +6,12 @@
 #include "optim/rule.h"
 
 enum { MOMENTUM, NESTEROV, STEPS, BETA1, BETA2, EPSILON };
-static const weft_rule_key keys[] = {{"momentum", 0.95, 0, WEFT_ALMOST_ONE},
-                                     {"nesterov", 1, 0, 1},
-                                     {"steps", 5, 1, 50},
-                                     {"beta1", 0.9, 0, WEFT_ALMOST_ONE},
-                                     {"beta2", 0.95, 0, WEFT_ALMOST_ONE},
-                                     {"epsilon", 1e-8, 1e-30, 1},
+static const weft_rule_key keys[] = {{"momentum", 0.95, 0, WEFT_ALMOST_ONE, false},
+                                     {"nesterov", 1, 0, 1, true},
+                                     {"steps", 5, 1, 50, true},
+                                     {"beta1", 0.9, 0, WEFT_ALMOST_ONE, false},
+                                     {"beta2", 0.95, 0, WEFT_ALMOST_ONE, false},
+                                     {"epsilon", 1e-8, 1e-30, 1, false},
                                      {.name = NULL}};
 
 static weft_value product(const weft_rule *r, weft_value a, weft_value b)
@@ -62,8 +62,8 @@ static void update(weft_rule *r)
         direction = weft_rule_average(r, next, r->gradient, r->keys[MOMENTUM]);
     weft_value matrix = weft_rule_matrix(r, direction);
     const weft_shape *flat = &weft_value_type(r->graph, matrix)->shape;
-    /* The outputs of a layer are the columns of a dense weight [in, out], and the filters, dimension
-     * 0, of a convolution. */
+    /* The outputs of a layer are the columns of a dense weight [in, out], and the filters,
+     * dimension 0, of a convolution. */
     double ratio = (double)flat->dim[0] / (double)flat->dim[1];
     double size = sqrt(fmax(1, shape.rank == 2 ? 1 / ratio : ratio));
     weft_value step = weft_rule_scale(r, orthogonal(r, matrix), size);

@@ -3,10 +3,10 @@
 #include "optim/rule.h"
 
 enum { BETA1, BETA2, EPSILON, DECAY };
-static const weft_rule_key keys[] = {{"beta1", 0.9, 0, WEFT_ALMOST_ONE},
-                                     {"beta2", 0.999, 0, WEFT_ALMOST_ONE},
-                                     {"epsilon", 1e-8, 1e-30, 1},
-                                     {"momentum_decay", 0.004, 0, 1},
+static const weft_rule_key keys[] = {{"beta1", 0.9, 0, WEFT_ALMOST_ONE, false},
+                                     {"beta2", 0.999, 0, WEFT_ALMOST_ONE, false},
+                                     {"epsilon", 1e-8, 1e-30, 1, false},
+                                     {"momentum_decay", 0.004, 0, 1, false},
                                      {.name = NULL}};
 
 /* The coefficient beta1 (1 - 0.96^(decay t) / 2) of step t, an f64 scalar. */

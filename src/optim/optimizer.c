@@ -83,8 +83,11 @@ static weft_status find_optimizer(const weft_context *context, const char *text,
     for (int k = 0; (*out)->keys && (*out)->keys[k].name; k++) {
         const weft_rule_key *key = &(*out)->keys[k];
         keys[k] = key->initial;
-        all[k] = (weft_spec_key){
-            .name = key->name, .number = &keys[k], .low = key->low, .high = key->high};
+        all[k] = (weft_spec_key){.name = key->name,
+                                 .number = &keys[k],
+                                 .low = key->low,
+                                 .high = key->high,
+                                 .integer = key->integer};
     }
     if (!text[size]) return WEFT_OK;
     if (!(*out)->keys)

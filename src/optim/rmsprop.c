@@ -3,10 +3,10 @@
 #include "optim/rule.h"
 
 enum { ALPHA, EPSILON, MOMENTUM, CENTERED };
-static const weft_rule_key keys[] = {{"alpha", 0.99, 0, WEFT_ALMOST_ONE},
-                                     {"epsilon", 1e-8, 1e-30, 1},
-                                     {"momentum", 0, 0, WEFT_ALMOST_ONE},
-                                     {"centered", 0, 0, 1},
+static const weft_rule_key keys[] = {{"alpha", 0.99, 0, WEFT_ALMOST_ONE, false},
+                                     {"epsilon", 1e-8, 1e-30, 1, false},
+                                     {"momentum", 0, 0, WEFT_ALMOST_ONE, false},
+                                     {"centered", 0, 0, 1, true},
                                      {.name = NULL}};
 
 static void update(weft_rule *r)
