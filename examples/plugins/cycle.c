@@ -40,11 +40,12 @@ static weft_status cycle_choose(void *state, const weft_codec_choice *choice)
 static const weft_codec_rule rule = {
     .struct_size = sizeof(rule), .open = cycle_open, .close = free, .choose = cycle_choose};
 
-static const weft_entry entries[] = {{.kind = WEFT_KIND_CODEC,
-                                      .name = "cycle",
-                                      .form = "cycle:[warmup=N,][parts=10]",
-                                      .summary = "every so manieth number, the next ones each time",
-                                      .ops = &rule},
-                                     {.name = NULL}};
+static const weft_entry entries[] = {
+    {.kind = WEFT_KIND_CODEC,
+     .name = "cycle",
+     .form = "cycle:[warmup=N,][parts=10]",
+     .summary = "every parts-th number, beginning with the next one each time",
+     .ops = &rule},
+    {.name = NULL}};
 
 WEFT_PLUGIN(weft, entries);

@@ -111,7 +111,7 @@ const weft_rate_schedule weft_rate_schedules[] = {
      OPS(true, one_cycle)},
     {"plateau",
      "drops by a factor when the loss of an epoch, on the test data if there are any, has not "
-     "fallen for `patience` epochs",
+     "fallen for more than `patience` epochs",
      "gamma,lr-floor",
      "plateau[:patience=10,threshold=1e-4,cooldown=0]",
      {.struct_size = sizeof(weft_rate_ops),

@@ -60,7 +60,8 @@ const weft_option weft_train_rows[] = {
     OPTION("nesterov", NULL, FLAG, RUN(update.nesterov), .with = "optimizer",
            .help = "sgd: Nesterov momentum"),
     OPTION("weight-decay", "X", REAL("0", 0, 1e6), RUN(update.weight_decay),
-           .help = "weight decay; sgd, adam: L2 term in the gradient; adamw: decoupled"),
+           .help = "weight decay: an L2 term in the gradient, or decoupled from it, as adamw, "
+                   "lion, adafactor and muon have it"),
     OPTION("beta1", "X", REAL("0.9", 0, 0.999999999), RUN(update.beta1), .with = "optimizer",
            .help = "adam, adamw: decay rate of the first moment"),
     OPTION("beta2", "X", REAL("0.999", 0, 0.999999999), RUN(update.beta2), .with = "optimizer",
