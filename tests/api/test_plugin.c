@@ -69,7 +69,7 @@ static void test_other_files(void **state)
     assert_ok(weft_context_create(&context));
     assert_refused(weft_plugin_load(context, WEFT_TESTS_DIR "/api/test_plugin.c"), WEFT_ERR_FORMAT,
                    "cannot be loaded");
-    assert_refused(weft_plugin_load(context, PLUGINS), WEFT_ERR_FORMAT, "cannot be loaded");
+    assert_refused(weft_plugin_load(context, PLUGINS), WEFT_ERR_IO, "is not a regular file");
     weft_context_destroy(&context);
 }
 

@@ -27,7 +27,7 @@ same() {
 commands=$("$weft" help | sed -n 's/^  \([a-z]\+\)  .*/\1/p' | grep -vx weft)
 same "$commands" weft ""
 same "$(grep ^s <<<"$commands")" weft s
-topics=$("$weft" help --man | sed -n 's/^\.BR weft\\-\([a-z]*\) (7)$/\1/p')
+topics=$("$weft" help --man | sed -n 's/^\.BR weft\\-\([a-z\\-]*\) (7)$/\1/p' | tr -d '\\')
 same "$commands
 $topics" weft help ""
 same "" weft no-such-command --
