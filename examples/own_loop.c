@@ -16,6 +16,23 @@ static void check(weft_status status)
     exit(1);
 }
 
+/* The inputs of a program for a batch. */
+typedef struct batch {
+    float *x, *weights;
+    int32_t *labels;
+    int64_t size; /* elements of a sample */
+} batch;
+
+static void read_batch(const weft_dataset *data, int step, const batch *to)
+{
+    for (int i = 0; i < BATCH; i++) {
+        int64_t sample = ((int64_t)step * BATCH + i) % weft_dataset_count(data, WEFT_TRAIN);
+        check(weft_dataset_read(data, WEFT_TRAIN, sample, 0, to->x + i * to->size));
+        check(weft_dataset_read(data, WEFT_TRAIN, sample, 1, &to->labels[i]));
+        to->weights[i] = 1.0f / BATCH;
+    }
+}
+
 int main(int argc, char **argv)
 {
     weft_context *context;
@@ -57,17 +74,13 @@ int main(int argc, char **argv)
     check(weft_store_create(context, "cpu", 1, &store));
     check(weft_instance_build(store, g, &loss, 1, &program));
 
-    float *x = weft_instance_input(program, weft_model_feature(&model, "x"));
-    float *weights = weft_instance_input(program, weft_model_value(&model, WEFT_PORT_WEIGHTS));
-    int32_t *labels = weft_instance_input(program, weft_model_value(&model, WEFT_PORT_TARGET));
-    int64_t size = weft_shape_elements(&options.input[0].shape);
+    batch in = {.x = weft_instance_input(program, weft_model_feature(&model, "x")),
+                .weights =
+                    weft_instance_input(program, weft_model_value(&model, WEFT_PORT_WEIGHTS)),
+                .labels = weft_instance_input(program, weft_model_value(&model, WEFT_PORT_TARGET)),
+                .size = weft_shape_elements(&options.input[0].shape)};
     for (int step = 1; step <= STEPS; step++) {
-        for (int i = 0; i < BATCH; i++) {
-            int64_t sample = ((int64_t)step * BATCH + i) % weft_dataset_count(data, WEFT_TRAIN);
-            check(weft_dataset_read(data, WEFT_TRAIN, sample, 0, x + i * size));
-            check(weft_dataset_read(data, WEFT_TRAIN, sample, 1, &labels[i]));
-            weights[i] = 1.0f / BATCH;
-        }
+        read_batch(data, step, &in);
         check(weft_instance_run(program, WEFT_PHASE_MICRO));
         check(weft_instance_run(program, WEFT_PHASE_UPDATE));
         if (step % EVERY != 0) continue;

@@ -73,28 +73,14 @@ static weft_status added_start(weft_operation *o)
     return weft_lines_advance(weft_added_of(o)->lines);
 }
 
-static void add_ranks(weft_operation *o, weft_text *text, bool come)
+static bool has_arrived(const weft_operation *o, int rank)
 {
-    const char *between = "";
-    for (int r = 0; r < o->comm->size; r++) {
-        if ((weft_added_arrived(o, r) != NULL) != come) continue;
-        weft_text_add(text, "%s%d", between, weft_added_of(o)->world[r]);
-        between = ", ";
-    }
-    if (!*between) weft_text_add(text, "none");
+    return weft_added_arrived(o, rank) != NULL;
 }
 
 static void added_describe(weft_operation *o, weft_text *text)
 {
-    if (!weft_is_collective(o->t.kind)) {
-        weft_text_add(text, ": rank %d did not %s it", weft_added_of(o)->world[o->t.peer],
-                      o->t.kind == WEFT_SEND ? "receive" : "send");
-        return;
-    }
-    weft_text_add(text, " (collective %lld): ranks that are in it: ", (long long)o->sequence);
-    add_ranks(o, text, true);
-    weft_text_add(text, "; missing: ");
-    add_ranks(o, text, false);
+    weft_describe_ranks(o, weft_added_of(o)->world, has_arrived, text);
 }
 
 static void added_abort(weft_comm *comm)

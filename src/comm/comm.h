@@ -114,6 +114,12 @@ enum { WEFT_TRANSFER_TEXT = 192 };
 void weft_transfer_describe(const weft_transfer *t, const char *what, const int64_t *counts, int n,
                             char *out);
 
+/* Describes the ranks that an operation waits for: the other rank of a message, or the ranks of a
+ * collective that have arrived, and those that are missing. world: [size] their ranks in the job.
+ */
+void weft_describe_ranks(const weft_operation *o, const int *world,
+                         bool (*arrived)(const weft_operation *o, int rank), weft_text *text);
+
 static inline bool weft_is_collective(weft_transfer_kind kind)
 {
     return kind != WEFT_SEND && kind != WEFT_RECEIVE;

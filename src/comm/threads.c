@@ -147,30 +147,15 @@ static weft_status threads_start(weft_operation *o)
     return threads_advance(o);
 }
 
-static void add_ranks(weft_operation *o, weft_text *text, bool come)
+static bool has_arrived(const weft_operation *o, int rank)
 {
-    const hub *h = hub_of(o);
-    const char *between = "";
-    for (int r = 0; r < h->size; r++) {
-        int64_t at = atomic_load_explicit(&cell_of(o, r)->progress, memory_order_acquire);
-        if ((at >= STAGES * o->sequence + POSTED) != come) continue;
-        weft_text_add(text, "%s%d", between, h->world[r]);
-        between = ", ";
-    }
-    if (!*between) weft_text_add(text, "none");
+    int64_t at = atomic_load_explicit(&cell_of(o, rank)->progress, memory_order_acquire);
+    return at >= STAGES * o->sequence + POSTED;
 }
 
 static void threads_describe(weft_operation *o, weft_text *text)
 {
-    if (!weft_is_collective(o->t.kind)) {
-        weft_text_add(text, ": rank %d did not %s it", hub_of(o)->world[o->t.peer],
-                      o->t.kind == WEFT_SEND ? "receive" : "send");
-        return;
-    }
-    weft_text_add(text, " (collective %lld): ranks that are in it: ", (long long)o->sequence);
-    add_ranks(o, text, true);
-    weft_text_add(text, "; missing: ");
-    add_ranks(o, text, false);
+    weft_describe_ranks(o, hub_of(o)->world, has_arrived, text);
 }
 
 static void threads_abort(weft_comm *comm)

@@ -172,3 +172,30 @@ int weft_tree_parts(int leaves, int first, int last)
     for (; first < last; parts++) first = weft_tree_next(leaves, first, last);
     return parts;
 }
+
+static void list_ranks(const weft_operation *o, const int *world,
+                       bool (*arrived)(const weft_operation *o, int rank), bool come,
+                       weft_text *text)
+{
+    const char *between = "";
+    for (int r = 0; r < o->comm->size; r++) {
+        if (arrived(o, r) != come) continue;
+        weft_text_add(text, "%s%d", between, world[r]);
+        between = ", ";
+    }
+    if (!*between) weft_text_add(text, "none");
+}
+
+void weft_describe_ranks(const weft_operation *o, const int *world,
+                         bool (*arrived)(const weft_operation *o, int rank), weft_text *text)
+{
+    if (!weft_is_collective(o->t.kind)) {
+        weft_text_add(text, ": rank %d did not %s it", world[o->t.peer],
+                      o->t.kind == WEFT_SEND ? "receive" : "send");
+        return;
+    }
+    weft_text_add(text, " (collective %lld): ranks that are in it: ", (long long)o->sequence);
+    list_ranks(o, world, arrived, true, text);
+    weft_text_add(text, "; missing: ");
+    list_ranks(o, world, arrived, false, text);
+}
