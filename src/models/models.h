@@ -72,7 +72,7 @@ struct weft_layer {
     const void *given;        /* all keys of a layer of a YAML model (yaml_keys.h), or NULL */
 };
 
-/* --- extension.c: the services of layers that are added --- */
+/* --- added_model.c: the services of layers that are added --- */
 
 weft_graph *weft_model_builder_graph(const weft_model_builder *net);
 bool weft_model_builder_training(const weft_model_builder *net);

@@ -83,7 +83,7 @@ void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *en
 /* The number of elements that this rank sends in a transfer node, with the best known algorithm. */
 int64_t weft_transfer_elements(const weft_graph *graph, const weft_node *node);
 
-/* extension.c: operators that programs and plug-ins add. */
+/* added_operator.c: operators that programs and plug-ins add. */
 extern const struct weft_extension weft_operators_extension;
 /* Registers the built-in operators. */
 weft_status weft_operators_register(weft_context *context) WEFT_NODISCARD;

@@ -27,7 +27,7 @@ struct weft_rule {
     int correction_count;
 };
 
-/* extension.c: optimizers and schedules that programs and plug-ins add. */
+/* added_optimizer.c: optimizers and schedules that programs and plug-ins add. */
 extern const struct weft_extension weft_optimizers_extension, weft_rates_extension;
 
 typedef struct weft_optimizer {
