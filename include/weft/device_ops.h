@@ -145,7 +145,8 @@ typedef struct weft_rates {
 } weft_rates;
 
 /* The functions of a device with memory of its own. A queue executes its operations in order, and
- * belongs to one thread at a time; memory, events and queues belong to their device. */
+ * belongs to one thread at a time; any thread may wait for an event, also while another one records
+ * it. Memory, events and queues belong to their device. */
 typedef struct weft_memory_ops {
     /* Allocates zeroed memory, aligned to 64 bytes. */
     weft_status (*allocate)(weft_device *device, size_t bytes, weft_memory **out);
@@ -165,6 +166,12 @@ typedef struct weft_memory_ops {
     /* Waits until the operations that were queued before the last record have ended; returns at
      * once if nothing was recorded. Reports the first failure of the queue. */
     weft_status (*wait)(weft_queue_event *event);
+    /* Like wait, but returns at once; *done: the operations have ended. */
+    weft_status (*test)(weft_queue_event *event, bool *done);
+    /* Makes later operations of the queue wait for the last record of the event, which is of
+     * another queue of the device, without the host. The event may be recorded again at once. A
+     * failure of the other queue becomes one of this queue. */
+    weft_status (*wait_queue)(weft_queue *queue, weft_queue_event *event);
 } weft_memory_ops;
 
 /* The functions of a kind of devices. */
@@ -187,8 +194,8 @@ typedef struct weft_device_ops {
     /* Lists the ways to run the group as one kernel, the better of equally fast ones first, and
      * returns their number; 0: none. Lowering adds a neighbour to a group as long as there is a
      * candidate that costs no more than the parts apart. For the final group it chooses the
-     * cheapest candidate, with the cost of converting operands. Candidates of the reference device
-     * take part too, with an extra millisecond, so that work stays on this device. in[i] is the
+     * cheapest candidate, with the cost of converting operands. Candidates of the devices along
+     * `next` take part too, with an extra millisecond, so that work stays on this device. in[i] is the
      * layout of input i; NULL: it is free, or not known yet. */
     int (*candidates)(weft_device *device, const weft_group *group, const weft_layout *const *in,
                       weft_candidate out[WEFT_CANDIDATES]);
@@ -202,6 +209,10 @@ typedef struct weft_device_ops {
     /* Makes a kernel that copies a value of this type from one layout to another. */
     weft_status (*reorder)(weft_device *device, const weft_type *type, const weft_layout *from,
                            const weft_layout *to, weft_kernel **out);
+
+    /* Name of the device, in host memory, that computes the groups for which this device has no
+     * kernel, and so on along its own `next`; NULL: "reference", which has every operator. */
+    const char *next;
 } weft_device_ops;
 
 /* The head of every device; implementations extend the struct. */

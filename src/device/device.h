@@ -20,8 +20,13 @@ weft_status weft_devices_register(weft_context *context) WEFT_NODISCARD;
 weft_status weft_device_open(weft_context *context, const char *name,
                              weft_device **out) WEFT_NODISCARD;
 void weft_device_close(weft_device **device);
-/* The name of the device in host memory that has a kernel for every operator, and computes those
- * that another device lacks. */
+/* Opens a device and, in the order of `next`, the devices in host memory that compute the groups
+ * for which it has no kernel; list[0] is the device itself. The caller closes all of them.
+ * ARGUMENT: also a `next` that has memory of its own, or a longer list. */
+enum { WEFT_DEVICES = 4 };
+weft_status weft_device_open_list(weft_context *context, const char *name,
+                                  weft_device *list[WEFT_DEVICES], int *count) WEFT_NODISCARD;
+/* The name of the device in host memory that has a kernel for every operator. */
 const char *weft_device_fallback(void);
 /* For devices without options: fails with ARGUMENT if there are arguments. */
 weft_status weft_device_takes_nothing(const char *name, const char *arguments) WEFT_NODISCARD;
@@ -60,6 +65,10 @@ void weft_event_close(weft_device *device, weft_queue_event **event);
 weft_status weft_event_record(weft_device *device, weft_queue *queue,
                               weft_queue_event *event) WEFT_NODISCARD;
 weft_status weft_event_wait(weft_device *device, weft_queue_event *event) WEFT_NODISCARD;
+weft_status weft_event_test(weft_device *device, weft_queue_event *event,
+                            bool *done) WEFT_NODISCARD;
+weft_status weft_queue_wait(weft_device *device, weft_queue *queue,
+                            weft_queue_event *event) WEFT_NODISCARD;
 
 /* --- checked_calls.c: call the functions of a device and its kernels; each failure gets a message
  * --- */

@@ -111,3 +111,19 @@ weft_status weft_event_wait(weft_device *device, weft_queue_event *event)
     if (!event) return WEFT_OK;
     return weft_device_told(device, device->ops->memory->wait(event), before, "wait");
 }
+
+weft_status weft_event_test(weft_device *device, weft_queue_event *event, bool *done)
+{
+    uint64_t before = weft_failures();
+    *done = true;
+    if (!event) return WEFT_OK;
+    return weft_device_told(device, device->ops->memory->test(event, done), before, "test");
+}
+
+weft_status weft_queue_wait(weft_device *device, weft_queue *queue, weft_queue_event *event)
+{
+    uint64_t before = weft_failures();
+    if (!queue) return WEFT_OK;
+    return weft_device_told(device, device->ops->memory->wait_queue(queue, event), before,
+                            "wait_queue");
+}

@@ -84,6 +84,29 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
     return WEFT_OK;
 }
 
+weft_status weft_device_open_list(weft_context *context, const char *name,
+                                  weft_device *list[WEFT_DEVICES], int *count)
+{
+    weft_status status = weft_device_open(context, name, &list[0]);
+    *count = status == WEFT_OK;
+    while (status == WEFT_OK && list[*count - 1]->ops != &weft_device_reference) {
+        const weft_device_ops *last = list[*count - 1]->ops;
+        const char *next = last->next ? last->next : weft_device_fallback();
+        if (*count == WEFT_DEVICES)
+            status = weft_fail(WEFT_ERR_ARGUMENT,
+                               "device '%s' has more than %d devices along 'next', the last is '%s'",
+                               name, WEFT_DEVICES - 1, last->name);
+        if (status == WEFT_OK) status = weft_device_open(context, next, &list[*count]);
+        if (status == WEFT_OK && !weft_device_shares(list[(*count)++]))
+            status = weft_fail(WEFT_ERR_ARGUMENT,
+                               "device '%s' names '%s' as the next one, which has memory of its "
+                               "own; it must be a device in host memory",
+                               last->name, next);
+    }
+    for (; status != WEFT_OK && *count > 0; --*count) weft_device_close(&list[*count - 1]);
+    return status;
+}
+
 weft_status weft_device_of_rank(weft_context *context, const char *list, int r, char **out)
 {
     WEFT_NEED(context, list, out);

@@ -158,7 +158,7 @@ weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *li
                                      weft_flat_optimizer **out)
 {
     weft_flat_optimizer *o;
-    const weft_device *device = like->schema->device;
+    const weft_device *device = like->schema->devices[0];
     const char *name = weft_device_shares(device) ? device->ops->name : weft_device_fallback();
     WEFT_TRY(check(options, count));
     WEFT_TRY(WEFT_NEW(&o, 1));

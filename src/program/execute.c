@@ -128,7 +128,7 @@ weft_status weft_instance_wait_copies(weft_instance *x)
 {
     if (!x->copying) return WEFT_OK;
     x->copying = false;
-    return weft_event_wait(x->program->schema->device, x->copied);
+    return weft_event_wait(x->program->schema->devices[0], x->copied);
 }
 
 weft_status weft_instance_run_one(weft_instance *x, int i)
@@ -144,13 +144,13 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
     }
     if (code->space == SPACE_HOST) WEFT_TRY(weft_instance_wait_copies(x));
     double start = x->trace_capacity ? weft_seconds() : 0;
-    WEFT_TRY(weft_bound_run(bound, x->store->queue));
+    WEFT_TRY(weft_bound_run(bound, x->queue));
     if (code->copy) {
         x->copying = true;
-        WEFT_TRY(weft_event_record(x->program->schema->device, x->store->queue, x->copied));
+        WEFT_TRY(weft_event_record(x->program->schema->devices[0], x->queue, x->copied));
     }
     if (x->trace_capacity) { /* a queued kernel has no time until it is waited for */
-        WEFT_TRY(weft_store_synchronize(x->store));
+        WEFT_TRY(weft_instance_synchronize(x));
         record(x, i, start, false);
     }
     if (code->transfer)
@@ -168,22 +168,25 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
         WEFT_TRY(weft_instance_run(x, WEFT_PHASE_FORWARD));
         return weft_instance_run(x, WEFT_PHASE_BACKWARD);
     }
-    WEFT_TRY(weft_parallel_threads(x->program->schema->device->threads));
+    WEFT_TRY(weft_parallel_threads(x->program->schema->devices[0]->threads));
     if (x->pending_count > 0) WEFT_TRY(finish_some(x, (int)phase, -1));
     if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(finish_sends(x));
+    WEFT_TRY(weft_instance_begin_run(x, x->program->changes[phase]));
     for (size_t i = 0; i < x->program->code_count; i++)
         if (x->program->code[i].phase == phase) WEFT_TRY(weft_instance_run_one(x, (int)i));
     if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(weft_instance_drain(x));
     if (x->program->writes[phase]) weft_store_touch(x->store);
+    WEFT_TRY(weft_instance_end_run(x, x->program->changes[phase]));
     return weft_instance_wait_copies(x);
 }
 
 weft_status weft_instance_prepare(weft_instance *x)
 {
     WEFT_NEED_AS("instance", x);
-    WEFT_TRY(weft_parallel_threads(x->program->schema->device->threads));
+    WEFT_TRY(weft_parallel_threads(x->program->schema->devices[0]->threads));
+    WEFT_TRY(weft_instance_begin_run(x, true));
     for (size_t i = 0; i < x->program->code_count; i++)
         if (x->program->code[i].derives) WEFT_TRY(weft_instance_run_one(x, (int)i));
     WEFT_TRY(weft_instance_wait_copies(x));
-    return weft_store_synchronize(x->store);
+    return weft_instance_synchronize(x);
 }

@@ -14,8 +14,8 @@ static weft_status look_into(const weft_instance *x, int b, size_t bytes, weft_d
         return WEFT_OK;
     }
     WEFT_TRY(weft_new_aligned(bytes, &room));
-    weft_status status = weft_copy_out(x->store->queue, room, at, bytes);
-    if (status == WEFT_OK) status = weft_store_synchronize(x->store);
+    weft_status status = weft_copy_out(x->queue, room, at, bytes);
+    if (status == WEFT_OK) status = weft_instance_synchronize(x);
     *finite = status != WEFT_OK || weft_all_finite(dtype, room, bytes);
     free(room);
     return status;

@@ -182,8 +182,8 @@ weft_status weft_gradient_map(weft_instance *x, int i, const void **data)
         return weft_instance_wait_copies(x);
     }
     WEFT_TRY(weft_new_aligned(bytes, &copy));
-    weft_status status = weft_copy_out(x->store->queue, copy, at, bytes);
-    if (status == WEFT_OK) status = weft_store_synchronize(x->store);
+    weft_status status = weft_copy_out(x->queue, copy, at, bytes);
+    if (status == WEFT_OK) status = weft_instance_synchronize(x);
     if (status != WEFT_OK) free(copy);
     *data = copy;
     return status;

@@ -40,7 +40,7 @@ static bool read_later(const weft_program *p, const instruction *code, weft_valu
 static weft_status order_of(weft_program *p, const weft_node *node, const weft_type *type,
                             const weft_layout **out)
 {
-    weft_device *device = p->schema->device;
+    weft_device *device = p->schema->devices[0];
     weft_value like = (weft_value)weft_node_int(node, "like", 0, WEFT_NO_VALUE);
     *out = NULL;
     if (like != WEFT_NO_VALUE && p->graph->values[like].flat) {
@@ -56,7 +56,7 @@ static weft_status order_of(weft_program *p, const weft_node *node, const weft_t
 weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,
                               const weft_layout **out)
 {
-    weft_device *device = p->schema->device;
+    weft_device *device = p->schema->devices[0];
     const weft_type *x = weft_in(p->graph, node, 0), *y = weft_out(p->graph, node, 0);
     if (!node->op->as_it_lies) {
         WEFT_TRY(weft_device_plain(device, x, in));

@@ -94,7 +94,7 @@ static weft_status allocate(weft_instance *x)
                              p->input_bytes * (size_t)p->slots, &x->at.inputs));
     WEFT_TRY(weft_memory_new(schema_device(p->schema, schema_home(p->schema)), p->sequence_bytes,
                              &x->at.sequences));
-    WEFT_TRY(weft_event_open(p->schema->device, &x->copied));
+    WEFT_TRY(weft_instance_open_queue(x));
     WEFT_TRY(weft_new_bytes((void *)&x->bound, cells, sizeof(weft_bound *)));
     return weft_new_bytes((void *)&x->pending, cells, sizeof(*x->pending));
 }
@@ -115,6 +115,7 @@ weft_status weft_instance_create(weft_program *program, weft_store *store, const
     x->store = store;
     x->comms = comms;
     x->at.store = store;
+    weft_instance_attach(x);
     weft_status status = weft_program_agree(program, comms);
     if (status == WEFT_OK) status = allocate(x);
     if (status == WEFT_OK) status = weft_sequences_begin(x);
@@ -172,10 +173,12 @@ weft_status weft_instance_use(weft_instance *x, weft_store *store)
                                             "must be that one, or a clone of it");
     WEFT_TRY(weft_store_fill(store));
     WEFT_TRY(weft_instance_drain(x));
-    WEFT_TRY(weft_store_synchronize(x->store));
+    WEFT_TRY(weft_instance_synchronize(x));
+    weft_instance_detach(x);
     x->copying = false;
     x->store = store;
     x->at.store = store;
+    weft_instance_attach(x);
     for (size_t i = 0; i < p->code_count; i++) {
         int slots = p->code[i].phase == WEFT_PHASE_UPDATE ? 1 : p->slots;
         for (int s = 0; s < slots && touches_store(p, &p->code[i]); s++)
@@ -190,8 +193,9 @@ void weft_instance_destroy(weft_instance **instance)
     if (!instance || !*instance) return;
     weft_instance *x = *instance;
     size_t cells = x->program->code_count * (size_t)x->program->slots;
-    weft_status status = weft_store_synchronize(x->store); /* a failure does not matter any more */
+    weft_status status = weft_instance_synchronize(x); /* a failure does not matter any more */
     (void)status;
+    weft_instance_detach(x);
     for (size_t i = 0; x->bound && i < cells; i++)
         if (x->bound[i]) x->bound[i]->ops->destroy(x->bound[i]);
     free((void *)x->bound);
@@ -204,7 +208,7 @@ void weft_instance_destroy(weft_instance **instance)
     }
     weft_memory_free(&x->at.inputs);
     weft_memory_free(&x->at.sequences);
-    weft_event_close(x->program->schema->device, &x->copied);
+    weft_instance_close_queue(x);
     free(x->trace);
     weft_program_destroy(&x->program);
     free(x);

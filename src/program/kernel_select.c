@@ -1,5 +1,5 @@
-/* Selects the kernel of a group. Candidates are the kernels of the chosen device and of the
- * reference device. The cheapest is taken; its cost includes the conversion of operands to its
+/* Selects the kernel of a group. Candidates are the kernels of the chosen device and of the devices
+ * after it in the schema's list. The cheapest is taken; its cost includes the conversion of operands to its
  * layouts, and of results to the layouts of their leaves. All costs are estimates, see
  * weft_rates. */
 #include <math.h>
@@ -7,11 +7,11 @@
 
 #include "program/program.h"
 
-/* The reference device is used only if it saves more than this many seconds, since a run should
- * stay on the chosen device and have the results of that device. */
+/* Another device than the chosen one is used only if it saves more than this many seconds, since a
+ * run should stay on the chosen device and have the results of that device. */
 static const double elsewhere = 1e-3;
 
-enum { MOST = 2 * WEFT_CANDIDATES };
+enum { MOST = WEFT_DEVICES * WEFT_CANDIDATES };
 
 typedef struct option {
     weft_device *device;
@@ -34,14 +34,12 @@ typedef struct search {
 static void list(const schema *s, const weft_group *group, const weft_layout *const *in,
                  option *out, int *own, int *count)
 {
-    weft_device *places[] = {s->device, s->fallback};
     weft_candidate found[WEFT_CANDIDATES];
     *count = 0;
-    for (int d = 0; d < 2; d++) {
-        if (d > 0 && s->fallback->ops == s->device->ops) break;
-        int more = places[d]->ops->candidates(places[d], group, in, found);
+    for (int d = 0; d < s->device_count; d++) {
+        int more = s->devices[d]->ops->candidates(s->devices[d], group, in, found);
         for (int i = 0; i < more; i++)
-            out[(*count)++] = (option){.device = places[d],
+            out[(*count)++] = (option){.device = s->devices[d],
                                        .candidate = found[i],
                                        .least = found[i].seconds + (d > 0 ? elsewhere : 0)};
         if (d == 0) *own = more;

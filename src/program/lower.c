@@ -81,11 +81,11 @@ static weft_status make_kernel(weft_program *p, instruction *code)
     WEFT_TRY(weft_kernel_choose(p, group, &chosen));
     code->kernel = chosen.kernel;
     code->why = chosen.why;
-    code->fallback = chosen.device != p->schema->device;
+    code->fallback = chosen.device != p->schema->devices[0];
     if (!code->fallback) code->space = schema_home(p->schema);
     if (code->fallback)
-        weft_log(p->schema->context, WEFT_LOG_INFO, "'%s' (%s) runs on the reference device",
-                 node->name, node->op->name);
+        weft_log(p->schema->context, WEFT_LOG_INFO, "'%s' (%s) runs on the device %s",
+                 node->name, node->op->name, chosen.device->ops->name);
     return WEFT_OK;
 }
 
@@ -180,7 +180,7 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
     const weft_layout *want = chosen.kernel->in[weft_group_in(reader, view->out)];
     chosen.kernel->ops->destroy(chosen.kernel);
     free(chosen.why);
-    if (chosen.device == p->schema->device && !want->opaque) p->schema->entries[entry].order = want;
+    if (chosen.device == p->schema->devices[0] && !want->opaque) p->schema->entries[entry].order = want;
     return WEFT_OK;
 }
 

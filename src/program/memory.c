@@ -293,6 +293,8 @@ static void find_writes(weft_program *p)
     for (size_t i = 0; i < p->code_count; i++)
         for (int o = 0; o < p->code[i].out_count; o++) {
             const buffer *b = &p->buffers[buffer_root(p, p->code[i].out[o])];
+            if (b->kind == BUFFER_STORE || b->kind == BUFFER_DERIVED)
+                p->changes[p->code[i].phase] = true;
             if (b->kind == BUFFER_STORE && p->schema->entries[b->entry].kind == WEFT_VALUE_PARAM)
                 p->writes[p->code[i].phase] = true;
         }

@@ -24,7 +24,7 @@ weft_status weft_instance_profile(weft_instance *x, int passes, double *costs)
             if (p->code[i].phase == WEFT_PHASE_UPDATE) continue;
             double start = weft_seconds();
             status = weft_instance_run_one(x, (int)i);
-            if (status == WEFT_OK) status = weft_store_synchronize(x->store);
+            if (status == WEFT_OK) status = weft_instance_synchronize(x);
             times[i * (size_t)passes + (size_t)k] = weft_seconds() - start;
         }
     for (size_t i = 0; i < p->code_count && status == WEFT_OK; i++) {

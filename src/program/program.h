@@ -46,8 +46,9 @@ enum { SPACE_HOST, SPACE_DEVICE, SPACES };
 typedef struct schema {
     atomic_int users;
     weft_context *context;
-    weft_device *device;   /* chosen device */
-    weft_device *fallback; /* reference device, in host memory */
+    /* The chosen device, and those in host memory that compute the groups which it cannot. */
+    weft_device *devices[WEFT_DEVICES];
+    int device_count;
     store_entry *entries;
     size_t count, capacity;
     weft_names names;
@@ -62,8 +63,12 @@ typedef struct schema {
 struct weft_store {
     schema *schema;
     uint64_t seed;
-    weft_queue *queue; /* for all operations on these values; NULL: operations are synchronous */
+    /* The queue in which the host reads and writes values; NULL: operations are synchronous. */
+    weft_queue *queue;
     weft_queue_event *event;
+    /* The instances on this store, which have queues of their own (instance_queue.c). */
+    pthread_mutex_t lock;
+    weft_instance *instances;
     weft_memory **slabs;
     int slab_count;    /* slabs that were allocated */
     uint64_t written;  /* number of changes of parameters, from 1 */
@@ -118,16 +123,34 @@ weft_status weft_store_convert(const weft_store *s, const weft_type *type, const
 weft_address weft_store_address(const weft_store *s, int i);
 /* Records that values were written, so that derived layouts are out of date. */
 void weft_store_touch(weft_store *s);
-/* Waits for the store's queue. */
+/* Waits for the queues of the store and of its instances. */
 weft_status weft_store_synchronize(const weft_store *s) WEFT_NODISCARD;
-/* The device that computes in a space, and the space of the parameters. */
+
+/* --- instance_queue.c: an instance has a queue of its own. Accesses to a store that could conflict
+ * are ordered by events: the device waits, the host does not. --- */
+weft_status weft_instance_open_queue(weft_instance *x) WEFT_NODISCARD;
+void weft_instance_close_queue(weft_instance *x);
+/* Adds the instance to its store's list, or removes it. */
+void weft_instance_attach(weft_instance *x);
+void weft_instance_detach(weft_instance *x);
+/* Makes a run wait for earlier runs of other instances that wrote the store or, if this run will
+ * write it, that used it. */
+weft_status weft_instance_begin_run(weft_instance *x, bool writes) WEFT_NODISCARD;
+/* Records the end of what was queued; wrote: it changes the store. */
+weft_status weft_instance_end_run(weft_instance *x, bool wrote) WEFT_NODISCARD;
+/* Waits for the instance's queue. */
+weft_status weft_instance_synchronize(const weft_instance *x) WEFT_NODISCARD;
+/* Makes the store's queue wait for the runs of all its instances. */
+weft_status weft_store_follow(const weft_store *s) WEFT_NODISCARD;
+/* The device that converts layouts in a space, and the space of the parameters. */
 static inline weft_device *schema_device(const schema *s, int space)
 {
-    return space == SPACE_DEVICE || weft_device_shares(s->device) ? s->device : s->fallback;
+    bool own = space == SPACE_DEVICE || weft_device_shares(s->devices[0]);
+    return s->devices[own ? 0 : 1];
 }
 static inline int schema_home(const schema *s)
 {
-    return weft_device_shares(s->device) ? SPACE_HOST : SPACE_DEVICE;
+    return weft_device_shares(s->devices[0]) ? SPACE_HOST : SPACE_DEVICE;
 }
 /* Whether a leaf is in the store: a parameter, or a state that is not one of sequences. */
 static inline bool is_stored(const weft_value_info *leaf)
@@ -178,7 +201,7 @@ typedef struct instruction {
     weft_kernel *kernel;
     weft_group group;                 /* empty for a reorder */
     char *name, *why;                 /* why: the candidates, for dumps; NULL if there was one */
-    bool fallback, reorder, transfer; /* fallback: runs on the reference device */
+    bool fallback, reorder, transfer; /* fallback: runs on another device than the chosen one */
     int space;                        /* memory space in which it runs */
     bool copy;                        /* copies between the spaces, in the device's queue */
     bool derives;                     /* makes a derived layout; skipped if that is up to date */
@@ -234,7 +257,8 @@ struct weft_program {
     size_t input_bytes, slot_bytes[SPACES]; /* of one slot */
     size_t arena_bytes[SPACES], gradient_bytes[SPACES], scratch_bytes[SPACES];
     size_t sequence_bytes;              /* in the space of the parameters */
-    bool writes[WEFT_PHASE_UPDATE + 1]; /* phases that change parameters */
+    bool writes[WEFT_PHASE_UPDATE + 1];  /* phases that change parameters */
+    bool changes[WEFT_PHASE_UPDATE + 1]; /* phases that write the store: also states, copies */
     weft_program_info info;
 };
 
@@ -255,6 +279,10 @@ struct weft_instance {
     bases at;
     weft_memory lent;
     weft_memory *scratch[SPACES];
+    weft_queue *queue;        /* NULL: the device shares host memory */
+    weft_queue_event *ended;  /* end of the last run */
+    bool wrote;               /* a run before `ended` wrote the store */
+    weft_instance *next;      /* of the store */
     weft_queue_event *copied; /* event of all copies between spaces; NULL: one space */
     bool copying;             /* the host has not waited for the last copies yet */
     weft_bound **bound;       /* [code_count, slots] bound kernels; the update uses slot 0 */

@@ -13,8 +13,7 @@ weft_status weft_schema_create(weft_context *context, const char *device, schema
     WEFT_TRY(WEFT_NEW(&s, 1));
     s->context = context;
     atomic_init(&s->users, 1);
-    weft_status status = weft_device_open(context, device, &s->device);
-    if (status == WEFT_OK) status = weft_device_open(context, weft_device_fallback(), &s->fallback);
+    weft_status status = weft_device_open_list(context, device, s->devices, &s->device_count);
     if (status == WEFT_OK)
         *out = s;
     else
@@ -41,8 +40,7 @@ void weft_schema_release(schema **given)
     free(s->entries);
     free(s->derived);
     free(s->slabs);
-    weft_device_close(&s->fallback);
-    weft_device_close(&s->device);
+    for (int d = s->device_count; d-- > 0;) weft_device_close(&s->devices[d]);
     free(s);
 }
 
@@ -106,7 +104,7 @@ weft_status weft_schema_order(const schema *s, int i, const weft_layout **out)
     *out = NULL;
     if (like >= 0) *out = s->entries[like].flat ? s->entries[like].order : s->entries[like].layout;
     if (*out && (*out)->bytes == weft_type_bytes(&entry->part)) return WEFT_OK;
-    return weft_device_plain(s->device, &entry->part, out);
+    return weft_device_plain(s->devices[0], &entry->part, out);
 }
 
 /* Places entries of a kind (parameters or state) one after another in a new slab. */

@@ -18,11 +18,11 @@ weft_status weft_sequences_begin(weft_instance *x)
 {
     const weft_program *p = x->program;
     void *zeros;
-    if (p->sequence_bytes == 0 || weft_device_shares(p->schema->device)) return WEFT_OK;
+    if (p->sequence_bytes == 0 || weft_device_shares(p->schema->devices[0])) return WEFT_OK;
     WEFT_TRY(weft_new_bytes(&zeros, p->sequence_bytes, 1));
     weft_status status =
-        weft_copy_in(x->store->queue, (weft_address){x->at.sequences, 0}, zeros, p->sequence_bytes);
-    weft_status ended = weft_store_synchronize(x->store);
+        weft_copy_in(x->queue, (weft_address){x->at.sequences, 0}, zeros, p->sequence_bytes);
+    weft_status ended = weft_instance_synchronize(x);
     free(zeros);
     return status == WEFT_OK ? ended : status;
 }
@@ -53,8 +53,8 @@ weft_status weft_instance_read_row(const weft_instance *x, weft_value state, int
     size_t bytes;
     WEFT_NEED_AS("instance, data", x, data);
     WEFT_TRY(need_row(x, state, row, &at, &bytes));
-    WEFT_TRY(weft_copy_out(x->store->queue, data, at, bytes));
-    return weft_store_synchronize(x->store);
+    WEFT_TRY(weft_copy_out(x->queue, data, at, bytes));
+    return weft_instance_synchronize(x);
 }
 
 weft_status weft_instance_write_row(weft_instance *x, weft_value state, int64_t row,
@@ -66,8 +66,8 @@ weft_status weft_instance_write_row(weft_instance *x, weft_value state, int64_t 
     WEFT_NEED_AS("instance", x);
     WEFT_TRY(need_row(x, state, row, &at, &bytes));
     if (!data) WEFT_TRY(weft_new_bytes(&zeros, bytes, 1));
-    weft_status status = weft_copy_in(x->store->queue, at, data ? data : zeros, bytes);
-    weft_status ended = weft_store_synchronize(x->store);
+    weft_status status = weft_copy_in(x->queue, at, data ? data : zeros, bytes);
+    weft_status ended = weft_instance_synchronize(x);
     free(zeros);
     return status == WEFT_OK ? ended : status;
 }

@@ -19,8 +19,9 @@ void weft_store_touch(weft_store *s)
 weft_status weft_store_synchronize(const weft_store *s)
 {
     if (!s->queue) return WEFT_OK;
-    WEFT_TRY(weft_event_record(s->schema->device, s->queue, s->event));
-    return weft_event_wait(s->schema->device, s->event);
+    WEFT_TRY(weft_store_follow(s));
+    WEFT_TRY(weft_event_record(s->schema->devices[0], s->queue, s->event));
+    return weft_event_wait(s->schema->devices[0], s->event);
 }
 
 /* Creates a store; the store owns the caller's reference to the schema, also on failure. */
@@ -33,8 +34,9 @@ static weft_status make(schema *of, uint64_t seed, weft_store **out)
         return status;
     }
     *s = (weft_store){.schema = of, .seed = seed, .written = 1};
-    status = weft_queue_open(of->device, &s->queue);
-    if (status == WEFT_OK) status = weft_event_open(of->device, &s->event);
+    pthread_mutex_init(&s->lock, NULL);
+    status = weft_queue_open(of->devices[0], &s->queue);
+    if (status == WEFT_OK) status = weft_event_open(of->devices[0], &s->event);
     if (status == WEFT_OK)
         *out = s;
     else
@@ -55,7 +57,7 @@ weft_status weft_store_create(weft_context *context, const char *device, uint64_
 static weft_status add_slab(weft_store *s)
 {
     weft_memory *slab;
-    WEFT_TRY(weft_memory_new(s->schema->device, s->schema->slabs[s->slab_count], &slab));
+    WEFT_TRY(weft_memory_new(s->schema->devices[0], s->schema->slabs[s->slab_count], &slab));
     weft_memory **slabs = realloc((void *)s->slabs, (size_t)(s->slab_count + 1) * sizeof(*slabs));
     if (!slabs) {
         weft_memory_free(&slab);
@@ -93,12 +95,13 @@ void weft_store_destroy(weft_store **store)
 {
     if (!store || !*store) return;
     weft_store *s = *store;
-    weft_queue_close(s->schema->device, &s->queue);
-    weft_event_close(s->schema->device, &s->event);
+    weft_queue_close(s->schema->devices[0], &s->queue);
+    weft_event_close(s->schema->devices[0], &s->event);
     for (int i = 0; i < s->slab_count; i++) weft_memory_free(&s->slabs[i]);
     free((void *)s->slabs);
     free(s->derived);
     weft_schema_release(&s->schema);
+    pthread_mutex_destroy(&s->lock);
     free(s);
     *store = NULL;
 }
@@ -219,7 +222,7 @@ static void fill(const weft_store *s, const store_entry *entry, void *data)
 {
     filling f = {entry, weft_mix(s->seed, weft_hash_text(entry->name)), data};
     int64_t blocks = (weft_shape_elements(&entry->whole) + BLOCK - 1) / BLOCK;
-    weft_parallel(s->schema->device->threads, blocks, GRAIN, fill_blocks, &f);
+    weft_parallel(s->schema->devices[0]->threads, blocks, GRAIN, fill_blocks, &f);
 }
 
 static weft_status start_entry(weft_store *s, int i)

@@ -221,7 +221,7 @@ static weft_status move_seconds(const weft_program *p, weft_value value, const w
         WEFT_TRY(weft_version_plain(p, layout_space(from), value, &near));
         WEFT_TRY(weft_version_plain(p, layout_space(to), value, &far));
         *out = conversion_seconds(schema_device(p->schema, layout_space(from)), from, near) +
-               weft_rates_copy(&p->schema->device->ops->rates, (double)near->bytes);
+               weft_rates_copy(&p->schema->devices[0]->ops->rates, (double)near->bytes);
         from = far;
     }
     *out += conversion_seconds(schema_device(p->schema, layout_space(to)), from, to);

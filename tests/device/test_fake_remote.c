@@ -145,6 +145,46 @@ static void test_long_queues(void **state)
     far_close(&f);
 }
 
+/* A queue that waits for an event of another queue executes that queue first, also after the event
+ * was recorded again or the other queue was closed; a failure passes on. */
+static void test_a_queue_waits_for_another(void **state)
+{
+    (void)state;
+    far f;
+    weft_queue *first, *second;
+    char in[2] = {5, 6}, out = 0;
+    const weft_bound_ops ops = {.run = fail_to_run};
+    weft_bound bound = {.ops = &ops};
+    far_open(&f);
+    assert_ok(weft_queue_open(f.device, &first));
+    assert_ok(weft_queue_open(f.device, &second));
+    assert_ok(weft_queue_wait(f.device, f.queue, f.event)); /* never recorded */
+    assert_ok(weft_copy_in(first, (weft_address){f.memory, 9}, &in[0], 1));
+    assert_ok(weft_event_record(f.device, first, f.event));
+    assert_ok(weft_queue_wait(f.device, second, f.event));
+    assert_ok(weft_copy_in(first, (weft_address){f.memory, 9}, &in[1], 1));
+    assert_ok(weft_copy(second, (weft_address){f.memory, 8}, (weft_address){f.memory, 9}, 1));
+    assert_ok(weft_event_record(f.device, second, f.event));
+    assert_ok(weft_queue_wait(f.device, f.queue, f.event));
+    assert_ok(weft_copy_out(f.queue, &out, (weft_address){f.memory, 8}, 1));
+    assert_ok(weft_event_record(f.device, f.queue, f.event));
+    bool done = false;
+    while (!done) assert_ok(weft_event_test(f.device, f.event, &done));
+    assert_int_equal(out, 5); /* not 6: the later command of the first queue was not waited for */
+    assert_ok(weft_queue_wait(f.device, f.queue, f.event)); /* of the queue itself */
+
+    assert_ok(distant_ask(first, (distant_command){.bound = &bound}));
+    assert_ok(weft_event_record(f.device, first, f.event));
+    assert_ok(weft_queue_wait(f.device, second, f.event));
+    assert_ok(weft_event_record(f.device, second, f.event));
+    assert_refused(weft_event_wait(f.device, f.event), WEFT_ERR_NUMERIC, "no such number");
+    assert_ok(weft_event_record(f.device, first, f.event));
+    assert_ok(weft_queue_wait(f.device, second, f.event));
+    weft_queue_close(f.device, &first);
+    weft_queue_close(f.device, &second);
+    far_close(&f);
+}
+
 static void test_options(void **state)
 {
     (void)state;
@@ -169,6 +209,7 @@ int main(void)
         cmocka_unit_test(test_nothing_happens_by_itself),
         cmocka_unit_test(test_failures_are_told),
         cmocka_unit_test(test_long_queues),
+        cmocka_unit_test(test_a_queue_waits_for_another),
         cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests_name("distant", tests, NULL, NULL);

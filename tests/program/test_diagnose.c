@@ -64,7 +64,7 @@ static void test_diagnose_looks_at_its_slot(void **state)
 static void count_line(void *user, weft_log_level level, const char *text)
 {
     assert_int_equal(level, WEFT_LOG_INFO);
-    if (strstr(text, "'s' (cast) runs on the reference device")) ++*(int *)user;
+    if (strstr(text, "'s' (cast) runs on the device reference")) ++*(int *)user;
 }
 
 /* Operators that run on the reference device are logged, and counted in the description. */

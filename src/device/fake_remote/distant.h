@@ -7,7 +7,11 @@
 
 /* An entry of a queue. */
 typedef struct distant_command {
-    weft_bound *bound; /* kernel to run; NULL: the command is a copy */
+    weft_bound *bound; /* kernel to run; NULL: a copy, or a wait */
+    /* Waits until `other` has executed the commands before `position`; NULL: no wait, or the other
+     * queue was closed, which executes its commands first. */
+    weft_queue *other;
+    uint64_t position;
     void *to;
     const void *from;
     size_t bytes;

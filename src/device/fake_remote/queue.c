@@ -55,16 +55,23 @@ static weft_status allocate(weft_device *device, size_t bytes, weft_memory **out
 
 static weft_status execute(const distant_command *c)
 {
+    if (!c->bound && c->bytes == 0) return WEFT_OK;
     if (c->bound) return c->bound->ops->run(c->bound, NULL);
     memmove(c->to, c->from, c->bytes);
     return WEFT_OK;
 }
 
-/* A queue with a waiting caller; NULL: there is none. */
+/* A queue whose next command a caller waits for, also through a wait of another queue; NULL: there
+ * is none. A wait is for earlier commands, so the search ends. */
 static weft_queue *awaited(const distant_device *d)
 {
     weft_queue *q = d->queues;
     while (q && q->done >= q->wanted) q = q->next;
+    for (const distant_command *c; q; q = c->other) {
+        c = &q->list[q->done % LIST];
+        if (!c->other || c->other->done >= c->position) break;
+        c->other->wanted = WEFT_MAX(c->other->wanted, c->position);
+    }
     return q;
 }
 
@@ -77,6 +84,7 @@ static void *run_queue(void *user)
         while (!(q = awaited(d)) && !d->ends) pthread_cond_wait(&d->asked_more, &d->lock);
         if (!q) break;
         distant_command c = q->list[q->done % LIST];
+        if (c.other && q->error.status == WEFT_OK) q->error = c.other->error;
         bool skip = q->error.status != WEFT_OK;
         pthread_mutex_unlock(&d->lock);
         weft_status status = skip ? WEFT_OK : execute(&c);
@@ -157,6 +165,9 @@ static void close_queue(weft_queue *queue)
     weft_queue **at = &d->queues;
     pthread_mutex_lock(&d->lock);
     wait_until(queue, queue->asked);
+    for (weft_queue *q = d->queues; q; q = q->next)
+        for (uint64_t i = q->done; i < q->asked; i++)
+            if (q->list[i % LIST].other == queue) q->list[i % LIST].other = NULL;
     while (*at != queue) at = &(*at)->next;
     *at = queue->next;
     pthread_mutex_unlock(&d->lock);
@@ -216,6 +227,26 @@ static weft_status wait(weft_queue_event *event)
     return status;
 }
 
+static weft_status test(weft_queue_event *event, bool *done)
+{
+    weft_queue *queue = event->queue;
+    *done = true;
+    if (!queue) return WEFT_OK;
+    pthread_mutex_lock(&queue->device->lock);
+    queue->wanted = WEFT_MAX(queue->wanted, event->position);
+    pthread_cond_broadcast(&queue->device->asked_more);
+    *done = queue->done >= event->position;
+    pthread_mutex_unlock(&queue->device->lock);
+    return *done ? wait(event) : WEFT_OK;
+}
+
+static weft_status wait_queue(weft_queue *queue, weft_queue_event *event)
+{
+    if (!event->queue || event->queue == queue) return WEFT_OK;
+    return distant_ask(queue,
+                       (distant_command){.other = event->queue, .position = event->position});
+}
+
 const weft_memory_ops distant_memory_ops = {
     .allocate = allocate,
     .release = release,
@@ -228,4 +259,6 @@ const weft_memory_ops distant_memory_ops = {
     .close_event = close_event,
     .record = record,
     .wait = wait,
+    .test = test,
+    .wait_queue = wait_queue,
 };
