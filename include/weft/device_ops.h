@@ -172,6 +172,13 @@ typedef struct weft_memory_ops {
      * another queue of the device, without the host. The event may be recorded again at once. A
      * failure of the other queue becomes one of this queue. */
     weft_status (*wait_queue)(weft_queue *queue, weft_queue_event *event);
+    /* Allocates zeroed host memory, aligned to 64 bytes, that copies of this device are fastest
+     * from and to (pinned memory). Both NULL: any host memory is as good. */
+    weft_status (*allocate_host)(weft_device *device, size_t bytes, void **out);
+    void (*release_host)(weft_device *device, void *data);
+    /* Sets the bytes of the device's memory in all, and of those that are free now, for messages
+     * and plans. NULL: unknown. */
+    weft_status (*usage)(weft_device *device, size_t *total, size_t *free);
 } weft_memory_ops;
 
 /* The functions of a kind of devices. */
@@ -195,8 +202,8 @@ typedef struct weft_device_ops {
      * returns their number; 0: none. Lowering adds a neighbour to a group as long as there is a
      * candidate that costs no more than the parts apart. For the final group it chooses the
      * cheapest candidate, with the cost of converting operands. Candidates of the devices along
-     * `next` take part too, with an extra millisecond, so that work stays on this device. in[i] is the
-     * layout of input i; NULL: it is free, or not known yet. */
+     * `next` take part too, with an extra millisecond, so that work stays on this device. in[i] is
+     * the layout of input i; NULL: it is free, or not known yet. */
     int (*candidates)(weft_device *device, const weft_group *group, const weft_layout *const *in,
                       weft_candidate out[WEFT_CANDIDATES]);
 

@@ -51,6 +51,12 @@ static inline weft_address weft_beyond(weft_address address, size_t bytes)
 weft_status weft_memory_new(weft_device *device, size_t bytes, weft_memory **out) WEFT_NODISCARD;
 /* Frees memory; no queue may hold a command that uses it. */
 void weft_memory_free(weft_memory **memory);
+/* Host memory for copies to and from the device `far`, as memory of `host`, a device that shares
+ * host memory. weft_memory_free frees it while both devices are open. */
+weft_status weft_memory_new_host(weft_device *host, weft_device *far, size_t bytes,
+                                 weft_memory **out) WEFT_NODISCARD;
+/* Sets both to 0 if the device does not know its memory, or shares the host's. */
+weft_status weft_memory_usage(weft_device *device, size_t *total, size_t *free) WEFT_NODISCARD;
 weft_status weft_queue_open(weft_device *device, weft_queue **out) WEFT_NODISCARD;
 void weft_queue_close(weft_device *device, weft_queue **queue);
 weft_status weft_copy_in(weft_queue *queue, weft_address to, const void *from,

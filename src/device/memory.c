@@ -2,21 +2,50 @@
  * functions are called; for a device in host memory, allocations and copies are done here. */
 #include "device/device.h"
 
+/* Host memory. owner: the device that allocated it for its copies; NULL: malloc. */
+typedef struct host_memory {
+    weft_memory head;
+    weft_device *owner;
+} host_memory;
+
+static weft_status allocate_host(const host_memory *m, size_t bytes, void *out)
+{
+    uint64_t before = weft_failures();
+    if (!m->owner) return weft_new_aligned(bytes, out);
+    return weft_device_told(m->owner, m->owner->ops->memory->allocate_host(m->owner, bytes, out),
+                            before, "allocate_host");
+}
+
+weft_status weft_memory_new_host(weft_device *host, weft_device *far, size_t bytes,
+                                 weft_memory **out)
+{
+    host_memory *m;
+    WEFT_TRY(WEFT_NEW(&m, 1));
+    m->head.device = host;
+    if (!weft_device_shares(far) && far->ops->memory->allocate_host) m->owner = far;
+    weft_status status = allocate_host(m, bytes, &m->head.base);
+    if (status == WEFT_OK)
+        *out = &m->head;
+    else
+        free(m);
+    return status;
+}
+
 weft_status weft_memory_new(weft_device *device, size_t bytes, weft_memory **out)
 {
     uint64_t before = weft_failures();
-    if (!weft_device_shares(device))
-        return weft_device_told(device, device->ops->memory->allocate(device, bytes, out), before,
-                                "allocate");
-    weft_memory *memory;
-    WEFT_TRY(WEFT_NEW(&memory, 1));
-    memory->device = device;
-    weft_status status = weft_new_aligned(bytes, &memory->base);
-    if (status == WEFT_OK)
-        *out = memory;
-    else
-        free(memory);
-    return status;
+    if (weft_device_shares(device)) return weft_memory_new_host(device, device, bytes, out);
+    return weft_device_told(device, device->ops->memory->allocate(device, bytes, out), before,
+                            "allocate");
+}
+
+weft_status weft_memory_usage(weft_device *device, size_t *total, size_t *free)
+{
+    uint64_t before = weft_failures();
+    *total = *free = 0;
+    if (weft_device_shares(device) || !device->ops->memory->usage) return WEFT_OK;
+    return weft_device_told(device, device->ops->memory->usage(device, total, free), before,
+                            "usage");
 }
 
 void weft_memory_free(weft_memory **memory)
@@ -28,7 +57,11 @@ void weft_memory_free(weft_memory **memory)
         m->device->ops->memory->release(m);
         return;
     }
-    free(m->base);
+    weft_device *owner = ((host_memory *)m)->owner;
+    if (owner)
+        owner->ops->memory->release_host(owner, m->base);
+    else
+        free(m->base);
     free(m);
 }
 

@@ -89,13 +89,15 @@ weft_status weft_device_open_list(weft_context *context, const char *name,
 {
     weft_status status = weft_device_open(context, name, &list[0]);
     *count = status == WEFT_OK;
-    while (status == WEFT_OK && list[*count - 1]->ops != &weft_device_reference) {
+    while (status == WEFT_OK) {
         const weft_device_ops *last = list[*count - 1]->ops;
         const char *next = last->next ? last->next : weft_device_fallback();
+        if (strcmp(next, last->name) == 0) break; /* it has every operator */
         if (*count == WEFT_DEVICES)
-            status = weft_fail(WEFT_ERR_ARGUMENT,
-                               "device '%s' has more than %d devices along 'next', the last is '%s'",
-                               name, WEFT_DEVICES - 1, last->name);
+            status =
+                weft_fail(WEFT_ERR_ARGUMENT,
+                          "device '%s' has more than %d devices along 'next', the last is '%s'",
+                          name, WEFT_DEVICES - 1, last->name);
         if (status == WEFT_OK) status = weft_device_open(context, next, &list[*count]);
         if (status == WEFT_OK && !weft_device_shares(list[(*count)++]))
             status = weft_fail(WEFT_ERR_ARGUMENT,

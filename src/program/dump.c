@@ -27,10 +27,10 @@ weft_status weft_program_text(const weft_program *p, char **out)
                   "inputs %zu, sequences %zu, scratch %zu, transfers %zu\n"
                   "# %.1f MFLOP a run\n"
                   "# operands: value:layout@place+offset(bytes)\n",
-                  p->schema->devices[0]->ops->name, info->instructions, info->reorders, info->fallbacks,
-                  info->parameter_bytes, info->state_bytes, info->gradient_bytes, info->arena_bytes,
-                  info->slot_bytes, info->input_bytes, info->sequence_bytes, info->scratch_bytes,
-                  info->transfer_bytes, info->flops / 1e6);
+                  p->schema->devices[0]->ops->name, info->instructions, info->reorders,
+                  info->fallbacks, info->parameter_bytes, info->state_bytes, info->gradient_bytes,
+                  info->arena_bytes, info->slot_bytes, info->input_bytes, info->sequence_bytes,
+                  info->scratch_bytes, info->transfer_bytes, info->flops / 1e6);
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
         weft_text_add(&text, "%3zu %s %-40s [%s]%s%s\n", i, weft_phase_name(code->phase),

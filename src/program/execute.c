@@ -25,6 +25,7 @@ static weft_status finish(weft_instance *x, int at)
 {
     int i = x->pending[at].instruction;
     weft_bound *bound = bound_of(x, i, x->pending[at].slot);
+    WEFT_TRY(weft_deferred_advance(x, true));
     double start = x->trace_capacity ? weft_seconds() : 0;
     WEFT_TRY(weft_bound_finish(bound));
     if (x->trace_capacity) record(x, i, start, true);
@@ -76,7 +77,8 @@ weft_status weft_instance_drain(weft_instance *x)
 static weft_status poll(weft_instance *x, int at, bool *done)
 {
     weft_bound *bound = bound_of(x, x->pending[at].instruction, x->pending[at].slot);
-    return weft_bound_poll(bound, done);
+    *done = false;
+    return x->pending[at].deferred ? WEFT_OK : weft_bound_poll(bound, done);
 }
 
 /* Finishes the transfers that have ended and whose results are exported gradients, so that the hook
@@ -101,6 +103,7 @@ static weft_status progress(weft_instance *x)
 {
     bool done;
     if (x->listener.poll) WEFT_TRY(x->listener.poll(x->listener.user));
+    if (x->deferred.count > 0) WEFT_TRY(weft_deferred_advance(x, false));
     if (x->pending_count == 0) return WEFT_OK;
     WEFT_TRY(poll(x, 0, &done));
     return x->announces ? finish_gradients(x) : WEFT_OK;
@@ -117,6 +120,25 @@ static void note_pending(weft_instance *x, int slot, int i)
         x->pending[at] = x->pending[at - 1];
     x->pending[at].slot = slot;
     x->pending[at].instruction = i;
+    x->pending[at].deferred = x->queue;
+}
+
+weft_status weft_instance_start(weft_instance *x, int i, int slot)
+{
+    double start = x->trace_capacity ? weft_seconds() : 0;
+    WEFT_TRY(weft_bound_run(bound_of(x, i, slot), NULL));
+    if (x->trace_capacity) record(x, i, start, false);
+    return WEFT_OK;
+}
+
+/* Begins a transfer, or puts it off until its operands have been copied from the device. While
+ * instructions are recorded each one ends before the next. */
+static weft_status start_transfer(weft_instance *x, int i, int slot)
+{
+    note_pending(x, slot, i);
+    if (!x->queue) return weft_instance_start(x, i, slot);
+    WEFT_TRY(weft_deferred_add(x, i, slot));
+    return x->trace_capacity ? weft_deferred_advance(x, true) : WEFT_OK;
 }
 
 weft_status weft_instance_end_before(weft_instance *x, int i)
@@ -142,6 +164,7 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
         if (*made == x->store->written) return WEFT_OK;
         *made = x->store->written;
     }
+    if (code->transfer) return start_transfer(x, i, slot_of(x, code));
     if (code->space == SPACE_HOST) WEFT_TRY(weft_instance_wait_copies(x));
     double start = x->trace_capacity ? weft_seconds() : 0;
     WEFT_TRY(weft_bound_run(bound, x->queue));
@@ -153,11 +176,10 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
         WEFT_TRY(weft_instance_synchronize(x));
         record(x, i, start, false);
     }
-    if (code->transfer)
-        note_pending(x, slot_of(x, code), i);
-    else if (x->announces)
-        WEFT_TRY(weft_exported_gradients_report(x, i));
-    return code->transfer ? WEFT_OK : progress(x);
+    if (x->announces && code->exported_count > 0)
+        WEFT_TRY(x->queue ? weft_deferred_add(x, i, x->slot)
+                          : weft_exported_gradients_report(x, i));
+    return progress(x);
 }
 
 weft_status weft_instance_run(weft_instance *x, weft_phase phase)
@@ -172,8 +194,10 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
     if (x->pending_count > 0) WEFT_TRY(finish_some(x, (int)phase, -1));
     if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(finish_sends(x));
     WEFT_TRY(weft_instance_begin_run(x, x->program->changes[phase]));
+    if (phase == WEFT_PHASE_BACKWARD) weft_deferred_begin(x);
     for (size_t i = 0; i < x->program->code_count; i++)
         if (x->program->code[i].phase == phase) WEFT_TRY(weft_instance_run_one(x, (int)i));
+    WEFT_TRY(weft_deferred_advance(x, true));
     if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(weft_instance_drain(x));
     if (x->program->writes[phase]) weft_store_touch(x->store);
     WEFT_TRY(weft_instance_end_run(x, x->program->changes[phase]));

@@ -163,11 +163,12 @@ void weft_instance_enable_ready_hook(weft_instance *x, bool announce)
     x->announces = announce && x->listener.ready;
 }
 
-/* Whether the host can read the gradient where it is; *at: its address. */
-static bool is_near(const weft_instance *x, int i, weft_address *at)
+/* The gradient in host memory, where it was made or copied; NULL: it is on the device alone, at
+ * *at. */
+static const void *near_data(const weft_instance *x, int i, weft_address *at)
 {
     *at = weft_instance_address(x, x->program->exported[i].buffer);
-    return weft_device_shares(at->memory->device);
+    return weft_device_shares(at->memory->device) ? weft_host(*at) : weft_deferred_landed(x, i);
 }
 
 weft_status weft_gradient_map(weft_instance *x, int i, const void **data)
@@ -177,10 +178,8 @@ weft_status weft_gradient_map(weft_instance *x, int i, const void **data)
     weft_address at;
     size_t bytes = x->program->exported[i].bytes;
     void *copy;
-    if (is_near(x, i, &at)) {
-        *data = weft_host(at);
-        return weft_instance_wait_copies(x);
-    }
+    *data = near_data(x, i, &at);
+    if (*data) return weft_instance_wait_copies(x);
     WEFT_TRY(weft_new_aligned(bytes, &copy));
     weft_status status = weft_copy_out(x->queue, copy, at, bytes);
     if (status == WEFT_OK) status = weft_instance_synchronize(x);
@@ -194,5 +193,5 @@ void weft_gradient_unmap(const weft_instance *x, int i, const void *data)
     WEFT_NEED_VOID_AS("instance", x);
     if (i < 0 || i >= (int)x->program->exported_count) return;
     weft_address at;
-    if (!is_near(x, i, &at)) free((void *)(uintptr_t)data);
+    if (data != near_data(x, i, &at)) free((void *)(uintptr_t)data);
 }

@@ -84,16 +84,16 @@ static weft_status allocate(weft_instance *x)
     const weft_program *p = x->program;
     size_t cells = p->code_count * (size_t)p->slots;
     for (int s = 0; s <= schema_home(p->schema); s++) {
-        weft_device *device = schema_device(p->schema, s);
-        WEFT_TRY(weft_memory_new(device, p->arena_bytes[s], &x->at.arena[s]));
-        WEFT_TRY(weft_memory_new(device, p->gradient_bytes[s], &x->at.gradients[s]));
-        WEFT_TRY(weft_memory_new(device, p->scratch_bytes[s], &x->scratch[s]));
-        WEFT_TRY(weft_memory_new(device, p->slot_bytes[s] * (size_t)p->slots, &x->at.slots[s]));
+        WEFT_TRY(weft_space_memory(p->schema, s, p->arena_bytes[s], &x->at.arena[s]));
+        WEFT_TRY(weft_space_memory(p->schema, s, p->gradient_bytes[s], &x->at.gradients[s]));
+        WEFT_TRY(weft_space_memory(p->schema, s, p->scratch_bytes[s], &x->scratch[s]));
+        WEFT_TRY(
+            weft_space_memory(p->schema, s, p->slot_bytes[s] * (size_t)p->slots, &x->at.slots[s]));
     }
-    WEFT_TRY(weft_memory_new(schema_device(p->schema, SPACE_HOST),
-                             p->input_bytes * (size_t)p->slots, &x->at.inputs));
-    WEFT_TRY(weft_memory_new(schema_device(p->schema, schema_home(p->schema)), p->sequence_bytes,
-                             &x->at.sequences));
+    WEFT_TRY(
+        weft_space_memory(p->schema, SPACE_HOST, p->input_bytes * (size_t)p->slots, &x->at.inputs));
+    WEFT_TRY(
+        weft_space_memory(p->schema, schema_home(p->schema), p->sequence_bytes, &x->at.sequences));
     WEFT_TRY(weft_instance_open_queue(x));
     WEFT_TRY(weft_new_bytes((void *)&x->bound, cells, sizeof(weft_bound *)));
     return weft_new_bytes((void *)&x->pending, cells, sizeof(*x->pending));
@@ -208,6 +208,7 @@ void weft_instance_destroy(weft_instance **instance)
     }
     weft_memory_free(&x->at.inputs);
     weft_memory_free(&x->at.sequences);
+    weft_deferred_close(x);
     weft_instance_close_queue(x);
     free(x->trace);
     weft_program_destroy(&x->program);

@@ -75,7 +75,8 @@ weft_status weft_instance_synchronize(const weft_instance *x)
 
 weft_status weft_store_follow(const weft_store *store)
 {
-    weft_store *s = (weft_store *)(uintptr_t)store; /* its lock and list change, its values do not */
+    weft_store *s =
+        (weft_store *)(uintptr_t)store; /* its lock and list change, its values do not */
     weft_status status = WEFT_OK;
     if (!s->queue) return WEFT_OK;
     pthread_mutex_lock(&s->lock);

@@ -1,7 +1,7 @@
 /* Selects the kernel of a group. Candidates are the kernels of the chosen device and of the devices
- * after it in the schema's list. The cheapest is taken; its cost includes the conversion of operands to its
- * layouts, and of results to the layouts of their leaves. All costs are estimates, see
- * weft_rates. */
+ * after it in the schema's list. The cheapest is taken; its cost includes the conversion of
+ * operands to its layouts, and of results to the layouts of their leaves. All costs are estimates,
+ * see weft_rates. */
 #include <math.h>
 #include <stdio.h>
 

@@ -84,8 +84,8 @@ static weft_status make_kernel(weft_program *p, instruction *code)
     code->fallback = chosen.device != p->schema->devices[0];
     if (!code->fallback) code->space = schema_home(p->schema);
     if (code->fallback)
-        weft_log(p->schema->context, WEFT_LOG_INFO, "'%s' (%s) runs on the device %s",
-                 node->name, node->op->name, chosen.device->ops->name);
+        weft_log(p->schema->context, WEFT_LOG_INFO, "'%s' (%s) runs on the device %s", node->name,
+                 node->op->name, chosen.device->ops->name);
     return WEFT_OK;
 }
 
@@ -180,7 +180,8 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
     const weft_layout *want = chosen.kernel->in[weft_group_in(reader, view->out)];
     chosen.kernel->ops->destroy(chosen.kernel);
     free(chosen.why);
-    if (chosen.device == p->schema->devices[0] && !want->opaque) p->schema->entries[entry].order = want;
+    if (chosen.device == p->schema->devices[0] && !want->opaque)
+        p->schema->entries[entry].order = want;
     return WEFT_OK;
 }
 

@@ -152,6 +152,9 @@ static inline int schema_home(const schema *s)
 {
     return weft_device_shares(s->devices[0]) ? SPACE_HOST : SPACE_DEVICE;
 }
+/* Allocates memory in a space; in host memory the kind that is best for copies of the device. */
+weft_status weft_space_memory(const schema *s, int space, size_t bytes,
+                              weft_memory **out) WEFT_NODISCARD;
 /* Whether a leaf is in the store: a parameter, or a state that is not one of sequences. */
 static inline bool is_stored(const weft_value_info *leaf)
 {
@@ -256,7 +259,7 @@ struct weft_program {
 
     size_t input_bytes, slot_bytes[SPACES]; /* of one slot */
     size_t arena_bytes[SPACES], gradient_bytes[SPACES], scratch_bytes[SPACES];
-    size_t sequence_bytes;              /* in the space of the parameters */
+    size_t sequence_bytes;               /* in the space of the parameters */
     bool writes[WEFT_PHASE_UPDATE + 1];  /* phases that change parameters */
     bool changes[WEFT_PHASE_UPDATE + 1]; /* phases that write the store: also states, copies */
     weft_program_info info;
@@ -269,6 +272,19 @@ typedef struct bases {
     weft_memory *lent;       /* memory that input buffer `borrower` uses instead; NULL: none */
     int borrower;
 } bases;
+
+/* deferred.c: host work in the order in which it was put off, a ring of `capacity` entries. */
+typedef struct deferral {
+    int slot, instruction;
+    weft_queue_event *event; /* opened when the entry is first used */
+} deferral;
+typedef struct deferrals {
+    deferral *ring;
+    size_t begin, count, capacity;
+    weft_queue *copies;   /* in which gradients are copied to the host */
+    weft_memory *landing; /* host memory of all exported gradients */
+    bool *landed;         /* of each exported gradient: it is there */
+} deferrals;
 
 struct weft_instance {
     weft_program *program;
@@ -288,8 +304,10 @@ struct weft_instance {
     weft_bound **bound;       /* [code_count, slots] bound kernels; the update uses slot 0 */
     struct {
         int slot, instruction;
-    } * pending; /* transfers in progress, in this order */
+        bool deferred; /* it has not begun, since its operands are being copied to the host */
+    } * pending;       /* transfers in progress, in this order */
     int pending_count;
+    deferrals deferred;
     weft_listener listener; /* hooks; NULL functions without a listener */
     bool announces;         /* gradients that are made now are final: call `ready` */
     bool awaits;            /* parameters may not have arrived: call `needed` */
@@ -423,8 +441,25 @@ static inline weft_address weft_instance_address(const weft_instance *x, int b)
     return weft_buffer_address(x->program, &x->at, b, x->slot);
 }
 
-/* execute.c: weft_instance_run_one runs instruction i in the current slot; weft_instance_end_before
- * waits for the transfers that must end before it. */
+/* deferred.c: host work that waits for the device. A transfer begins once its operands have been
+ * copied to the host, and the hook `ready` is called for a gradient once that has been copied,
+ * while the host goes on queuing instructions. The order of all of it stays that of the program, so
+ * ranks begin the same collectives in the same order. */
+/* Puts off an instruction that was reached: a transfer, or one that has queued the kernel that
+ * completes exported gradients. */
+weft_status weft_deferred_add(weft_instance *x, int i, int slot) WEFT_NODISCARD;
+/* Does the work that is due; wait: all of it. The host must do all of it before it waits for
+ * another rank, which may wait for one of these transfers. */
+weft_status weft_deferred_advance(weft_instance *x, bool wait) WEFT_NODISCARD;
+/* The host address of exported gradient k if it has been copied there in this step, or NULL. */
+const void *weft_deferred_landed(const weft_instance *x, int k);
+/* Forgets the copies of the last step. */
+void weft_deferred_begin(weft_instance *x);
+void weft_deferred_close(weft_instance *x);
+
+/* execute.c: weft_instance_start begins a transfer. weft_instance_run_one runs instruction i in the
+ * current slot; weft_instance_end_before waits for the transfers that must end before it. */
+weft_status weft_instance_start(weft_instance *x, int i, int slot) WEFT_NODISCARD;
 weft_status weft_instance_end_before(weft_instance *x, int i) WEFT_NODISCARD;
 weft_status weft_instance_run_one(weft_instance *x, int i) WEFT_NODISCARD;
 /* Waits for the last copy between spaces, so that the host may access its memory. */

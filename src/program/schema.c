@@ -44,6 +44,13 @@ void weft_schema_release(schema **given)
     free(s);
 }
 
+weft_status weft_space_memory(const schema *s, int space, size_t bytes, weft_memory **out)
+{
+    weft_device *device = schema_device(s, space);
+    return space == SPACE_HOST ? weft_memory_new_host(device, s->devices[0], bytes, out)
+                               : weft_memory_new(device, bytes, out);
+}
+
 int weft_schema_find(const schema *s, const char *name)
 {
     return weft_names_find(&s->names, name);

@@ -231,8 +231,7 @@ weft_status weft_store_map(const weft_store *s, int i, weft_dtype *dtype, void *
     }
     WEFT_TRY(weft_new_aligned(*bytes, data));
     weft_status status = weft_store_follow(s);
-    if (*bytes > 0 && status == WEFT_OK)
-        status = weft_copy_out(s->queue, *data, begin, *bytes);
+    if (*bytes > 0 && status == WEFT_OK) status = weft_copy_out(s->queue, *data, begin, *bytes);
     if (status == WEFT_OK) status = weft_store_synchronize(s);
     if (status != WEFT_OK) free(*data);
     return status;
@@ -254,8 +253,7 @@ weft_status weft_store_unmap(weft_store *s, int i, void *data)
     weft_store_touch(s);
     if (weft_device_shares(s->schema->devices[0])) return WEFT_OK;
     weft_status status = weft_store_follow(s);
-    if (bytes > 0 && status == WEFT_OK)
-        status = weft_copy_in(s->queue, begin, data, bytes);
+    if (bytes > 0 && status == WEFT_OK) status = weft_copy_in(s->queue, begin, data, bytes);
     weft_status ended = weft_store_synchronize(s);
     free(data);
     return status == WEFT_OK ? ended : status;

@@ -264,7 +264,7 @@ static weft_status place_pair(weft_plan *plan, const weft_graph *graph, const ch
         known = known || (strlen(words[i]) == kind && strncmp(value, words[i], kind) == 0);
     if (!known || !weft_parse_int(colon + 1, &place) || place < 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "place '%s=%s': a device is cpu:K or rank:K with K from 0", key, value);
+                         "place '%s=%s': a place is cpu:K or rank:K with K from 0", key, value);
     if (place >= plan->places)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "place '%s=%s': there is no device %s; -n %d gives %s:0 to %s:%d", key,

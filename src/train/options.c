@@ -120,9 +120,9 @@ const weft_option weft_train_rows[] = {
             "in backward"),
     OPTION("shard", "LEAF:DIM=AXIS,...", TEXT, RUN(parallel.shard),
            .help = "shard a parameter by hand: 'fc1/weight:out=tensor'"),
-    OPTION("place", "PATTERN=cpu:K,...", TEXT, RUN(parallel.place),
-           .help =
-               "run operators with matching names on rank K (device placement), instead of a mesh"),
+    OPTION("place", "PATTERN=DEVICE,...", TEXT, RUN(parallel.place),
+           .help = "run operators with matching names on a device or, with rank:K or cpu:K, on "
+                   "rank K and its cores (device placement), instead of a mesh"),
     OPTION("exchange", "SPEC", TEXT, RUN(parallel.exchange), .forms = WEFT_KIND_EXCHANGE,
            .help = "exchange between learners: "),
     OPTION("servers", "K", WHOLE("0", 0, 1024), RUN(parallel.servers), .with = "exchange",

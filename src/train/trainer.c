@@ -257,6 +257,7 @@ static weft_status begin(weft_context *context, const weft_train_options *option
     pthread_mutex_init(&t->lock, NULL);
     WEFT_TRY(weft_train_options_copy(t->context, options, &t->options));
     t->engine = weft_train_engine_of(t->options.job.engine);
+    WEFT_TRY(weft_train_place_devices(t->context, &t->options));
     WEFT_TRY(weft_options_check(weft_train_table(t->context), &t->options));
     return weft_settings_take(weft_train_table(t->context), &t->options, &t->settings);
 }
@@ -277,7 +278,7 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     if (!t) return status;
     if (engine) t->engine = engine;
     t->run_spec.simulated = t->engine && t->engine->simulated;
-    if (status == WEFT_OK) t->size = (int)WEFT_MAX(options->job.ranks, (int64_t)1);
+    if (status == WEFT_OK) t->size = (int)WEFT_MAX(t->options.job.ranks, (int64_t)1);
     if (status == WEFT_OK) status = weft_train_check_ranks(&t->options);
     if (status == WEFT_OK) status = weft_trainer_count_learners(t);
     if (status == WEFT_OK) status = WEFT_NEW(&t->runs, t->mesh);

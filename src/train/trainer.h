@@ -172,6 +172,11 @@ void weft_trainer_find_least(weft_trainer *t);
 /* run_spec.c: sets t->run_spec from the options, after data and model have been opened. ARGUMENT:
  * options of the optimizer contradict each other. */
 weft_status weft_trainer_write_run_spec(weft_trainer *t) WEFT_NODISCARD;
+
+/* place_devices.c: if --place names devices, rewrites it to ranks, and sets --device and the number
+ * of ranks unless they are given. */
+weft_status weft_train_place_devices(const weft_context *context,
+                                     weft_train_options *options) WEFT_NODISCARD;
 /* Sets *out to the optimizer of the options, for a run at this place of its schedule. */
 weft_status weft_optimizer_chosen(const weft_context *context, const weft_update_choice *options,
                                   const weft_schedule_place *place,

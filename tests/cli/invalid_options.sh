@@ -41,7 +41,9 @@ refuses 2 "no operator's name matches 'nothing*'" -n 2 --place 'nothing*=cpu:1'
 refuses 2 "has no effect: 'conv*' comes before it and matches every operator that it matches; put it first" -n 2 --place 'conv*=cpu:0,conv1*=cpu:1,*=cpu:1'
 refuses 2 "nothing runs on rank 2 of 3" -n 3 --place 'conv*=cpu:0,*=cpu:1'
 refuses 2 "there is no device cpu:2" -n 2 --place 'conv*=cpu:2'
-refuses 2 "a device is cpu:K or rank:K" -n 2 --place 'conv*=gpu:0'
+refuses 2 "no device is named 'gpu'" -n 2 --place 'conv*=gpu:0'
+refuses 2 "names ranks and devices" --place 'conv*=distant,*=rank:1'
+refuses 2 "no rank has that device" --device cpu,reference -n 2 --place 'conv*=distant,*=cpu'
 refuses 2 "place and mesh contradict each other" -n 2 --place 'conv*=cpu:0' --mesh data=2
 refuses 2 "it must divide them" -n 2 --virtual-workers 3
 refuses 2 "contradict each other" -n 2 --virtual-workers 2 --microbatches 2

@@ -69,7 +69,7 @@ static bool is_all(keep *k, const char *data, double number)
     weft_store *store = k->head.setup.store;
     bool same = true;
     /* Mapped copies do not tell where a parameter lies, so nothing is checked. */
-    if (!weft_device_shares(store->schema->device)) return true;
+    if (!weft_device_shares(store->schema->devices[0])) return true;
     for (int i = 0; i < weft_store_count(store); i++) {
         size_t at, bytes;
         weft_dtype dtype;

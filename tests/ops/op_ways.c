@@ -24,15 +24,15 @@ void op_run_open(op_run *run, const op_case *c, const char *device, int way, boo
     run->count = fixture_fetch(&run->f, run->fetch);
     if (forward) run->count = run->f.output_count;
     assert_ok(weft_store_create(run->f.context, device, 1, &run->store));
-    its_ops = run->store->schema->device->ops;
+    its_ops = run->store->schema->devices[0]->ops;
     insisting = *its_ops;
     insisting.candidates = insist;
     wanted = way;
     most = 0;
-    run->store->schema->device->ops = &insisting;
+    run->store->schema->devices[0]->ops = &insisting;
     assert_ok(
         weft_instance_build(run->store, run->f.graph, run->fetch, run->count, &run->instance));
-    run->store->schema->device->ops = its_ops;
+    run->store->schema->devices[0]->ops = its_ops;
     run->ways = most;
     for (int i = 0; i < run->count; i++) {
         weft_type type = weft_graph_value_type(run->f.graph, run->fetch[i]);

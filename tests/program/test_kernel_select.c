@@ -78,11 +78,11 @@ static void open_bed(bed *b, const char *device, const offer *list, int count)
     price = 1;
     assert_ok(weft_context_create(&b->context));
     assert_ok(weft_store_create(b->context, device, 1, &b->store));
-    true_ops = b->store->schema->device->ops;
+    true_ops = b->store->schema->devices[0]->ops;
     ops = *true_ops;
     ops.candidates = offered;
     ops.kernel = make;
-    b->store->schema->device->ops = &ops;
+    b->store->schema->devices[0]->ops = &ops;
     assert_ok(weft_graph_create(b->context, WEFT_F32, &b->graph));
 }
 
@@ -127,16 +127,17 @@ static void assert_silent(const bed *b, const char *words)
 
 /* Asserts what the dump says if these candidates are offered for the relu of an input, which is in
  * plain layout. */
-static void assert_chosen(const offer *list, int count, const char *words)
+static void assert_chosen(const char *device, const offer *list, int count, const char *words)
 {
     bed b = {0};
-    open_bed(&b, "reference", list, count);
+    open_bed(&b, device, list, count);
     plan(&b, relu(&b, leaf(&b, WEFT_VALUE_INPUT, "x")));
     assert_says(&b, words);
     close_bed(&b);
 }
-#define CHOSEN(words, ...)                                                                         \
-    assert_chosen((const offer[]){__VA_ARGS__},                                                    \
+#define CHOSEN(words, ...) CHOSEN_ON("reference", words, __VA_ARGS__)
+#define CHOSEN_ON(device, words, ...)                                                              \
+    assert_chosen(device, (const offer[]){__VA_ARGS__},                                            \
                   (int)(sizeof((const offer[]){__VA_ARGS__}) / sizeof(offer)), words)
 
 static void test_the_cheapest_wins(void **state)
@@ -165,10 +166,11 @@ static void test_ties_go_to_the_first(void **state)
 static void test_who_cannot_is_passed_over(void **state)
 {
     (void)state;
-    CHOSEN("[b] b 3 us of: a unsupported\n", {"a", 1e-6, true, false}, {"b", 3e-6, false, false});
-    CHOSEN("[reference] reference 0.13 us of: a unsupported, b unsupported\n",
-           {"a", 1e-6, true, false}, {"b", 3e-6, true, false});
-    CHOSEN("[reference] reference 0.13 us of: a unsupported\n", {"a", 1e-6, true, false});
+    CHOSEN_ON("cpu", "[b] b 3 us of: a unsupported\n", {"a", 1e-6, true, false},
+              {"b", 3e-6, false, false});
+    CHOSEN_ON("cpu", "[reference] reference 0.13 us of: a unsupported, b unsupported\n",
+              {"a", 1e-6, true, false}, {"b", 3e-6, true, false});
+    CHOSEN_ON("cpu", "[reference] reference 0.13 us of: a unsupported\n", {"a", 1e-6, true, false});
 }
 
 /* The time of a reorder counts for an input, which is in plain layout, but not for a parameter,
@@ -178,8 +180,8 @@ static void test_reorders_count(void **state)
     (void)state;
     static const offer near[] = {{"a", 3.00e-6, false, true}, {"b", 3.01e-6, false, false}};
     static const offer far[] = {{"a", 3e-6, false, true}, {"b", 4e-6, false, false}};
-    assert_chosen(near, 2, "[b] b 3.01 us of: a 3 us + 0.0756 us to move\n");
-    assert_chosen(far, 2, "[a] a 3 us + 0.0756 us to move of: b 4 us\n");
+    assert_chosen("reference", near, 2, "[b] b 3.01 us of: a 3 us + 0.0756 us to move\n");
+    assert_chosen("reference", far, 2, "[a] a 3 us + 0.0756 us to move of: b 4 us\n");
     bed b = {0};
     open_bed(&b, "reference", near, 2);
     plan(&b, relu(&b, leaf(&b, WEFT_VALUE_PARAM, "w")));

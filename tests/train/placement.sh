@@ -36,5 +36,23 @@ for device in cpu reference; do
 done
 "$weft" plan $small --model first.yaml -n 2 --place 'shrink=cpu:1,*=cpu:0' --dump=1 >out 2>err && grep -q '^ *[a-z0-9%]* *avgpool\|avgpool shrink' out &&
     ! sed -n '/^Program of rank 1/,$p' out | grep -q dense && pass || flunk "the program of rank 1"
+# Devices in --place are ranks in the order of their first mention, or those of --device; cpu:K is the K-th set of cores.
+same() { # same PLACE-AND-OPTIONS... -- PLACE-AND-OPTIONS...: both runs have the same last line of the test split
+    local first=()
+    while [ "$1" != -- ]; do first+=("$1"); shift; done
+    shift
+    "$weft" train $small --model first.yaml "${first[@]}" 2>err | grep 'test loss' >by-device
+    "$weft" train $small --model first.yaml "$@" 2>>err | grep 'test loss' >by-rank
+    [ -s by-rank ] && cmp -s by-device by-rank && pass || flunk "${first[*]}: $(cat by-device by-rank err)"
+}
+same --place 'shrink=distant,*=reference' -- --device distant,reference -n 2 --place 'shrink=rank:0,*=rank:1'
+same --place 'edge=distant,shrink=reference,*=distant' -- --device distant,reference -n 2 --place 'edge=rank:0,shrink=rank:1,*=rank:0'
+same --place 'shrink=distant,edge=cpu:0,*=cpu:1' -- --device distant,cpu -n 3 --place 'shrink=rank:0,edge=rank:1,*=rank:2' --device distant,cpu,cpu
+same --device reference,distant -n 2 --place 'shrink=distant,*=reference' -- --device reference,distant -n 2 --place 'shrink=rank:1,*=rank:0'
+same --place 'shrink=distant,*=reference' --engine mpi -- --device distant,reference -n 2 --place 'shrink=rank:0,*=rank:1' --engine mpi
+# The same losses as on one device: the reference device and distant have the same bits.
+"$weft" train $small --model first.yaml --device reference | grep 'test loss' >one
+"$weft" train $small --model first.yaml --place 'shrink=distant,*=reference' | grep 'test loss' >two
+[ -s one ] && cmp -s one two && pass || flunk "one device, two devices: $(cat one two)"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -135,14 +135,17 @@ weft_status weft_job_run(const weft_context *context, const weft_train_options *
     if (!*program) return weft_fail(WEFT_ERR_ARGUMENT, "the program of a job has no name");
     WEFT_TRY(weft_train_options_check(context, options));
     const weft_train_engine *engine = weft_train_engine_of(options->job.engine);
-    weft_train_options own = *options;
+    weft_train_options own;
     void *plan = NULL;
-    if (own.output.checkpoint) WEFT_TRY(weft_folder_suits_run(own.output.checkpoint));
-    WEFT_TRY(find_start(context, &own));
-    weft_job_options o = job_options(&own);
     if (!engine->plan) WEFT_NEED(arguments);
-    weft_status status = engine->plan ? engine->plan(context, &own, &o, &plan) : WEFT_OK;
+    if (options->output.checkpoint) WEFT_TRY(weft_folder_suits_run(options->output.checkpoint));
+    WEFT_TRY(weft_train_options_copy(context, options, &own));
+    weft_status status = find_start(context, &own);
+    if (status == WEFT_OK) status = weft_train_place_devices(context, &own);
+    weft_job_options o = job_options(&own);
+    if (status == WEFT_OK && engine->plan) status = engine->plan(context, &own, &o, &plan);
     if (status == WEFT_OK) status = weft_job_supervise(&o, program, arguments, tell, user, code);
     if (engine->plan) engine->done(plan);
+    weft_options_free(weft_train_table(context), &own);
     return status;
 }
