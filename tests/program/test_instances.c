@@ -40,6 +40,38 @@ static void test_clones_share_a_program(void **state)
         }
 }
 
+/* Two instances that take turns on one store leave the values of one instance that makes all steps,
+ * though the host waits neither between the turns nor before it reads: each has a queue of its own
+ * on a device that has queues. */
+static void test_instances_of_a_store_take_turns(void **state)
+{
+    (void)state;
+    enum { BATCH = 5, TURNS = 4 };
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
+        weft_context *context;
+        weft_store *store, *expected;
+        weft_instance *x[2], *one;
+        lowered l;
+        open_context(&context);
+        assert_ok(weft_store_create(context, built_in(WEFT_KIND_DEVICE, d), 7, &store));
+        lower(&l, context, store, "lenet", TRAINING, BATCH);
+        assert_ok(weft_store_clone(store, &expected));
+        assert_ok(weft_instance_create(l.program, expected, NULL, &one));
+        for (int i = 0; i < 2; i++) assert_ok(weft_instance_create(l.program, store, NULL, &x[i]));
+        for (int t = 0; t < TURNS; t++) {
+            train(&l, x[t % 2], BATCH, 10 * t, 1);
+            train(&l, one, BATCH, 10 * t, 1);
+        }
+        weft_instance_destroy(&one); /* waits for its queue */
+        same_values(store, expected);
+        for (int i = 0; i < 2; i++) weft_instance_destroy(&x[i]);
+        weft_store_destroy(&expected);
+        weft_store_destroy(&store);
+        drop(&l);
+        weft_context_destroy(&context);
+    }
+}
+
 /* --- threads --- */
 
 typedef struct worker {
@@ -202,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clones_share_a_program),
+        cmocka_unit_test(test_instances_of_a_store_take_turns),
         cmocka_unit_test(test_threads_share_a_program),
         cmocka_unit_test(test_threads_draw_the_same_values),
         cmocka_unit_test(test_a_thousand_stores),
