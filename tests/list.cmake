@@ -225,7 +225,7 @@ row(train      learner_bits             T......UA.R..    1 internal WITH exchang
 row(train      learning_rate_schedules  T......UA.R..    4 internal WITH exchange_runs)
 row(train      plateau                  T......UA.R..    7 internal WITH exchange_runs)
 row(train      carry_state              T......UA.R..    5 internal WITH exchange_runs)
-row(train      resume_changes           T......UA.R..    2 internal WITH exchange_runs)
+row(train      resume_changes           T......UA.R..    5 internal WITH exchange_runs)
 row(train      engines                  T......UA.R..    1 internal)
 row(train      virtual_time             T......U.....    5 internal WITH exchange_runs)
 row(train      batch_values             T......UA.R..    1 internal WITH trainer_runs)

@@ -75,6 +75,9 @@ typedef struct weft_checkpoint {
     uint64_t state_checksum;
     uint64_t run;  /* id of the elastic run that wrote it; 0: not known */
     bool exported; /* this is an exported model, which has no state and no position */
+    /* For messages: the options on which state depends and that the resuming run changes, as the
+     * checkpoint has them; NULL: none. */
+    char *changed;
 } weft_checkpoint;
 
 /* Opens a checkpoint. The path names a step folder, a link to one, the folder of a run (its

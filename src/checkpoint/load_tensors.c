@@ -238,40 +238,69 @@ static bool is_of_parameter(const weft_checkpoint *c, const char *name)
     return false;
 }
 
-static weft_status refuse_missing(const weft_checkpoint *c, const char *name)
+/* The options that the checkpoint's run had and this run has not; if the same options need other
+ * state, as with another number of learners, those of optimizer and exchange. */
+static weft_status options_then(const weft_checkpoint *c, char **out)
 {
     const char *exchange = weft_settings_find(&c->settings, "exchange");
-    if (exchange && !*exchange) exchange = NULL;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "%s: has no state '%s' of the optimizer: its run had --optimizer %s%s%s; go "
-                     "on with the same, %sor add --drop-state to begin with new optimizer state",
-                     c->path, name, weft_settings_find(&c->settings, "optimizer"),
-                     exchange ? " and --exchange " : "", exchange ? exchange : "",
-                     exchange ? "and with two learners or more, " : "");
+    if (c->changed) return weft_strdup(c->changed, out);
+    return weft_format(out, "--optimizer %s%s%s", weft_settings_find(&c->settings, "optimizer"),
+                       exchange ? ", --exchange " : "", exchange ? exchange : "");
 }
 
-/* Records optimizer state of a file that no leaf of the graph takes as dropped or, with dropped
- * NULL (no --drop-state), refuses it. In the learners' file, tensor names begin with the number of
- * the learner. all: none of the checkpoint's optimizer state was loaded, so all of it is left out.
- */
+static weft_status refuse_missing(const weft_checkpoint *c, const char *name)
+{
+    char *then;
+    WEFT_TRY(options_then(c, &then));
+    weft_status status = weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "%s: has no state '%s' of the optimizer: its run had %s; go on with the same, %sor add "
+        "--drop-state to begin with new optimizer state",
+        c->path, name, then,
+        weft_settings_find(&c->settings, "exchange") ? "and with two learners or more, " : "");
+    free(then);
+    return status;
+}
+
+static weft_status refuse_surplus(const weft_checkpoint *c, const char *name)
+{
+    char *then;
+    WEFT_TRY(options_then(c, &then));
+    weft_status status = weft_fail(WEFT_ERR_ARGUMENT,
+                                   "%s: has the state '%s', for which this run has no place: its "
+                                   "run had %s; go on with the same, or add --drop-state to go on "
+                                   "without it",
+                                   c->path, name, then);
+    free(then);
+    return status;
+}
+
+/* Whether the name is that of optimizer state of all parameters, such as the age of the moments
+ * (weft_rule_shared). */
+static bool is_of_all(const char *name)
+{
+    return strncmp(name, "moments/", strlen("moments/")) == 0;
+}
+
+/* Records state of a file that no leaf of the graph takes as dropped or, with dropped NULL (no
+ * --drop-state), refuses it. In the learners' file, tensor names begin with the number of the
+ * learner. all: none of the checkpoint's optimizer state was loaded, so all of it is left out. */
 static weft_status leave_out(const weft_checkpoint *c, const weft_graph *graph, int file, bool all,
                              weft_dropped *dropped)
 {
-    char what[128];
-    const char *optimizer = weft_settings_find(&c->settings, "optimizer");
-    (void)snprintf(what, sizeof(what), "the state of --optimizer %s", optimizer);
     for (size_t i = 0; i < c->tensors[file].count; i++) {
         const char *name = c->tensors[file].tensors[i].name;
         if (file == WEFT_LEARNERS_FILE) name += strcspn(name, "/") + (strchr(name, '/') != NULL);
-        if (!is_of_parameter(c, name)) continue;
-        if (!all && weft_graph_find(graph, name) != WEFT_NO_VALUE) continue;
-        if (!dropped)
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "%s: has the state '%s' of --optimizer %s, for which this run has no "
-                             "place; go on with the same optimizer and exchange, or add "
-                             "--drop-state to go on without it",
-                             c->path, name, optimizer);
-        WEFT_TRY(weft_dropped_add(dropped, what, name));
+        bool own = is_of_parameter(c, name) || is_of_all(name);
+        char *what;
+        if (!(all && own) && weft_graph_find(graph, name) != WEFT_NO_VALUE) continue;
+        if (!dropped) return refuse_surplus(c, name);
+        WEFT_TRY(own ? weft_format(&what, "the state of --optimizer %s",
+                                   weft_settings_find(&c->settings, "optimizer"))
+                     : weft_format(&what, "the state '%s'", name));
+        weft_status status = weft_dropped_add(dropped, what, name);
+        free(what);
+        WEFT_TRY(status);
     }
     return WEFT_OK;
 }

@@ -265,6 +265,7 @@ void weft_checkpoint_close(weft_checkpoint *c)
     weft_settings_free(&c->settings);
     free(c->path);
     free(c->folder);
+    free(c->changed);
     *c = (weft_checkpoint){0};
 }
 

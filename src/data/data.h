@@ -296,9 +296,11 @@ weft_status weft_spec_locate(const weft_source_request *request, char **path) WE
 weft_status weft_spec_held(const weft_source_request *request, const char *kind, const char *key,
                            char **value) WEFT_NODISCARD;
 
-/* Whether two specifications are the same once paths are followed. folder: relative paths of the
- * second are looked for here first, as by weft_spec_locate; or NULL. */
-weft_status weft_spec_same(const char *a, const char *b, const char *folder,
+/* Whether two specifications NAME:PIECE,... are the same: keys in any order, a key that is left out
+ * as with its default, and paths followed. form: of the entry (weft_entry), which tells the
+ * defaults that are numbers; or NULL. folder: relative paths of the second are looked for here
+ * first, as by weft_spec_locate; or NULL. */
+weft_status weft_spec_same(const char *a, const char *b, const char *form, const char *folder,
                            bool *same) WEFT_NODISCARD;
 
 /* Protects data files from an output option. ARGUMENT: `path`, the value of that option (NULL:

@@ -60,17 +60,68 @@ weft_status weft_spec_refuse_overwrite(const char *spec, const char *option, con
     return WEFT_OK;
 }
 
-/* Whether two pieces of specifications, such as weight=FILE, name the same file. */
-static weft_status same_file(const char *a, size_t a_size, const char *b, size_t b_size,
-                             const char *folder, bool *same)
+/* A piece of a specification NAME:PIECE,...: a word, or key=value. */
+typedef struct piece {
+    const char *at;
+    size_t size, key; /* key: bytes up to the sign of equality, and with it; 0: a word */
+} piece;
+
+/* The piece that begins at `at`, which may be the end of the text; then its size is 0. */
+static piece piece_at(const char *at)
 {
-    const char *sign = memchr(a, '=', a_size);
-    size_t key = sign ? (size_t)(sign - a) + 1 : 0;
+    piece p = {.at = at, .size = strcspn(at, ",")};
+    const char *sign = memchr(at, '=', p.size);
+    p.key = sign ? (size_t)(sign - at) + 1 : 0;
+    return p;
+}
+
+/* Steps to the next piece; false: there is none. */
+static bool step_on(piece *p)
+{
+    if (!p->at[p->size]) return false;
+    *p = piece_at(p->at + p->size + 1);
+    return true;
+}
+
+/* The piece with the key of `like`, or if that is a word, word number `word`; size 0: none. */
+static piece find_piece(const char *arguments, const piece *like, int word)
+{
+    piece p = piece_at(arguments);
+    do {
+        if (p.key == like->key && (p.key > 0 ? strncmp(p.at, like->at, p.key) == 0 : word-- == 0))
+            return p;
+    } while (step_on(&p));
+    return (piece){.at = "", .size = 0};
+}
+
+/* Whether a text of `size` bytes is a number; sets *out to it. */
+static bool is_number(const char *at, size_t size, double *out)
+{
+    char text[64];
+    (void)snprintf(text, sizeof(text), "%.*s", (int)WEFT_MIN(size, sizeof(text) - 1), at);
+    return weft_parse_real(text, out);
+}
+
+/* Whether the form (weft_entry.form; NULL: none) gives the key of a piece a number as its default;
+ * sets *out to it. */
+static bool usual_number(const char *form, const piece *p, double *out)
+{
+    for (const char *at = form; at && p->key > 0 && (at = strstr(at, "=")); at++) {
+        const char *key = at + 1 - p->key;
+        if (at + 1 - form > (ptrdiff_t)p->key && strncmp(key, p->at, p->key) == 0 &&
+            strchr(":[,|", key[-1]))
+            return is_number(at + 1, strcspn(at + 1, ",[]|"), out);
+    }
+    return false;
+}
+
+/* Whether two values name the same file. */
+static weft_status same_file(const piece *a, const piece *b, const char *folder, bool *same)
+{
     char *path = NULL, *other = NULL;
-    *same = key <= b_size && strncmp(a, b, key) == 0;
-    if (!*same) return WEFT_OK;
-    weft_status status = weft_format(&path, "%.*s", (int)(a_size - key), a + key);
-    if (status == WEFT_OK) status = weft_format(&other, "%.*s", (int)(b_size - key), b + key);
+    weft_status status = weft_format(&path, "%.*s", (int)(a->size - a->key), a->at + a->key);
+    if (status == WEFT_OK)
+        status = weft_format(&other, "%.*s", (int)(b->size - b->key), b->at + b->key);
     if (status == WEFT_OK)
         status = weft_spec_locate(&(weft_source_request){.folder = folder}, &other);
     *same = status == WEFT_OK && weft_file_exists(path) && weft_output_same(path, other);
@@ -79,20 +130,39 @@ static weft_status same_file(const char *a, size_t a_size, const char *b, size_t
     return status;
 }
 
-weft_status weft_spec_same(const char *a, const char *b, const char *folder, bool *same)
+/* Whether each piece of `a` is in `b`, or has the default that the form gives it. absent: pieces
+ * that `b` has, too, are not compared. */
+static weft_status is_part(const char *a, const char *b, const char *form, const char *folder,
+                           bool absent, bool *same)
 {
-    size_t a_size = strcspn(a, ":"), b_size = strcspn(b, ":");
-    *same = a_size == b_size && strncmp(a, b, a_size) == 0 && !a[a_size] == !b[b_size];
-    while (*same && a[a_size]) {
-        a += a_size + 1;
-        b += b_size + 1;
-        a_size = strcspn(a, ",");
-        b_size = strcspn(b, ",");
-        if (!a[a_size] != !b[b_size]) *same = false;
-        if (*same && (a_size != b_size || strncmp(a, b, a_size) != 0))
-            WEFT_TRY(same_file(a, a_size, b, b_size, folder, same));
-    }
+    piece p = piece_at(a);
+    int word = 0;
+    do {
+        double usual = 0, x = 0, y = 0;
+        const piece q = find_piece(b, &p, p.key == 0 ? word++ : 0);
+        if (q.size > 0 && (absent || (p.size == q.size && strncmp(p.at, q.at, p.size) == 0)))
+            continue;
+        bool number = usual_number(form, &p, &usual) && is_number(p.at + p.key, p.size - p.key, &x);
+        if (q.size == 0)
+            *same = number && x == usual;
+        else if (number && is_number(q.at + q.key, q.size - q.key, &y))
+            *same = x == y;
+        else
+            WEFT_TRY(same_file(&p, &q, folder, same));
+    } while (*same && step_on(&p));
     return WEFT_OK;
+}
+
+weft_status weft_spec_same(const char *a, const char *b, const char *form, const char *folder,
+                           bool *same)
+{
+    size_t size = strcspn(a, ":");
+    *same = size == strcspn(b, ":") && strncmp(a, b, size) == 0;
+    a += size + (a[size] != '\0');
+    if (!*same) return WEFT_OK;
+    b += size + (b[size] != '\0');
+    if (*a) WEFT_TRY(is_part(a, b, form, folder, false, same));
+    return *same && *b ? is_part(b, a, form, NULL, true, same) : WEFT_OK;
 }
 
 weft_status weft_check_measured(const char *where, int64_t distinct, bool whole, int64_t rows,

@@ -9,29 +9,25 @@
 #include "train/trainer.h"
 #include "weft/output.h"
 
-/* ARGUMENT: a resumed run changes an option that determines which samples form a batch, how they
- * are read, or which state is kept. */
-static weft_status check_options(const weft_trainer *t)
+/* ARGUMENT: a resumed run changes an option that it must keep. --drop-state lets an option change
+ * on which only state depends. */
+static weft_status check_options(weft_trainer *t)
 {
-    /* path: a specification with a path, which may be written in several ways; state: of the state
-     * that --drop-state drops. */
-    static const struct {
-        const char *option;
-        bool path, state;
-    } fixed[] = {{"batch", false, false},     {"seed", false, false},  {"data", true, false},
-                 {"normalize", false, false}, {"dtype", false, false}, {"optimizer", false, true}};
-    for (size_t i = 0; i < WEFT_COUNT(fixed); i++) {
-        const char *now = weft_settings_find(&t->settings, fixed[i].option);
-        const char *then = weft_settings_find(&t->resumed.settings, fixed[i].option);
-        bool same = strcmp(now, then) == 0;
-        if (!same && fixed[i].path) WEFT_TRY(weft_spec_same(now, then, t->resumed.folder, &same));
-        if (same || (fixed[i].state && t->options.output.drop_state)) continue;
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s was made with --%s %s, this run has %s; a resumed run must have the "
-                         "same%s",
-                         t->resumed.path, fixed[i].option, then, now,
-                         fixed[i].state ? ", or --drop-state to begin with new optimizer state"
-                                        : "");
+    const weft_checkpoint *c = &t->resumed;
+    WEFT_TRY(weft_resume_find_changes(t));
+    for (const weft_option *o = weft_train_table(t->context); o->name; o++) {
+        bool state, same;
+        if (weft_resume_rule_of(o->name, &state) != WEFT_RESUME_KEEPS ||
+            (state && t->options.output.drop_state))
+            continue;
+        WEFT_TRY(weft_resume_same(t, o, &same));
+        if (same) continue;
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s was made with --%s %s, this run has %s; a resumed run must have the same%s",
+            c->path, o->name, weft_settings_find(&c->settings, o->name),
+            weft_settings_find(&t->settings, o->name),
+            state ? ", or --drop-state to begin with new optimizer state" : "");
     }
     return WEFT_OK;
 }
@@ -50,14 +46,50 @@ static weft_status check_layers(const weft_trainer *t)
     return status;
 }
 
+/* Sets *out to the network of a built-in model as text. */
+static weft_status network_text(const weft_trainer *t, const char *name, char **out)
+{
+    weft_model_options o;
+    weft_model_values values;
+    weft_graph *graph;
+    weft_model_options_init(&o);
+    o.model = name;
+    weft_model_options_fit(&o, weft_dataset_stats(t->data));
+    o.batch = 1;
+    o.training = true;
+    WEFT_TRY(weft_graph_create(t->context, WEFT_F32, &graph));
+    weft_status status = weft_model_build(graph, &o, &values);
+    if (status == WEFT_OK) status = weft_graph_text(graph, out);
+    weft_graph_destroy(&graph);
+    return status;
+}
+
+/* Whether two built-in models are the same network, although their keys are written otherwise. */
+static weft_status same_network(const weft_trainer *t, const char *now, const char *then,
+                                bool *same)
+{
+    char *a = NULL, *b = NULL;
+    size_t size = strcspn(now, ":");
+    *same = strcmp(now, then) == 0;
+    if (*same || size != strcspn(then, ":") || strncmp(now, then, size) != 0) return WEFT_OK;
+    weft_status status = network_text(t, now, &a);
+    if (status == WEFT_OK) status = network_text(t, then, &b);
+    *same = status == WEFT_OK && strcmp(a, b) == 0;
+    free(a);
+    free(b);
+    return status;
+}
+
 /* ARGUMENT: the run's model differs from that of the checkpoint. YAML files are compared by their
  * contents, since the path may differ. */
 static weft_status check_model(const weft_trainer *t)
 {
     bool file = t->model.size > 0, was_file = t->resumed.model.size > 0;
     const char *then = weft_settings_find(&t->resumed.settings, "model");
+    bool same = false;
     if (file && was_file) return check_layers(t);
-    if (!file && !was_file && strcmp(t->options.task.model, then) == 0) return WEFT_OK;
+    if (!file && !was_file) WEFT_TRY(same_network(t, t->options.task.model, then, &same));
+    if (same) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "%s was made with --model %s, this run has %s; a resumed run must have the "
                      "same, or another folder",

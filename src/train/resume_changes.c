@@ -1,50 +1,30 @@
 /* Logs the options in which a resumed run differs from its checkpoint, where they change training:
  * a run does not take them from its checkpoint, so one that is left out has its default again.
- *
- * The struct of options says which they are: those of its groups `length` and `update`, exchange
- * and codecs, and the number of learners. A mesh changes no result but by rounding, and other
- * groups none. Options of the learning rate have a line of their own, with the rate. */
-#include <stddef.h>
+ * resume_rules.c says which they are. Options of the learning rate have a line of their own, with
+ * the rate. */
 #include <stdio.h>
 
 #include "base/learning_rate.h"
 #include "train/trainer.h"
 
-/* Options of the learning rate; the last two are its length. */
-static const char *const of_rate[] = {"lr",    "lr-schedule", "warmup", "decay-every",
-                                      "gamma", "lr-floor",    "epochs", "steps"};
-enum { RATE_LENGTH = 6 };
-
-static bool is_of_rate(const char *name)
+/* Appends the options with a rule that differ from those of the checkpoint. */
+static weft_status add_changes(const weft_trainer *t, weft_resume_rule rule, weft_text *text)
 {
-    for (size_t i = 0; i < WEFT_COUNT(of_rate); i++)
-        if (strcmp(of_rate[i], name) == 0) return true;
-    return false;
-}
-
-static bool is_within(const weft_option *o, size_t group, size_t bytes)
-{
-    return o->offset >= group && o->offset < group + bytes;
-}
-
-static bool changes_training(const weft_option *o)
-{
-    return o->forms != WEFT_KIND_NONE ||
-           is_within(o, offsetof(weft_train_options, length), sizeof(weft_length_choice)) ||
-           is_within(o, offsetof(weft_train_options, update), sizeof(weft_update_choice));
-}
-
-/* Appends an option whose value differs from that of the checkpoint. */
-static void add_change(const weft_trainer *t, const char *name, weft_text *text)
-{
-    const char *now = weft_settings_find(&t->settings, name);
-    const char *then = weft_settings_find(&t->resumed.settings, name);
-    const char *comma = text->size ? ", " : "";
-    if (now == then || (now && then && strcmp(now, then) == 0)) return;
-    if (now)
-        weft_text_add(text, "%s--%s %s instead of %s", comma, name, now, then ? then : "none");
-    else
-        weft_text_add(text, "%sno --%s instead of %s", comma, name, then);
+    for (const weft_option *o = weft_train_table(t->context); o->name; o++) {
+        const char *now = weft_settings_find(&t->settings, o->name);
+        const char *then = weft_settings_find(&t->resumed.settings, o->name);
+        const char *comma = text->size ? ", " : "";
+        bool state, same;
+        if (weft_resume_rule_of(o->name, &state) != rule) continue;
+        WEFT_TRY(weft_resume_same(t, o, &same));
+        if (same) continue;
+        if (now)
+            weft_text_add(text, "%s--%s %s instead of %s", comma, o->name, now,
+                          then ? then : "none");
+        else
+            weft_text_add(text, "%sno --%s instead of %s", comma, o->name, then);
+    }
+    return WEFT_OK;
 }
 
 /* The learners of the run that wrote the checkpoint; 0: unknown. */
@@ -59,8 +39,7 @@ static weft_status log_options(const weft_trainer *t)
     char *changes;
     weft_text text = {0};
     int then = learners_then(&t->resumed);
-    for (const weft_option *o = weft_train_table(t->context); o->name; o++)
-        if (changes_training(o) && !is_of_rate(o->name)) add_change(t, o->name, &text);
+    WEFT_TRY(add_changes(t, WEFT_RESUME_NAMES, &text));
     if (then > 0 && then != t->learners)
         weft_text_add(&text, "%s%d learner%s instead of %d", text.size ? ", " : "", t->learners,
                       weft_plural(t->learners), then);
@@ -100,8 +79,8 @@ static weft_status log_schedule(const weft_trainer *t, const weft_optimizer_opti
     char *changes;
     weft_text text = {0};
     int64_t step = is->clock.step;
-    for (size_t i = 0; i < (length ? WEFT_COUNT(of_rate) : RATE_LENGTH); i++)
-        add_change(t, of_rate[i], &text);
+    WEFT_TRY(add_changes(t, WEFT_RESUME_RATE, &text));
+    if (length) WEFT_TRY(add_changes(t, WEFT_RESUME_LENGTH, &text));
     if (text.size > 0) {
         WEFT_TRY(weft_text_take(&text, &changes));
         if (now.schedule->measure || before.schedule->measure)

@@ -189,6 +189,25 @@ void weft_trainer_find_place(weft_trainer *t);
 weft_position weft_trainer_position(const weft_trainer *t, weft_position position);
 void weft_trainer_place_by(const weft_trainer *t, const weft_length_choice *length,
                            weft_schedule_place *out);
+/* resume_rules.c: the table of options. */
+typedef enum weft_resume_rule {
+    WEFT_RESUME_UNKNOWN, /* there is no such option */
+    WEFT_RESUME_NETWORK, /* it may be written otherwise, but must mean the same network */
+    WEFT_RESUME_KEEPS,   /* a change is refused */
+    WEFT_RESUME_NAMES,   /* it may change, and a line names it */
+    WEFT_RESUME_RATE,    /* likewise, in the line about the learning rate */
+    WEFT_RESUME_LENGTH,  /* likewise, if the schedule of the learning rate depends on the length */
+    WEFT_RESUME_FREE     /* it may change without a line */
+} weft_resume_rule;
+/* The rule of an option. state: whether state of the checkpoint depends on it. A change of state is
+ * refused without --drop-state, whatever the option's rule is. */
+weft_resume_rule weft_resume_rule_of(const char *option, bool *state);
+/* Whether an option is as in the checkpoint: the same text, or a specification that means the
+ * same. */
+weft_status weft_resume_same(const weft_trainer *t, const weft_option *option,
+                             bool *same) WEFT_NODISCARD;
+/* Fills t->resumed.changed. */
+weft_status weft_resume_find_changes(weft_trainer *t) WEFT_NODISCARD;
 /* resume_changes.c: logs in which options that change training a resumed run differs from its
  * checkpoint, and how its learning rate goes on. */
 weft_status weft_trainer_note_changes(const weft_trainer *t) WEFT_NODISCARD;

@@ -447,7 +447,17 @@ static void test_same_specifications(void **state)
                  {"idx:%s", "idx:.", true},
                  {"glyphs", "glyphs", true},
                  {"glyphs", "glyphs:size=9", false},
-                 {"glyphs:size=9", "glyphs:size=8", false}};
+                 {"glyphs:size=9", "glyphs:size=8", false},
+                 {"glyphs:size=9,train=7", "glyphs:train=7,size=9", true},
+                 {"glyphs:size=28", "glyphs", true},
+                 {"glyphs", "glyphs:train=2e4,size=28", true},
+                 {"glyphs:size=28", "glyphs:train=3", false},
+                 {"glyphs:size=9.0", "glyphs:size=9", true},
+                 {"glyphs", "glyphs:label=COLUMN", false},
+                 {"glyphs:label=1", "glyphs:label=1.0", false},
+                 {"glyphs:size=28,seed=1", "glyphs", false},
+                 {"npy:%s/t.csv,%s/u.csv", "npy:u.csv,t.csv", false},
+                 {"npy:%s/t.csv,%s/u.csv", "npy:t.csv,u.csv", true}};
     put_table(folder, "t.csv", NULL, "5,0\n6,1\n", 9, path, sizeof(path));
     put_table(folder, "u.csv", NULL, "5,0\n6,1\n", 9, path, sizeof(path));
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -457,8 +467,8 @@ static void test_same_specifications(void **state)
         (void)snprintf(a, sizeof(a), cases[i].a, folder, folder);
         (void)snprintf(b, sizeof(b), cases[i].b, folder, folder);
 #pragma GCC diagnostic pop
-        assert_ok(weft_spec_same(a, b, folder, &same));
-        assert_ok(weft_spec_same(a, a, folder, &back));
+        assert_ok(weft_spec_same(a, b, "glyphs[:size=28,train=20000,label=COLUMN]", folder, &same));
+        assert_ok(weft_spec_same(a, a, NULL, folder, &back));
         if (same != cases[i].same || !back) fail_msg("%s and %s", a, b);
     }
     remove_folder(folder);

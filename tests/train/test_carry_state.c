@@ -135,6 +135,24 @@ static void test_taken_up(void **state)
     remove_folder(root);
 }
 
+/* A run that gives up the option would lose the states. */
+static void test_given_up(void **state)
+{
+    (void)state;
+    log_of_run l;
+    enter();
+    assert_int_equal(train_on(111, 5, "lr=0.5 epochs=3 carry-state=true", made(root, "a"), 6, &l),
+                     WEFT_ERR_INTERRUPTED);
+    assert_refused(train_on(111, 5, "lr=0.5 epochs=3 resume=true", made(root, "a"), 0, &l),
+                   WEFT_ERR_ARGUMENT,
+                   "its run had --carry-state true; go on with the same, or add "
+                   "--drop-state");
+    assert_ok(
+        train_on(111, 5, "lr=0.5 epochs=3 resume=true drop-state=true", made(root, "a"), 0, &l));
+    assert_non_null(strstr(last_note, "dropped from the checkpoint of step 6: the state '"));
+    remove_folder(root);
+}
+
 static void refused(int window, const char *more, const char *says)
 {
     log_of_run l;
@@ -167,7 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_long_window), cmocka_unit_test(test_golden),
         cmocka_unit_test(test_resume),      cmocka_unit_test(test_taken_up),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_given_up),    cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests_name("carry_state", tests, begin, end);
 }

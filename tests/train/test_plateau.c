@@ -103,7 +103,8 @@ static void test_runs(void **state)
     remove_folder(folder);
 }
 
-/* A run that takes up the schedule, or gives it up, begins with the rate of the other options. */
+/* A run that takes up the schedule, or gives it up and so its state, begins with the rate of the
+ * other options. */
 static void test_other_schedule(void **state)
 {
     (void)state;
@@ -115,10 +116,13 @@ static void test_other_schedule(void **state)
         log_of_run l;
         (void)snprintf(words, sizeof(words), "%s %s", base, schedules[way]);
         run(words, "", made(root, "a"), 8);
-        (void)snprintf(words, sizeof(words), "%s %s resume=true", base, schedules[1 - way]);
+        (void)snprintf(words, sizeof(words), "%s %s resume=true%s", base, schedules[1 - way],
+                       way ? "" : " drop-state=true");
         assert_ok(train(words, made(root, "a"), 0, &l));
         assert_true(l.rate[0] == 0.5);
-        assert_non_null(strstr(last_note, "the learning rate goes on by"));
+        assert_non_null(strstr(last_note, way ? "the learning rate goes on by"
+                                              : "dropped from the checkpoint of step 8: the state "
+                                                "'measured'"));
         remove_folder(root);
     }
 }

@@ -1,9 +1,10 @@
 /* Options of a run that resumes: each that changes training and differs from the checkpoint's is
  * either refused by its name or named in a line, whichever option of the table it is; a run with
- * the options of its checkpoint has no line. */
+ * the options of its checkpoint, however they are written, has no line. */
 #include <stddef.h>
 
 #include "exchange_runs.h"
+#include "train/trainer.h"
 #include "weft/registry.h"
 #include "weft/train.h"
 
@@ -73,18 +74,26 @@ static const char *another(const weft_option *o)
     return e->name;
 }
 
-/* Stops a run after a step, and resumes it with more words. */
-static weft_status resume(const char *base, const char *more)
+/* Stops a run with the words `first` after a step, and resumes it with `second`. */
+static weft_status resume_as(const char *first, const char *second)
 {
-    char words[1000], *root = temporary_folder();
+    char words[6000], *root = temporary_folder();
     log_of_run l;
-    (void)snprintf(words, sizeof(words), "%s %s", BASE, base);
+    (void)snprintf(words, sizeof(words), "%s %s", BASE, first);
     assert_int_equal(train(words, made(root, "run"), 1, &l), WEFT_ERR_INTERRUPTED);
     notes[0] = '\0';
-    (void)snprintf(words, sizeof(words), "%s %s %s", BASE, base, more);
+    (void)snprintf(words, sizeof(words), "%s %s", BASE, second);
     weft_status status = train(words, made(root, "run"), 0, &l);
     remove_folder(root);
     return status;
+}
+
+/* Likewise, with more words after `base`. */
+static weft_status resume(const char *base, const char *more)
+{
+    char words[6000];
+    (void)snprintf(words, sizeof(words), "%s %s", base, more);
+    return resume_as(base, words);
 }
 
 static void test_every_option(void **state)
@@ -140,6 +149,126 @@ static void test_no_line(void **state)
     }
 }
 
+static void test_rules(void **state)
+{
+    (void)state;
+    bool of_state;
+    for (const weft_option *o = weft_train_table(context); o->name; o++)
+        if (weft_resume_rule_of(o->name, &of_state) == WEFT_RESUME_UNKNOWN)
+            fail_msg("the table of rules lacks --%s", o->name);
+}
+
+/* Appends each key of a form that has a number as its default, as in ":every=1,beta=0.9", but none
+ * that only another key permits. */
+static void add_defaults(const char *form, char *out, size_t size)
+{
+    int depth = 0;
+    size_t used = 0;
+    *out = '\0';
+    for (const char *at = form; *at; at++) {
+        size_t key = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_"), value;
+        char *end;
+        depth += (*at == '[') - (*at == ']');
+        if (key == 0 || at[key] != '=') {
+            at += key > 0 ? key - 1 : 0;
+            continue;
+        }
+        (void)strtod(at + key + 1, &end);
+        value = (size_t)(end - at) - key - 1;
+        if (value > 0 && strchr(",[]", *end) && depth <= 1)
+            used += (size_t)snprintf(out + used, size - used, "%c%.*s", used ? ',' : ':',
+                                     (int)(key + 1 + value), at);
+        at += key;
+    }
+}
+
+/* Keys at their defaults are the same as no keys, and the order of keys does not count. */
+static void test_keys_at_defaults(void **state)
+{
+    (void)state;
+    static const struct {
+        weft_kind kind;
+        const char *option, *more;
+    } kinds[] = {{WEFT_KIND_OPTIMIZER, "optimizer", ""},
+                 {WEFT_KIND_RATE, "lr-schedule", ""},
+                 {WEFT_KIND_DATA, "data", "train=96,test=8"},
+                 {WEFT_KIND_EXCHANGE, "exchange", "ranks=2"}};
+    int keys = 0;
+    for (size_t k = 0; k < WEFT_COUNT(kinds); k++) {
+        const weft_entry *e;
+        for (int i = 0; (e = weft_context_entry(context, kinds[k].kind, i)); i++) {
+            char base[200], more[400], defaults[200];
+            add_defaults(e->form ? e->form : "", defaults, sizeof(defaults));
+            /* Data that are files, and exchanges of other tests, have a word of their own. */
+            if (!*defaults || !built_in(kinds[k].kind, i) || strstr(e->form, "FILE")) continue;
+            (void)snprintf(base, sizeof(base), "%s=%s %s", kinds[k].option, e->name, kinds[k].more);
+            (void)snprintf(more, sizeof(more), "%s=%s%s", kinds[k].option, e->name, defaults);
+            if (kinds[k].kind == WEFT_KIND_DATA) {
+                (void)snprintf(base, sizeof(base), "data=glyphs:%s", kinds[k].more);
+                (void)snprintf(more, sizeof(more), "data=glyphs:size=28,test=8,train=96,seed=1");
+            }
+            for (int way = 0; way < (in_full() ? 2 : 1); way++) {
+                if (resume(way ? more : base, way ? base : more) != WEFT_OK || notes[0])
+                    fail_msg("%s, then %s: %s%s", way ? more : base, way ? base : more, notes,
+                             weft_last_message());
+                keys++;
+            }
+        }
+    }
+    assert_true(keys >= 12);
+}
+
+/* Built-in models are compared as networks: what their keys mean, and not how they are written. */
+static void test_same_network(void **state)
+{
+    (void)state;
+    static const char *const pairs[][3] = {
+        {"twin-lstm", "twin-lstm:units=64", NULL},
+        {"twin-lstm:units=5", "twin-lstm:units=05", NULL},
+        {"twin-lstm:units=5", "twin-lstm:units=6", "was made with --model twin-lstm:units=5"},
+        {"twin-lstm:units=5", "mlp", "was made with --model twin-lstm:units=5, this run has mlp"}};
+    char text[300], file[4300], base[5000], more[100], *root = temporary_folder();
+    for (size_t i = 0; i < sizeof(text); i++) text[i] = (char)('a' + i * i % 23);
+    write_file(root, "t.txt", text, sizeof(text), file, sizeof(file));
+    for (size_t i = 0; i < WEFT_COUNT(pairs); i++)
+        for (int way = 0; way < 2 && !(way && pairs[i][2]); way++) {
+            (void)snprintf(base, sizeof(base), "data=pairs:%s,length=4,train=24,test=8 model=%s",
+                           file, pairs[i][way]);
+            (void)snprintf(more, sizeof(more), "model=%s", pairs[i][1 - way]);
+            weft_status status = resume(base, more);
+            if (pairs[i][2] ? status == WEFT_OK || !strstr(weft_last_message(), pairs[i][2])
+                            : status != WEFT_OK || notes[0])
+                fail_msg("%s, then %s: %s", base, more, weft_last_message());
+        }
+    remove_folder(root);
+}
+
+/* A run that has no place for state of its checkpoint is refused, and the message names the options
+ * on which that state depends, and no other; with --drop-state it goes on. */
+static void test_state(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        {"lr-multiplier=fc1/*=0", "", "its run had --lr-multiplier fc1/*=0; go on"},
+        {"", "lr-multiplier=fc1/*=0", "its run had no --lr-multiplier; go on"},
+        {"optimizer=sgd momentum=0.5", "optimizer=sgd momentum=0", "had --momentum 0.5; go on"},
+        {"optimizer=sgd", "optimizer=sgd momentum=0.5", "its run had --momentum 0; go on"},
+        {"lr-schedule=plateau epochs=3", "lr-schedule=constant",
+         "its run had --lr-schedule plateau; go on"},
+        {"ranks=2 exchange=server", "ranks=2 exchange=average",
+         "its run had --exchange server; go on"},
+        {"ranks=2 exchange=average", "ranks=2 exchange=server", "had --exchange average; go on"}};
+    for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
+        char more[200];
+        assert_int_equal(resume_as(cases[i][0], cases[i][1]), WEFT_ERR_ARGUMENT);
+        if (!strstr(weft_last_message(), cases[i][2]) ||
+            !strstr(weft_last_message(), "add --drop-state"))
+            fail_msg("'%s' lacks '%s'", weft_last_message(), cases[i][2]);
+        (void)snprintf(more, sizeof(more), "%s drop-state=true", cases[i][1]);
+        assert_ok(resume_as(cases[i][0], more));
+    }
+}
+
 static int begin_notes(void **state)
 {
     if (begin(state) != 0) return 1;
@@ -150,7 +279,11 @@ static int begin_notes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rules),
         cmocka_unit_test(test_every_option),
+        cmocka_unit_test(test_keys_at_defaults),
+        cmocka_unit_test(test_same_network),
+        cmocka_unit_test(test_state),
         cmocka_unit_test(test_learners),
         cmocka_unit_test(test_no_line),
     };
