@@ -34,6 +34,11 @@ typedef struct weft_instance weft_instance;
  * tensor). */
 WEFT_API WEFT_NODISCARD weft_status weft_store_create(weft_context *context, const char *device,
                                                       uint64_t seed, weft_store **out);
+/* Keeps the parameters and state of an empty store in host memory, and updates them there, while
+ * the device computes the rest: weights are copied to the device when a pass reads them, in forward
+ * and again in backward, and gradients to the host as they are made. No effect on a device that
+ * shares host memory. ARGUMENT: the store has tensors. */
+WEFT_API WEFT_NODISCARD weft_status weft_store_keep_on_host(weft_store *store);
 /* Creates another store of the same model, with a copy of all values. */
 WEFT_API WEFT_NODISCARD weft_status weft_store_clone(const weft_store *from, weft_store **out);
 WEFT_API void weft_store_destroy(weft_store **store);

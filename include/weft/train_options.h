@@ -50,7 +50,8 @@ typedef struct weft_where_choice {
     char *device;
     int64_t threads;
     bool no_bind;
-    uint64_t room[4]; /* of later versions: 0 */
+    char *home;
+    uint64_t room[3]; /* of later versions: 0 */
 } weft_where_choice;
 
 /* The distribution of a step over ranks, and the exchange between learners. */

@@ -88,6 +88,7 @@ typedef struct weft_run_spec {
     const weft_bytes *text;   /* see weft_build_model */
     weft_dtype real;
     const char *device;               /* one device, or a list that ranks take in turn */
+    bool on_host;                     /* parameters stay in host memory (--home) */
     uint64_t seed;                    /* of weights and sample order */
     weft_optimizer_options optimizer; /* without `update`, which the exchange determines */
     weft_plan_options plan;           /* plan of one learner */

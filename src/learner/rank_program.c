@@ -120,6 +120,10 @@ weft_status weft_rank_store(const weft_rank *r, weft_store **out)
     WEFT_TRY(weft_device_of_rank(r->run_spec->context, r->run_spec->device, r->rank, &device));
     weft_status status = weft_store_create(r->run_spec->context, device, r->run_spec->seed, out);
     free(device);
+    if (status == WEFT_OK && r->run_spec->on_host) {
+        status = weft_store_keep_on_host(*out);
+        if (status != WEFT_OK) weft_store_destroy(out);
+    }
     return status;
 }
 

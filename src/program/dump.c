@@ -9,7 +9,7 @@ static void add_operand(const weft_program *p, weft_text *text, weft_value value
     static const char *const kinds[] = {"arena",    "gradients", "slot",   "input",
                                         "sequence", "store",     "derived"};
     const buffer *own = &p->buffers[b], *root = &p->buffers[buffer_root(p, b)];
-    bool elsewhere = root->space != schema_home(p->schema) && root->kind != BUFFER_INPUT;
+    bool elsewhere = root->space != schema_own(p->schema) && root->kind != BUFFER_INPUT;
     weft_text_add(text, "%s:%s@%s%s", p->graph->values[value].name, layout->text,
                   elsewhere ? "host " : "", kinds[root->kind]);
     if (root->offset != SIZE_MAX) weft_text_add(text, "+%zu", root->offset);

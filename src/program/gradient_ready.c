@@ -25,7 +25,8 @@ static weft_status wanted_layout(weft_program *p, weft_value leaf, const weft_la
         bool whole = kept->bytes == weft_type_bytes(&info->type) && !kept->opaque;
         if (!whole || (info->exported_plain && !kept->plain)) return another_order(p, leaf);
         *out = made->layout;
-    } else if (kept->plain && layout_space(kept) != layout_space(made->layout)) {
+    } else if (!p->schema->on_host && kept->plain &&
+               layout_space(kept) != layout_space(made->layout)) {
         return weft_version_plain(p, layout_space(made->layout), info->exported, out);
     }
     return WEFT_OK;

@@ -178,7 +178,10 @@ weft_status weft_result_buffer(weft_program *p, const instruction *code, int o, 
     }
     buffer own = {.kind = BUFFER_ARENA, .space = layout_space(layout), .bytes = layout->bytes};
     if (leaf == WEFT_NO_VALUE) {
-        if (p->graph->values[value].gradient_of != WEFT_NO_VALUE) own.kind = BUFFER_GRADIENT;
+        /* The range of gradients is where the parameters are updated. */
+        bool here = layout_space(layout) == schema_home(p->schema) || !p->schema->on_host;
+        if (p->graph->values[value].gradient_of != WEFT_NO_VALUE && here)
+            own.kind = BUFFER_GRADIENT;
         return weft_program_add_buffer(p, own, out);
     }
     const version *old = weft_program_version(p, leaf, NULL);

@@ -83,7 +83,7 @@ static weft_status allocate(weft_instance *x)
 {
     const weft_program *p = x->program;
     size_t cells = p->code_count * (size_t)p->slots;
-    for (int s = 0; s <= schema_home(p->schema); s++) {
+    for (int s = 0; s <= schema_own(p->schema); s++) {
         WEFT_TRY(weft_space_memory(p->schema, s, p->arena_bytes[s], &x->at.arena[s]));
         WEFT_TRY(weft_space_memory(p->schema, s, p->gradient_bytes[s], &x->at.gradients[s]));
         WEFT_TRY(weft_space_memory(p->schema, s, p->scratch_bytes[s], &x->scratch[s]));
@@ -93,7 +93,7 @@ static weft_status allocate(weft_instance *x)
     WEFT_TRY(
         weft_space_memory(p->schema, SPACE_HOST, p->input_bytes * (size_t)p->slots, &x->at.inputs));
     WEFT_TRY(
-        weft_space_memory(p->schema, schema_home(p->schema), p->sequence_bytes, &x->at.sequences));
+        weft_space_memory(p->schema, schema_own(p->schema), p->sequence_bytes, &x->at.sequences));
     WEFT_TRY(weft_instance_open_queue(x));
     WEFT_TRY(weft_new_bytes((void *)&x->bound, cells, sizeof(weft_bound *)));
     return weft_new_bytes((void *)&x->pending, cells, sizeof(*x->pending));

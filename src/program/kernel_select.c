@@ -36,13 +36,14 @@ static void list(const schema *s, const weft_group *group, const weft_layout *co
 {
     weft_candidate found[WEFT_CANDIDATES];
     *count = 0;
-    for (int d = 0; d < s->device_count; d++) {
+    int first = schema_update_device(s, group->node[0]->phase);
+    for (int d = first; d < s->device_count; d++) {
         int more = s->devices[d]->ops->candidates(s->devices[d], group, in, found);
         for (int i = 0; i < more; i++)
             out[(*count)++] = (option){.device = s->devices[d],
                                        .candidate = found[i],
-                                       .least = found[i].seconds + (d > 0 ? elsewhere : 0)};
-        if (d == 0) *own = more;
+                                       .least = found[i].seconds + (d > first ? elsewhere : 0)};
+        if (d == first) *own = more;
     }
 }
 

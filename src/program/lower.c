@@ -81,12 +81,25 @@ static weft_status make_kernel(weft_program *p, instruction *code)
     WEFT_TRY(weft_kernel_choose(p, group, &chosen));
     code->kernel = chosen.kernel;
     code->why = chosen.why;
-    code->fallback = chosen.device != p->schema->devices[0];
-    if (!code->fallback) code->space = schema_home(p->schema);
+    code->fallback =
+        chosen.device != p->schema->devices[schema_update_device(p->schema, node->phase)];
+    code->space = weft_device_shares(chosen.device) ? SPACE_HOST : SPACE_DEVICE;
     if (code->fallback)
         weft_log(p->schema->context, WEFT_LOG_INFO, "'%s' (%s) runs on the device %s", node->name,
                  node->op->name, chosen.device->ops->name);
     return WEFT_OK;
+}
+
+/* Copies a gradient to host memory at once if its parameter is updated there. */
+static weft_status bring_home(weft_program *p, weft_value value, weft_phase phase)
+{
+    const weft_layout *plain;
+    int index;
+    bool made = p->graph->values[value].gradient_of != WEFT_NO_VALUE && p->schema->on_host &&
+                layout_space(weft_program_version(p, value, NULL)->layout) == SPACE_DEVICE;
+    if (!made) return WEFT_OK;
+    WEFT_TRY(weft_version_plain(p, SPACE_HOST, value, &plain));
+    return weft_version_provide(p, value, plain, phase, false, &index);
 }
 
 static weft_status lower_group(weft_program *p, const weft_group *group)
@@ -104,6 +117,7 @@ static weft_status lower_group(weft_program *p, const weft_group *group)
     }
     for (int o = 0; o < group->out_count; o++) {
         WEFT_TRY(weft_version_back(p, group->out[o], code.phase));
+        WEFT_TRY(bring_home(p, group->out[o], code.phase));
         WEFT_TRY(weft_exported_gradients_made(p, group->out[o], code.phase));
     }
     return WEFT_OK;

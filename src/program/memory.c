@@ -329,7 +329,7 @@ weft_status weft_program_plan(weft_program *p)
     find_slots(p);
     p->input_bytes = lay_kind(p, BUFFER_INPUT, SPACE_HOST);
     info->input_bytes = p->input_bytes * (size_t)p->slots;
-    p->sequence_bytes = lay_kind(p, BUFFER_SEQUENCE, schema_home(p->schema));
+    p->sequence_bytes = lay_kind(p, BUFFER_SEQUENCE, schema_own(p->schema));
     info->sequence_bytes = p->sequence_bytes;
     for (int s = 0; s < SPACES; s++) {
         p->gradient_bytes[s] = lay_gradients(p, s);

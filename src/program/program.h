@@ -49,6 +49,7 @@ typedef struct schema {
     /* The chosen device, and those in host memory that compute the groups which it cannot. */
     weft_device *devices[WEFT_DEVICES];
     int device_count;
+    bool on_host; /* parameters and state are in host memory, whatever the chosen device is */
     store_entry *entries;
     size_t count, capacity;
     weft_names names;
@@ -142,15 +143,30 @@ weft_status weft_instance_end_run(weft_instance *x, bool wrote) WEFT_NODISCARD;
 weft_status weft_instance_synchronize(const weft_instance *x) WEFT_NODISCARD;
 /* Makes the store's queue wait for the runs of all its instances. */
 weft_status weft_store_follow(const weft_store *s) WEFT_NODISCARD;
-/* The device that converts layouts in a space, and the space of the parameters. */
+/* The device that converts layouts in a space, the space of the chosen device, and the space and
+ * the converting device of the store: parameters and state. */
 static inline weft_device *schema_device(const schema *s, int space)
 {
     bool own = space == SPACE_DEVICE || weft_device_shares(s->devices[0]);
     return s->devices[own ? 0 : 1];
 }
-static inline int schema_home(const schema *s)
+static inline int schema_own(const schema *s)
 {
     return weft_device_shares(s->devices[0]) ? SPACE_HOST : SPACE_DEVICE;
+}
+static inline int schema_home(const schema *s)
+{
+    return s->on_host ? SPACE_HOST : schema_own(s);
+}
+static inline weft_device *schema_keeper(const schema *s)
+{
+    return schema_device(s, schema_home(s));
+}
+/* The first device of the list that may compute nodes of a phase: an update that is made where the
+ * parameters are, in host memory, does not run on a device with its own memory. */
+static inline int schema_update_device(const schema *s, weft_phase phase)
+{
+    return phase == WEFT_PHASE_UPDATE && schema_home(s) != schema_own(s);
 }
 /* Allocates memory in a space; in host memory the kind that is best for copies of the device. */
 weft_status weft_space_memory(const schema *s, int space, size_t bytes,

@@ -43,6 +43,7 @@ weft_status weft_version_place(weft_program *p, weft_value value, const weft_lay
         return weft_version_add(p, value, plain, index);
     }
     if (!is_stored(info)) {
+        home = schema_own(p->schema);
         WEFT_TRY(weft_version_plain(p, home, value, &plain));
         WEFT_TRY(weft_program_add_buffer(
             p,
@@ -90,6 +91,16 @@ static weft_status make_conversion(const weft_program *p, instruction *code, wef
     return weft_device_reorder(device, weft_value_type(p->graph, value), from, to, &code->kernel);
 }
 
+/* The last version of a value in a layout. */
+static const version *latest_version(const weft_program *p, weft_value value,
+                                     const weft_layout *layout)
+{
+    const version *found = NULL;
+    for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next)
+        if (weft_layout_same(p->versions[i].layout, layout)) found = &p->versions[i];
+    return found;
+}
+
 weft_status weft_version_convert(weft_program *p, weft_value value, const weft_layout *from,
                                  const weft_layout *to, weft_phase phase, int buffer_index)
 {
@@ -98,11 +109,13 @@ weft_status weft_version_convert(weft_program *p, weft_value value, const weft_l
     code.copy = layout_space(from) != layout_space(to);
     code.reorder = !code.copy;
     code.space = code.copy ? SPACE_DEVICE : layout_space(to);
-    code.in[0] = weft_program_version(p, value, from)->buffer;
+    code.in[0] = latest_version(p, value, from)->buffer;
     code.in_value[0] = code.out_value[0] = value;
     code.bytes = from->bytes + to->bytes;
     code.out[0] = buffer_index;
     buffer b = {.kind = BUFFER_ARENA, .space = layout_space(to), .bytes = to->bytes};
+    if (info->gradient_of != WEFT_NO_VALUE && p->schema->on_host && b.space == SPACE_HOST)
+        b.kind = BUFFER_GRADIENT;
     if (buffer_index < 0) WEFT_TRY(weft_program_add_buffer(p, b, &code.out[0]));
     WEFT_TRY(weft_version_add(p, value, to, code.out[0]));
     p->versions[p->version_count - 1].reordered = true;
@@ -117,20 +130,34 @@ weft_status weft_version_convert(weft_program *p, weft_value value, const weft_l
     return status;
 }
 
+/* Whether the value is a parameter or state that is kept in host memory and is wanted on a device.
+ * A pass copies it again, so that it takes memory of the device only while the pass reads it. */
+static bool visits(const weft_program *p, weft_value value, const weft_layout *want)
+{
+    return p->schema->on_host && is_stored(&p->graph->values[value]) && layout_space(want);
+}
+
 /* The version of a value in a layout, or NULL. passing: a version that a reorder of an earlier
  * phase has made does not count. */
 static version *version_for(const weft_program *p, weft_value value, const weft_layout *want,
                             weft_phase phase, bool passing)
 {
-    version *v = weft_program_version(p, value, want);
-    return v && passing && v->reordered && v->phase < phase ? NULL : v;
+    passing = passing || visits(p, value, want);
+    for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next) {
+        version *v = &p->versions[i];
+        bool stale = passing && v->reordered && v->phase < phase;
+        if (!stale && weft_layout_same(v->layout, want)) return v;
+    }
+    return NULL;
 }
 
-/* The layout from which a value is converted to `want`: one in the same space, if there is one. */
+/* The layout from which a value is converted to `want`: one in the same space, if there is one that
+ * will be there. */
 static const weft_layout *source_of(const weft_program *p, weft_value value,
                                     const weft_layout *want)
 {
-    for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next)
+    for (int i = p->versions_of[value].first; i >= 0 && !visits(p, value, want);
+         i = p->versions[i].next)
         if (layout_space(p->versions[i].layout) == layout_space(want)) return p->versions[i].layout;
     return weft_program_version(p, value, NULL)->layout;
 }

@@ -77,6 +77,10 @@ const weft_option weft_train_rows[] = {
            .help =
                "cpu is fast, reference is slow and simple (weft inspect --list names all); a list "
                "with commas is assigned to ranks in turn; a path loads a plug-in"),
+    OPTION("home", "WHERE", TEXT_IS("device"), RUN(where.home), .choices = "device,cpu",
+           .help =
+               "where parameters and optimizer state are kept and updated: on the device, or in "
+               "host memory, from which a device copies weights as passes read them"),
     OPTION("dtype", "TYPE", TEXT_IS("f32"), RUN(task.dtype), .choices = "f32,f64",
            .help = "data type of weights and activations"),
     OPTION("threads", "N", WHOLE("0", 0, 1024), RUN(where.threads), .letter = 't',

@@ -50,6 +50,7 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->real = WEFT_F32;
     (void)weft_dtype_parse(o->task.dtype, &k->real);
     k->device = o->where.device;
+    k->on_host = strcmp(o->where.home, "device") != 0;
     k->seed = (uint64_t)o->task.seed;
     weft_plan_options_init(&k->plan);
     k->plan.ranks = t->mesh;
