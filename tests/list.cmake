@@ -231,6 +231,7 @@ row(train      virtual_time             T......U.....    5 internal WITH exchang
 row(train      batch_values             T......UA.R..    1 internal WITH trainer_runs)
 row(train      accuracy                 .M..........C   60 public    NATIVE)
 row(train      placement                T............    1 script   placement.sh)
+row(train      home                     T............   10 script   home.sh)
 row(train      elastic                  T.P.......RW.   80 script   elastic.sh NOT_SANITIZED)
 row(train      elastic_meshes           ..P........W.   60 script   elastic_meshes.sh NOT_SANITIZED)
 row(train      elastic_stops            ..P........W.   60 script   elastic_stops.sh NOT_SANITIZED)

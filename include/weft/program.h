@@ -138,7 +138,10 @@ typedef struct weft_program_info {
                               may allocate further memory when it runs */
     double flops, update_flops; /* of all phases; of the update phase */
     size_t sequence_bytes;      /* states of the sequences of a batch (WEFT_ROLE_SEQUENCE) */
-    uint64_t room[7];           /* of later versions: 0 */
+    /* Of all these, those in the memory of a device that has its own; bytes of that memory in all,
+     * and those that were free when the program was made (0: unknown). */
+    size_t device_bytes, device_total, device_free;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_program_info;
 WEFT_API weft_program_info weft_program_describe(const weft_program *program);
 

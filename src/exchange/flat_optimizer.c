@@ -158,8 +158,8 @@ weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *li
                                      weft_flat_optimizer **out)
 {
     weft_flat_optimizer *o;
-    const weft_device *device = like->schema->devices[0];
-    const char *name = weft_device_shares(device) ? device->ops->name : weft_device_fallback();
+    /* Ranges are in host memory, where exchanges read and write them. */
+    const char *name = schema_device(like->schema, SPACE_HOST)->ops->name;
     WEFT_TRY(check(options, count));
     WEFT_TRY(WEFT_NEW(&o, 1));
     o->count = count;

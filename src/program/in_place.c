@@ -35,12 +35,22 @@ static bool read_later(const weft_program *p, const instruction *code, weft_valu
     return false;
 }
 
+/* The device in whose layouts a view is: the chosen one, or if parameters are kept in host memory
+ * and the value is there alone, the device that converts layouts there. */
+static weft_device *device_of_view(const weft_program *p, const weft_node *node)
+{
+    bool away = p->schema->on_host;
+    for (int i = p->versions_of[node->in[0]].first; i >= 0; i = p->versions[i].next)
+        away = away && layout_space(p->versions[i].layout) == SPACE_HOST;
+    return away ? schema_keeper(p->schema) : p->schema->devices[0];
+}
+
 /* The layout in whose order a flat or unflat node lists the elements. A layout with padding is
  * replaced by the plain layout. */
 static weft_status order_of(weft_program *p, const weft_node *node, const weft_type *type,
                             const weft_layout **out)
 {
-    weft_device *device = p->schema->devices[0];
+    weft_device *device = device_of_view(p, node);
     weft_value like = (weft_value)weft_node_int(node, "like", 0, WEFT_NO_VALUE);
     *out = NULL;
     if (like != WEFT_NO_VALUE && p->graph->values[like].flat) {
@@ -56,7 +66,7 @@ static weft_status order_of(weft_program *p, const weft_node *node, const weft_t
 weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,
                               const weft_layout **out)
 {
-    weft_device *device = p->schema->devices[0];
+    weft_device *device = device_of_view(p, node);
     const weft_type *x = weft_in(p->graph, node, 0), *y = weft_out(p->graph, node, 0);
     if (!node->op->as_it_lies) {
         WEFT_TRY(weft_device_plain(device, x, in));
@@ -64,7 +74,9 @@ weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft
     }
     bool forth = !weft_node_attr(node, "shape"); /* flat, not unflat */
     WEFT_TRY(order_of(p, node, forth ? x : y, forth ? in : out));
-    return weft_layout_flat(device, forth ? *in : *out, forth ? out : in);
+    const weft_layout *order = forth ? *in : *out;
+    device = schema_device(p->schema, layout_space(order));
+    return weft_layout_flat(device, order, forth ? out : in);
 }
 
 /* The leaf into whose buffer a transfer can write its result directly, because the whole result is

@@ -78,10 +78,28 @@ static weft_status bind_all(weft_instance *x)
     return WEFT_OK;
 }
 
+/* Fails if the device has less free memory than the instance takes: a device may promise memory
+ * that it does not have, and fail in the middle of a run. */
+static weft_status check_device_memory(const weft_program *p)
+{
+    weft_device *device = p->schema->devices[0];
+    size_t total, free, need = p->info.device_bytes;
+    WEFT_TRY(weft_memory_usage(device, &total, &free));
+    if (schema_home(p->schema) == SPACE_DEVICE)
+        need -= p->info.parameter_bytes + p->info.state_bytes;
+    if (total == 0 || need <= free) return WEFT_OK;
+    return weft_fail(WEFT_ERR_MEMORY,
+                     "the program needs %zu bytes of the memory of device %s, of whose %zu bytes "
+                     "%zu are free; a smaller batch, more micro-batches, --recompute or --home cpu "
+                     "take less",
+                     need, device->ops->name, total, free);
+}
+
 /* Allocates memory in each space that the program uses. */
 static weft_status allocate(weft_instance *x)
 {
     const weft_program *p = x->program;
+    WEFT_TRY(check_device_memory(p));
     size_t cells = p->code_count * (size_t)p->slots;
     for (int s = 0; s <= schema_own(p->schema); s++) {
         WEFT_TRY(weft_space_memory(p->schema, s, p->arena_bytes[s], &x->at.arena[s]));

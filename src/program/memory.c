@@ -311,6 +311,20 @@ static void count_store(weft_program *p)
     }
 }
 
+/* Computes what the program and a store of its model take of the memory of a device with its own.
+ */
+static weft_status count_device(weft_program *p)
+{
+    weft_program_info *info = &p->info;
+    const int own = SPACE_DEVICE;
+    if (schema_own(p->schema) != own) return WEFT_OK;
+    info->device_bytes = p->arena_bytes[own] + p->gradient_bytes[own] + p->scratch_bytes[own] +
+                         p->slot_bytes[own] * (size_t)p->slots + p->sequence_bytes;
+    if (schema_home(p->schema) == own)
+        info->device_bytes += info->parameter_bytes + info->state_bytes;
+    return weft_memory_usage(p->schema->devices[0], &info->device_total, &info->device_free);
+}
+
 weft_status weft_program_plan(weft_program *p)
 {
     weft_program_info *info = &p->info;
@@ -352,5 +366,6 @@ weft_status weft_program_plan(weft_program *p)
     if (!p->dry) WEFT_TRY(place_store(p));
     find_writes(p);
     count_store(p);
+    WEFT_TRY(count_device(p));
     return count_rooms(p);
 }

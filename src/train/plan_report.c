@@ -60,6 +60,24 @@ static void add_rank(weft_text *text, const weft_plan *plan, int rank, const fig
                   (f->flops[0] + f->flops[1] + f->flops[2]) / 1e9, size[6], f->transfers);
 }
 
+/* Adds a line on the memory of the rank's device, if that has its own. */
+static void add_device(weft_text *text, int rank, const figures *f)
+{
+    char need[32], free[32], total[32];
+    const weft_program_info *info = &f->info;
+    if (info->device_bytes == 0) return;
+    bytes_text((double)info->device_bytes, need, sizeof(need));
+    bytes_text((double)info->device_free, free, sizeof(free));
+    bytes_text((double)info->device_total, total, sizeof(total));
+    weft_text_add(text, "%4d  of this in the memory of its device: %s", rank, need);
+    if (info->device_total > 0) weft_text_add(text, " (%s of %s are free)", free, total);
+    if (info->device_total > 0 && info->device_bytes > info->device_free)
+        weft_text_add(text,
+                      "; it does not fit: a smaller batch, more micro-batches, --recompute or "
+                      "--home cpu take less");
+    weft_text_add(text, "\n");
+}
+
 static const char *axes_text(const weft_node *node, char *out, size_t size)
 {
     int at = 0, mask = (int)weft_node_int(node, "axes", 0, 0);
@@ -173,6 +191,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
         status = describe_rank(rank, &all[r], &lists, listed, r == dump_rank);
         if (status == WEFT_OK && r == 0) status = weft_trainer_check_servers(t);
         if (status == WEFT_OK) add_rank(text, rank->plan, r, &all[r]);
+        if (status == WEFT_OK) add_device(text, r, &all[r]);
         if (r > 0) weft_rank_free(rank); /* so that not all graphs are in memory at once */
     }
     double bytes = 0;

@@ -192,7 +192,7 @@ static void test_options(void **state)
     weft_device *device;
     assert_ok(weft_context_create(&context));
     assert_refused(weft_device_open(context, "distant:lack=relu", &device), WEFT_ERR_ARGUMENT,
-                   "there is lacks=");
+                   "there are lacks=");
     assert_refused(weft_device_open(context, "distant:lacks=relu+rellu", &device),
                    WEFT_ERR_ARGUMENT, "'rellu', which is no operator");
     assert_refused(weft_device_open(context, "cpu:threads=2", &device), WEFT_ERR_ARGUMENT,

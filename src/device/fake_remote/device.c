@@ -76,20 +76,42 @@ static weft_status check_names(const weft_context *context, const char *list)
     return WEFT_OK;
 }
 
+/* Reads "lacks=OPERATOR+...:memory=BYTES". Colons separate the options, since commas separate
+ * devices. */
+static weft_status read_options(weft_context *context, const char *arguments, distant_device *d)
+{
+    static const char lacks[] = "lacks=", memory[] = "memory=";
+    weft_status status = WEFT_OK;
+    for (const char *at = arguments; *at && status == WEFT_OK; at += *at == ':') {
+        int size = (int)strcspn(at, ":");
+        char *piece;
+        WEFT_TRY(weft_format(&piece, "%.*s", size, at));
+        at += size;
+        if (strncmp(piece, lacks, sizeof(lacks) - 1) == 0) {
+            free(d->lacks);
+            d->lacks = NULL;
+            status = check_names(context, piece + sizeof(lacks) - 1);
+            if (status == WEFT_OK) status = weft_strdup(piece + sizeof(lacks) - 1, &d->lacks);
+        } else if (strncmp(piece, memory, sizeof(memory) - 1) != 0 ||
+                   !weft_parse_int(piece + sizeof(memory) - 1, &d->memory) || d->memory < 1) {
+            status = weft_fail(WEFT_ERR_ARGUMENT,
+                               "device distant: '%s' is none of its options; there are "
+                               "lacks=OPERATOR+... and memory=BYTES, with a colon between them",
+                               piece);
+        }
+        free(piece);
+    }
+    return status;
+}
+
 static weft_status device_open(weft_context *context, const char *arguments, weft_device **out)
 {
-    static const char key[] = "lacks=";
     distant_device *d;
-    if (*arguments && strncmp(arguments, key, sizeof(key) - 1) != 0)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "device distant: '%s' is none of its options; there is lacks=OPERATOR+...",
-                         arguments);
-    if (*arguments) WEFT_TRY(check_names(context, arguments + sizeof(key) - 1));
     WEFT_TRY(WEFT_NEW(&d, 1));
     d->head.threads = 1;
     weft_status status = distant_start(d);
-    if (status == WEFT_OK)
-        status = weft_strdup(*arguments ? arguments + sizeof(key) - 1 : "", &d->lacks);
+    if (status == WEFT_OK) status = weft_strdup("", &d->lacks);
+    if (status == WEFT_OK) status = read_options(context, arguments, d);
     if (status == WEFT_OK)
         status = weft_device_open(context, weft_device_fallback(), &d->reference);
     if (status == WEFT_OK)

@@ -21,6 +21,7 @@ typedef struct distant_device {
     weft_device head;
     weft_device *reference; /* provides the kernels */
     char *lacks;            /* unsupported operators, separated by '+' */
+    int64_t memory, taken;  /* bytes of its memory, and those in use; memory 0: unlimited */
     pthread_t thread;
     bool started, ends;
     pthread_mutex_t lock;

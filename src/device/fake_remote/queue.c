@@ -27,14 +27,42 @@ struct weft_queue_event {
 static void release(weft_memory *memory)
 {
     distant_memory *m = (distant_memory *)memory;
+    distant_device *d = (distant_device *)m->head.device;
+    pthread_mutex_lock(&d->lock);
+    d->taken -= (int64_t)m->bytes;
+    pthread_mutex_unlock(&d->lock);
     if (m->head.base) munmap(m->head.base, m->bytes);
     free(m->inside.base);
     free(m);
 }
 
+static weft_status take(distant_device *d, size_t bytes)
+{
+    pthread_mutex_lock(&d->lock);
+    int64_t free = d->memory - d->taken;
+    bool fits = d->memory == 0 || (int64_t)bytes <= free;
+    if (fits) d->taken += (int64_t)bytes;
+    pthread_mutex_unlock(&d->lock);
+    return fits ? WEFT_OK
+                : weft_fail(WEFT_ERR_MEMORY,
+                            "device distant: %zu bytes, and %lld of its %lld are free", bytes,
+                            (long long)free, (long long)d->memory);
+}
+
+static weft_status usage(weft_device *device, size_t *total, size_t *free)
+{
+    distant_device *d = (distant_device *)device;
+    pthread_mutex_lock(&d->lock);
+    *total = (size_t)d->memory;
+    *free = d->memory ? (size_t)(d->memory - d->taken) : 0;
+    pthread_mutex_unlock(&d->lock);
+    return WEFT_OK;
+}
+
 static weft_status allocate(weft_device *device, size_t bytes, weft_memory **out)
 {
     distant_memory *m;
+    WEFT_TRY(take((distant_device *)device, WEFT_MAX(bytes, (size_t)64)));
     WEFT_TRY(WEFT_NEW(&m, 1));
     m->head.device = device;
     m->bytes = WEFT_MAX(bytes, (size_t)64);
@@ -257,4 +285,5 @@ const weft_memory_ops distant_memory_ops = {
     .wait = wait,
     .test = test,
     .wait_queue = wait_queue,
+    .usage = usage,
 };
