@@ -138,6 +138,7 @@ row(data       sample_weights           .M........R..   20 script   sample_weigh
 
 row(models     models                   T......UA.R.C    3 public)
 row(models     pytorch_values           T.........R.C    3 public)
+row(models     model_outputs            T......UA.R..    3 public)
 row(models     layer_names              .M...........   25 script   layer_names.sh)
 row(models     recurrent_models         T............    1 script   recurrent_models.sh)
 row(models     torch_models             T............    3 script   torch_models.py --golden ${golden}/models.json)

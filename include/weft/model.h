@@ -44,7 +44,8 @@ typedef struct weft_port {
     weft_value value;
 } weft_port;
 
-/* The inputs and outputs of a model, by name, role and type:
+/* The inputs and outputs of a model, by name, role and type. A model has at most WEFT_MAX_INPUTS
+ * inputs, and at most 11 inputs and outputs together:
  *   x             features    [batch, sample...] real, or i32 for tokens; each input by its name
  *   labels        target      [batch] or [batch, positions] i32, if the target is a class, or
  *   target        target      [batch, targets] real, if it is numbers
@@ -53,7 +54,10 @@ typedef struct weft_port {
  *   first_sample  position    i32: row of the first sample in the whole batch of the step
  *   logits        logits      [batch, classes or targets] or [batch, positions, classes]
  *   prediction    prediction  as logits: probabilities, or numbers normalised like the targets
- *   loss          loss        scalar: sum over the samples of weight times loss */
+ *   loss          loss        scalar: sum over the samples of weight times loss
+ *   each further output by its name    output    [batch, ...] of any type
+ * A model that names its outputs gives its prediction the name of the output that the loss
+ * reads. */
 #define WEFT_MAX_PORTS (WEFT_MAX_INPUTS + 8)
 typedef struct weft_model_values {
     int count;
@@ -64,6 +68,10 @@ typedef struct weft_model_values {
 WEFT_API weft_value weft_model_value(const weft_model_values *values, weft_port_role role);
 /* The input of features with this name; WEFT_NO_VALUE: there is none. */
 WEFT_API weft_value weft_model_feature(const weft_model_values *values, const char *name);
+/* Sets *out and *value (may be NULL) to output i of a model that was built in this graph, from 0,
+ * the prediction; false past the end. */
+WEFT_API bool weft_model_output_at(const weft_graph *graph, const weft_model_values *values, int i,
+                                   weft_model_output *out, weft_value *value);
 
 /* Builds a model into an empty graph. ARGUMENT: there is no such model (the message names the
  * nearest), the sample's shape does not suit it, or, with `training`, the batch gives a channel of

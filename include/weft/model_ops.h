@@ -46,6 +46,7 @@ typedef struct weft_model_ops {
     size_t struct_size; /* sizeof(weft_model_ops) */
     /* Adds the layers (services->model_layer, or nodes of its own), and returns the output of the
      * last one: [batch, outputs], or [batch, positions, outputs] if each position has a target.
+     * services->model_output names further outputs.
      * arguments: the text after "NAME:", or "". x: the first input of the data, [batch, ...]. */
     weft_value (*build)(weft_model_builder *net, const char *arguments, weft_value x);
 } weft_model_ops;

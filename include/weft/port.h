@@ -25,6 +25,7 @@ typedef enum weft_port_role {
     WEFT_PORT_LOGITS,     /* output of the last layer */
     WEFT_PORT_PREDICTION, /* class probabilities, or numbers, normalised like the targets */
     WEFT_PORT_LOSS,       /* a scalar: weighted sum of the losses of the samples */
+    WEFT_PORT_OUTPUT,     /* a further output that the model names */
     WEFT_PORT_ROLES       /* number of roles */
 } weft_port_role;
 
@@ -42,6 +43,15 @@ typedef struct weft_input {
      * real numbers behind them are fed as 0. 0: all count. */
     int lengths;
 } weft_input;
+
+/* An output of a model. Output 0 is the prediction, which the loss reads; its name is "prediction"
+ * unless the model gives it another. */
+enum { WEFT_MODEL_OUTPUTS = 8 };
+typedef struct weft_model_output {
+    char name[WEFT_INPUT_NAME];
+    weft_dtype dtype;
+    weft_shape shape; /* of one sample */
+} weft_model_output;
 
 /* A column of a data set. */
 typedef struct weft_column {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "weft/status.h"
+#include "weft/port.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,6 +69,10 @@ typedef struct weft_prediction {
     int targets;                /* numbers of a target; 0: a class is predicted */
     const double *target;       /* [targets], true numbers, in the file's units; NULL: unknown */
     const double *numbers;      /* [targets], predicted numbers, in the same units */
+    /* Further outputs of the model: those of the sample, given with its first position. */
+    int outputs;
+    const weft_model_output *output; /* [outputs] */
+    const void *const *value;        /* [outputs]: the numbers, row-major, of the output's type */
 } weft_prediction;
 /* Called once for each sample of the split and each of its positions, in order; the prediction is
  * valid during the call. */

@@ -130,7 +130,7 @@ typedef struct weft_servable_info {
     /* One is 0; the other is the number of values of an answer. */
     int classes, targets;
     int64_t positions;        /* answers of a row, one for each position; 0: a row has one answer */
-    int64_t outputs;          /* numbers of a row of the output "prediction" */
+    int64_t outputs;          /* numbers of a row of output 0, the prediction */
     char *const *class_names; /* [classes]; NULL: classes are numbers */
     char *const *column_names; /* names of the features of a table; NULL: none */
     const char *label_name;    /* name of the label or target; NULL: none */
@@ -148,7 +148,10 @@ typedef struct weft_servable_info {
     /* Bit k: in the file of the training the channels of input k are last; those of its shape, and
      * of a weft_inference_request, are first. */
     uint64_t channels_last;
-    uint64_t room[6]; /* of later versions: 0 */
+    /* The outputs: the prediction, and further ones that the model names. */
+    const weft_model_output *output; /* [output_count] */
+    int64_t output_count;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_servable_info;
 /* Sets *out to the description of a version. */
 WEFT_API void weft_servable_describe(const weft_servable *servable, weft_servable_info *out);
@@ -180,6 +183,9 @@ typedef struct weft_inference_request {
     bool no_wake;
     void *user;
     void (*done)(void *user, const weft_request_result *result);
+    /* output[k], from 1: memory for output k of weft_servable_info, [rows, shape...] of its type;
+     * NULL: not wanted. Such numbers are as the layer gives them. */
+    void *output[WEFT_MODEL_OUTPUTS];
 } weft_inference_request;
 WEFT_API void weft_inference_request_init_size(weft_inference_request *request, size_t size);
 #define weft_inference_request_init(request)                                                       \
@@ -190,8 +196,8 @@ WEFT_API void weft_inference_request_init_size(weft_inference_request *request, 
  * their times and the rows of the largest batch. ARGUMENT: an element of an input of tokens is no
  * token, or a number is not finite once it is normalised; the message names its place. If this
  * returns OK, `done` is called once, in the thread that answers the request (weft_request.done),
- * with NUMERIC if a prediction is not finite: the message names the row, and `prediction` holds
- * what was computed. *ticket (may be NULL) is for weft_servable_cancel. Else fails as
+ * with NUMERIC if a number of an output is not finite: the message names the row, and `prediction`
+ * holds what was computed. *ticket (may be NULL) is for weft_servable_cancel. Else fails as
  * weft_batch_queue_submit. */
 WEFT_API WEFT_NODISCARD weft_status weft_servable_submit(weft_servable *servable,
                                                          const weft_inference_request *request,

@@ -170,6 +170,12 @@ struct weft_services {
      * and ops; free() frees it. */
     weft_status (*new_bound)(const weft_kernel *kernel, const weft_bound_ops *ops, size_t size,
                              weft_bound **out);
+
+    /* --- models, continued --- */
+
+    /* Names a further output of a model: a value [batch, ...] of any type, of which weft predict
+     * and servers give each sample's part. The name has at most WEFT_INPUT_NAME - 1 bytes. */
+    void (*model_output)(weft_model_builder *net, const char *name, weft_value value);
 };
 
 /* Defines the symbol weft_plugin_entry (weft/plugin.h) of a plug-in whose start function only sets

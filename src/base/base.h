@@ -116,7 +116,7 @@ bool weft_dtype_known(weft_dtype dtype);
 WEFT_PRIVATE_API uint16_t weft_bf16_of(float x);
 WEFT_PRIVATE_API float weft_bf16_float(uint16_t bits);
 /* Whether all numbers are finite; integers always are. */
-bool weft_all_finite(weft_dtype dtype, const void *data, size_t bytes);
+WEFT_PRIVATE_API bool weft_all_finite(weft_dtype dtype, const void *data, size_t bytes);
 
 /* --- text --- */
 

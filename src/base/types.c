@@ -145,7 +145,7 @@ const char *weft_port_role_name(int role)
         [WEFT_PORT_FEATURES] = "features", [WEFT_PORT_TARGET] = "target",
         [WEFT_PORT_WEIGHTS] = "weights",   [WEFT_PORT_POSITION] = "position",
         [WEFT_PORT_LOGITS] = "logits",     [WEFT_PORT_PREDICTION] = "prediction",
-        [WEFT_PORT_LOSS] = "loss",
+        [WEFT_PORT_LOSS] = "loss",         [WEFT_PORT_OUTPUT] = "output",
     };
     return role >= 0 && role < WEFT_PORT_ROLES ? names[role] : NULL;
 }

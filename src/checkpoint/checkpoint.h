@@ -170,8 +170,10 @@ weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
                                  const weft_checkpoint_record *what, const char *directory,
                                  int64_t keep, char **path) WEFT_NODISCARD;
 
-/* Appends position, settings and tensors as text. rate: lines about the learning rate. */
-void weft_checkpoint_describe(const weft_checkpoint *checkpoint, const char *rate, weft_text *text);
+/* Appends position, settings and tensors as text. rate, outputs: lines about the learning rate, and
+ * about what the model gives. */
+void weft_checkpoint_describe(const weft_checkpoint *checkpoint, const char *rate,
+                              const char *outputs, weft_text *text);
 /* Whether the checkpoint has each leaf of this graph, and no other parameter. ARGUMENT: see
  * weft_checkpoint_load. NUMERIC: a number of a leaf is not finite. */
 weft_status weft_checkpoint_check_leaves(const weft_checkpoint *checkpoint,

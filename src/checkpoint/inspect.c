@@ -34,13 +34,15 @@ static void describe_position(const weft_position *p, weft_text *text)
     weft_text_add(text, "\n");
 }
 
-void weft_checkpoint_describe(const weft_checkpoint *c, const char *rate, weft_text *text)
+void weft_checkpoint_describe(const weft_checkpoint *c, const char *rate, const char *outputs,
+                              weft_text *text)
 {
     weft_text_add(text, "checkpoint ");
     weft_text_add_printable(text, c->path);
     describe_position(&c->position, text);
     weft_text_add(text, "%s", rate);
     describe_target(&c->stats, text);
+    weft_text_add(text, "%s", outputs);
     weft_text_add(text, "\noptions:\n");
     for (int i = 0; i < c->settings.count; i++)
         weft_text_add(text, "  %-18s %s\n", c->settings.all[i].name, c->settings.all[i].text);

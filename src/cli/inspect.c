@@ -75,6 +75,28 @@ static weft_status print_text(weft_status status, char **text)
     return status;
 }
 
+static char *shape_text(const weft_shape *s, char *text, size_t room)
+{
+    size_t used = 0;
+    *text = '\0';
+    for (int d = 0; d < s->rank && used < room; d++)
+        used += (size_t)snprintf(text + used, room - used, "%s%lld", d ? "x" : "",
+                                 (long long)s->dim[d]);
+    return text;
+}
+
+/* Prints the outputs of a model that has several. */
+static void print_outputs(const weft_trainer *t)
+{
+    weft_model_output o;
+    char shape[80];
+    if (!weft_trainer_output(t, 1, &o)) return;
+    printf("\n%-32s %-14s %s\n", "output of a sample", "shape", "type");
+    for (int i = 0; weft_trainer_output(t, i, &o); i++)
+        printf("%-32s %-14s %s%s\n", o.name, shape_text(&o.shape, shape, sizeof(shape)),
+               weft_dtype_name(o.dtype), i == 0 ? ", the prediction" : "");
+}
+
 static weft_status summary(const weft_trainer *t)
 {
     const weft_graph *g = weft_trainer_graph(t);
@@ -85,12 +107,10 @@ static weft_status summary(const weft_trainer *t)
     for (weft_value v = 0; v < weft_graph_value_count(g); v++) {
         if (weft_graph_value_kind(g, v) != WEFT_VALUE_PARAM) continue;
         weft_type type = weft_graph_value_type(g, v);
-        char shape[80] = "";
-        for (int d = 0; d < type.shape.rank; d++)
-            (void)snprintf(shape + strlen(shape), sizeof(shape) - strlen(shape), "%s%lld",
-                           d ? "x" : "", (long long)type.shape.dim[d]);
+        char shape[80];
         parameters += weft_shape_elements(&type.shape);
-        printf("%-32s %-14s %lld\n", weft_graph_value_name(g, v), shape,
+        printf("%-32s %-14s %lld\n", weft_graph_value_name(g, v),
+               shape_text(&type.shape, shape, sizeof(shape)),
                (long long)weft_shape_elements(&type.shape));
     }
     for (int n = 0; n < weft_graph_node_count(g); n++) bytes += weft_graph_node_cost(g, n).bytes;
@@ -103,6 +123,7 @@ static weft_status summary(const weft_trainer *t)
         bytes / 1e6, (double)info.parameter_bytes / 1e6, (double)info.gradient_bytes / 1e6,
         (double)info.state_bytes / 1e6,
         (double)(info.arena_bytes + info.slot_bytes + info.input_bytes) / 1e6);
+    print_outputs(t);
     return WEFT_OK;
 }
 

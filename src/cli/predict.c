@@ -17,6 +17,7 @@ enum { SINGLE = 9, USUAL = 15, EXACT = 17 };
 typedef struct sink {
     weft_output *to;
     bool json, started;
+    int64_t columns;    /* of further outputs in CSV */
     weft_status status; /* of the first write that failed */
 } sink;
 
@@ -109,6 +110,41 @@ static void json_probabilities(sink *s, const weft_prediction *p)
     put(s, weft_output_print(s->to, p->class_names ? "}" : "]"));
 }
 
+/* Writes a number of a further output. */
+static void put_value(sink *s, weft_dtype dtype, const void *array, int64_t i)
+{
+    if (weft_dtype_is_float(dtype))
+        put_number(s, weft_number_get(dtype, array, i), dtype == WEFT_F64 ? EXACT : SINGLE);
+    else
+        put(s, weft_output_print(s->to, "%.0f", weft_number_get(dtype, array, i)));
+}
+
+/* Writes the elements of an output from dimension d on as nested arrays. */
+static void json_value(sink *s, const weft_model_output *o, const void *array, int d, int64_t *at)
+{
+    if (d == o->shape.rank) {
+        put_value(s, o->dtype, array, (*at)++);
+        return;
+    }
+    for (int64_t i = 0; i < o->shape.dim[d]; i++) {
+        put(s, weft_output_print(s->to, i ? "," : "["));
+        json_value(s, o, array, d + 1, at);
+    }
+    put(s, weft_output_print(s->to, "]"));
+}
+
+static void json_outputs(sink *s, const weft_prediction *p)
+{
+    for (int k = 0; k < p->outputs; k++) {
+        int64_t at = 0;
+        put(s, weft_output_print(s->to, k ? "," : ",\"outputs\":{"));
+        json_text(s, p->output[k].name);
+        put(s, weft_output_print(s->to, ":"));
+        json_value(s, &p->output[k], p->value[k], 0, &at);
+    }
+    if (p->outputs) put(s, weft_output_print(s->to, "}"));
+}
+
 static void json_prediction(sink *s, const weft_prediction *p)
 {
     put(s, weft_output_print(s->to, "{\"sample\":%lld,", (long long)p->sample));
@@ -133,7 +169,38 @@ static void json_prediction(sink *s, const weft_prediction *p)
         put(s, weft_output_print(s->to, ",\"probabilities\":"));
         json_probabilities(s, p);
     }
+    json_outputs(s, p);
     put(s, weft_output_print(s->to, "}\n"));
+}
+
+/* Writes the header's columns of further outputs, "name", or "name_0,name_1" of several numbers. */
+static void csv_output_names(sink *s, const weft_prediction *p)
+{
+    for (int k = 0; k < p->outputs; k++) {
+        char name[WEFT_INPUT_NAME + 24];
+        int64_t count = weft_shape_elements(&p->output[k].shape);
+        for (int64_t i = 0; i < count; i++) {
+            (void)snprintf(name, sizeof(name), count > 1 ? "%s_%lld" : "%s", p->output[k].name,
+                           (long long)i);
+            put(s, weft_output_print(s->to, ","));
+            csv_name(s, name);
+        }
+        s->columns += count;
+    }
+    put(s, weft_output_print(s->to, "\n"));
+}
+
+/* Writes the further outputs, which stand in the row of a sample's first position. */
+static void csv_outputs(sink *s, const weft_prediction *p)
+{
+    for (int k = 0; k < p->outputs; k++)
+        for (int64_t i = 0; i < weft_shape_elements(&p->output[k].shape); i++) {
+            put(s, weft_output_print(s->to, ","));
+            put_value(s, p->output[k].dtype, p->value[k], i);
+        }
+    for (int64_t i = 0; i < s->columns && p->outputs == 0; i++)
+        put(s, weft_output_print(s->to, ","));
+    put(s, weft_output_print(s->to, "\n"));
 }
 
 /* Writes the header. The columns of numbers are "target,predicted", or with several targets
@@ -142,8 +209,9 @@ static void csv_header(sink *s, const weft_prediction *p)
 {
     static const char *const of_numbers[] = {"target", "predicted"};
     if (p->targets == 0) {
-        put(s, weft_output_print(s->to, "sample,%s%slabel,predicted,probability\n",
+        put(s, weft_output_print(s->to, "sample,%s%slabel,predicted,probability",
                                  p->id ? "id," : "", p->position >= 0 ? "position," : ""));
+        csv_output_names(s, p);
         return;
     }
     put(s, weft_output_print(s->to, "sample%s", p->id ? ",id" : ""));
@@ -152,7 +220,7 @@ static void csv_header(sink *s, const weft_prediction *p)
             put(s, weft_output_print(s->to, ",%s", of_numbers[what]));
             if (p->targets > 1) put(s, weft_output_print(s->to, "_%d", j));
         }
-    put(s, weft_output_print(s->to, "\n"));
+    csv_output_names(s, p);
 }
 
 static void csv_prediction(sink *s, const weft_prediction *p)
@@ -169,7 +237,7 @@ static void csv_prediction(sink *s, const weft_prediction *p)
         put_numbers(s, p->target, p->targets, EXACT);
         put(s, weft_output_print(s->to, ","));
         put_numbers(s, p->numbers, p->targets, EXACT);
-        put(s, weft_output_print(s->to, "\n"));
+        csv_outputs(s, p);
         return;
     }
     if (p->label >= 0) csv_class(s, p->label, p->class_names);
@@ -178,7 +246,7 @@ static void csv_prediction(sink *s, const weft_prediction *p)
     put(s, weft_output_write(s->to, ",", 1));
     double probability = (double)p->probabilities[p->predicted];
     if (!put_other(s, probability)) put(s, weft_output_print(s->to, "%.6f", probability));
-    put(s, weft_output_write(s->to, "\n", 1));
+    csv_outputs(s, p);
 }
 
 static void on_prediction(void *user, const weft_prediction *p)
@@ -243,8 +311,10 @@ const command command_predict = {
         "JSON null. Of the training data the test part is taken, of another file all, unless\n"
         "--split or test= asks for a part. The numbers of samples of tables and arrays are those\n"
         "of their rows in the file, from 0, of other data those in the part; the column id has\n"
-        "the identifiers of a table (id=). An output whose name ends as another format, such as\n"
-        ".json without --json, is refused.",
+        "the identifiers of a table (id=). Further outputs of a model that names several follow "
+        "as\n"
+        "columns NAME or NAME_0, NAME_1, ..., in JSON as the object outputs. An output file whose\n"
+        "name ends as another format, such as .json without --json, is refused.",
     .examples = "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
                 "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"
                 "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv\n"

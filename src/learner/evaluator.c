@@ -14,6 +14,9 @@ struct weft_evaluator {
     weft_instance *instance;
     weft_model_values values; /* in `graph` */
     weft_value loss, prediction;
+    int further; /* outputs beside the prediction */
+    weft_model_output output[WEFT_MODEL_OUTPUTS];
+    weft_value output_value[WEFT_MODEL_OUTPUTS];
     bool counts_loss, counts_rows; /* this rank adds its loss, and its rows, to the sums */
     int64_t batch;
     int outputs;       /* numbers in a prediction: probabilities of classes, or targets */
@@ -42,10 +45,11 @@ static weft_status take_part(weft_evaluator *e, const weft_eval_ranks *share)
 static weft_status make_program(weft_evaluator *e, weft_store *store, const weft_eval_ranks *share)
 {
     weft_program_options o;
-    weft_value fetch[2];
+    weft_value fetch[2 + WEFT_MODEL_OUTPUTS];
     weft_program_options_init(&o);
     if (e->loss != WEFT_NO_VALUE) fetch[o.fetch_count++] = e->loss;
     if (e->prediction != WEFT_NO_VALUE) fetch[o.fetch_count++] = e->prediction;
+    for (int i = 0; i < e->further; i++) fetch[o.fetch_count++] = e->output_value[i];
     o.fetch = fetch;
     return weft_instance_build_with(store, e->graph, &o, share ? share->comms : NULL, &e->instance);
 }
@@ -71,6 +75,10 @@ weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft
     e->prediction = weft_model_value(&e->values, WEFT_PORT_PREDICTION);
     e->counts_loss = e->counts_rows = true;
     if (share) WEFT_TRY_GOTO(take_part(e, share), failed);
+    /* Ranks that evaluate together only count. */
+    while (!share && weft_model_output_at(e->whole, &e->values, e->further + 1,
+                                          &e->output[e->further], &e->output_value[e->further]))
+        e->further++;
     WEFT_TRY_GOTO(make_program(e, store, share), failed);
     *out = e;
     return WEFT_OK;
@@ -177,12 +185,30 @@ static part part_of(const weft_evaluator *e)
     return (part){start[0], mine.dim[0], each ? start[1] : 0, each ? mine.dim[1] : 1};
 }
 
+/* Sets value[] to the further outputs of the sample in row `row`, and counts one of which a number
+ * is not finite. */
+static void take_outputs(evaluation *v, int64_t row, const void **value, weft_prediction *p)
+{
+    const weft_evaluator *e = v->e;
+    for (int i = 0; i < e->further; i++) {
+        const weft_type type = {e->output[i].dtype, e->output[i].shape};
+        size_t size = weft_type_bytes(&type);
+        value[i] = (const char *)weft_instance_output(e->instance, e->output_value[i]) +
+                   (size_t)row * size;
+        if (!weft_all_finite(type.dtype, value[i], size)) count_lost(v, p->sample);
+    }
+    p->outputs = e->further;
+    p->output = e->output;
+    p->value = value;
+}
+
 /* Takes the predictions of a sample, which begin in row `row` of this rank's predictions. labels:
  * of all positions; NULL: none. */
 static void take_sample(evaluation *v, const part *mine, int64_t row, int64_t sample,
                         const int32_t *labels)
 {
     const weft_data_stats *stats = weft_dataset_stats(v->data);
+    const void *value[WEFT_MODEL_OUTPUTS];
     double weight = 0; /* of this rank's predictions */
     for (int64_t j = 0; j < mine->positions; j++)
         weight += weft_dataset_weight(v->data, v->split, sample, mine->first_position + j);
@@ -196,6 +222,7 @@ static void take_sample(evaluation *v, const part *mine, int64_t row, int64_t sa
             take_numbers(v, row, sample, &p);
         else
             take_class(v, row * mine->positions + j, sample, labels ? labels[position] : -1, &p);
+        if (v->fn && j == 0) take_outputs(v, row, value, &p);
         if (v->fn) v->fn(v->user, &p);
     }
 }

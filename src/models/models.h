@@ -30,6 +30,9 @@ struct weft_model_builder {
     /* Weights and counts of the samples, which all batch norms read; counts WEFT_NO_VALUE: none
      * yet. */
     weft_value sample_weights, counts;
+    char scored[WEFT_INPUT_NAME]; /* name of the output that the loss reads; "": the last layer */
+    int outputs;                  /* further outputs, which ports have once the model is finished */
+    weft_port output[WEFT_MODEL_OUTPUTS];
 };
 
 /* The first input of the model with a role. */
@@ -39,6 +42,16 @@ weft_value weft_model_builder_feature(const weft_model_builder *net, const char 
 /* Called by layers of sequences: the second dimension of the inputs is that of positions, along
  * which the domain axis splits them. */
 void weft_model_builder_sequences(weft_model_builder *net);
+/* Adds an input or output to the values of the model. */
+void weft_model_builder_port(weft_model_builder *net, const char *name, weft_port_role role,
+                             weft_value value);
+/* outputs.c: names a further output of the model, [batch, ...]. The graph fails: the name is that
+ * of another output or too long, or there are too many. */
+void weft_model_builder_output(weft_model_builder *net, const char *name, weft_value value);
+/* Adds the ports of the further outputs, each of which has a part for each sample. first: the name
+ * of the prediction. ARGUMENT: an output is of another shape, or has this name. */
+weft_status weft_model_builder_finish_outputs(weft_model_builder *net,
+                                              const char *first) WEFT_NODISCARD;
 /* The number of outputs that the last layer has for a sample: one for each class or target. */
 int64_t weft_model_builder_outputs(const weft_model_builder *net);
 /* loss.c: whether this is the default loss for its kind of target. */
@@ -198,6 +211,10 @@ weft_status weft_model_builder_read(weft_model_builder *net, const char *name, c
 /* Sets the shape of a sample and the kind of target to those of the data. */
 WEFT_PRIVATE_API void weft_model_options_fit(weft_model_options *options,
                                              const weft_data_stats *stats);
+
+/* Appends the outputs of a model that was built in a graph, if it has several. */
+WEFT_PRIVATE_API void weft_model_outputs_text(const weft_graph *graph,
+                                              const weft_model_values *values, weft_text *text);
 
 /* Builds the model of a YAML text, if it is given and not empty; else the model that the options
  * name. */

@@ -119,8 +119,8 @@ void weft_model_builder_sequences(weft_model_builder *net)
     }
 }
 
-static void add_port(weft_model_builder *net, const char *name, weft_port_role role,
-                     weft_value value)
+void weft_model_builder_port(weft_model_builder *net, const char *name, weft_port_role role,
+                             weft_value value)
 {
     weft_port *port = &net->values.ports[net->values.count++];
     *port = (weft_port){.role = role, .value = value};
@@ -133,7 +133,7 @@ static void add_input(weft_model_builder *net, const char *name, weft_port_role 
     const weft_init none = {WEFT_INIT_CONSTANT, 0};
     weft_value v = weft_graph_leaf(net->graph, WEFT_VALUE_INPUT, name, dtype, &shape, none);
     if (net->options->positions > 0 && shape.rank > 1) weft_graph_set_domain(net->graph, v, 1);
-    add_port(net, name, role, v);
+    weft_model_builder_port(net, name, role, v);
 }
 
 static void add_inputs(weft_model_builder *net)
@@ -191,6 +191,7 @@ static weft_status check_loss(const weft_model_builder *net, weft_value logits, 
 static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_model_values *out)
 {
     char have[128], each[32] = "";
+    bool named = *net->scored;
     WEFT_TRY(weft_graph_status(net->graph));
     const weft_shape *s = &weft_value_type(net->graph, logits)->shape;
     int64_t positions = net->options->positions;
@@ -198,12 +199,13 @@ static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_mod
     if (positions > 0) (void)snprintf(each, sizeof(each), "%lld, ", (long long)positions);
     if (s->rank != last + 1 || s->dim[last] != weft_model_builder_outputs(net) ||
         (positions > 0 && s->dim[1] != positions))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the last layer gives %s, must give [batch, %s%lld]: one number a %s "
-                         "(units: outputs)",
-                         weft_shape_text(s, have, sizeof(have)), each,
-                         (long long)weft_model_builder_outputs(net),
-                         net->loss->classes ? "class" : "target");
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s%s%s gives %s, must give [batch, %s%lld]: one number a %s "
+            "(units: outputs)",
+            named ? "output '" : "the last layer", net->scored,
+            named ? "', which the loss reads," : "", weft_shape_text(s, have, sizeof(have)), each,
+            (long long)weft_model_builder_outputs(net), net->loss->classes ? "class" : "target");
     WEFT_TRY(check_inputs_read(net));
     weft_value in[] = {logits, weft_model_builder_input(net, WEFT_PORT_TARGET),
                        weft_model_builder_input(net, WEFT_PORT_WEIGHTS)};
@@ -216,9 +218,11 @@ static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_mod
     weft_value loss = weft_graph_node(net->graph, net->loss->op, "loss", in, 3, &smoothing, smooth);
     WEFT_TRY(weft_graph_status(net->graph));
     WEFT_TRY(check_loss(net, logits, loss));
-    add_port(net, "logits", WEFT_PORT_LOGITS, logits);
-    add_port(net, "prediction", WEFT_PORT_PREDICTION, loss + 1);
-    add_port(net, "loss", WEFT_PORT_LOSS, loss);
+    weft_model_builder_port(net, "logits", WEFT_PORT_LOGITS, logits);
+    const char *first = named ? net->scored : "prediction";
+    weft_model_builder_port(net, first, WEFT_PORT_PREDICTION, loss + 1);
+    weft_model_builder_port(net, "loss", WEFT_PORT_LOSS, loss);
+    WEFT_TRY(weft_model_builder_finish_outputs(net, first));
     *out = net->values;
     return WEFT_OK;
 }

@@ -7,7 +7,8 @@
  *     - {type: maxpool}
  *     - {type: dense, units: outputs}
  *
- * The key `loss` names the loss, which by default depends on the target. A layer reads the previous
+ * The key `loss` names the loss, which by default depends on the target; `outputs` names the layers
+ * that are outputs, and `loss_from` the one of them that the loss reads. A layer reads the previous
  * layer, or the layers or inputs of the data that its key `from` names ("x" is the usual input). */
 #include "formats/yaml.h"
 
@@ -26,8 +27,10 @@ typedef struct reader {
     weft_names numbers; /* numbers of the layers by name */
     weft_names given;   /* names that the file gives to layers, also to later ones */
     char **given_names;
-    bool *read; /* [layers] whether a later layer reads the layer */
+    bool *read; /* [layers] whether a later layer or an output reads the layer */
     int count;
+    model_keys model;
+    weft_value *logits; /* what the loss reads */
 } reader;
 
 static const char *made_candidate(const void *user, int i)
@@ -233,7 +236,7 @@ done:
  * hardly intended. */
 static void warn_of_unread(const reader *r)
 {
-    for (int i = 0; i < r->count - 1 && r->net->options->training; i++)
+    for (int i = 0; i < r->count && r->net->options->training; i++)
         if (!r->read[i])
             weft_log(r->net->graph->context, WEFT_LOG_WARNING,
                      "%s:%d: no layer reads '%s', so it learns nothing; name it in the 'from' "
@@ -241,20 +244,78 @@ static void warn_of_unread(const reader *r)
                      r->file, weft_yaml_line(r->yaml, i, NULL), r->names[i]);
 }
 
+static weft_status at_model(const reader *r, const char *key, weft_status status)
+{
+    return weft_fail_within(status, "%s:%d", r->file, weft_yaml_line(r->yaml, -1, key));
+}
+
 /* Reads the keys of the model itself. */
 static weft_status read_model(reader *r)
 {
-    model_keys k = {0};
-    weft_status status = weft_options_init(weft_yaml_model, &k);
-    if (status == WEFT_OK) status = weft_yaml_apply(r->yaml, -1, &k);
-    if (status == WEFT_OK) {
-        status = weft_model_builder_set_loss(r->net, k.loss);
-        if (status != WEFT_OK && k.loss)
-            status =
-                weft_fail_within(status, "%s:%d", r->file, weft_yaml_line(r->yaml, -1, "loss"));
-    }
-    weft_options_free(weft_yaml_model, &k);
+    model_keys *k = &r->model;
+    WEFT_TRY(weft_options_init(weft_yaml_model, k));
+    WEFT_TRY(weft_yaml_apply(r->yaml, -1, k));
+    weft_status status = weft_model_builder_set_loss(r->net, k->loss);
+    if (status != WEFT_OK && k->loss) return at_model(r, "loss", status);
+    if (status == WEFT_OK && k->loss_from && !k->outputs)
+        return at_model(r, "loss_from",
+                        weft_fail(WEFT_ERR_ARGUMENT,
+                                  "loss_from is '%s', and the model names no "
+                                  "outputs; add 'outputs', or leave it out",
+                                  k->loss_from));
     return status;
+}
+
+/* --- outputs --- */
+
+static const char *layer_candidate(const void *user, int i)
+{
+    const reader *r = user;
+    return i < r->count ? r->names[i] : NULL;
+}
+
+/* Adds the output `piece`, which is a layer. The loss reads the first one, or that of loss_from. */
+static weft_status add_output(void *user, char *piece)
+{
+    reader *r = user;
+    char near[512], *name = piece + strspn(piece, " ");
+    for (size_t n = strlen(name); n > 0 && name[n - 1] == ' '; n--) name[n - 1] = '\0';
+    int layer = weft_names_find(&r->numbers, name);
+    if (layer < 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "no layer is named '%s'%s", name,
+                         weft_suggest(near, sizeof(near), name, layer_candidate, r));
+    const char *scored = r->model.loss_from ? r->model.loss_from : r->net->scored;
+    if (strcmp(r->net->scored, name) == 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "it names '%s' twice", name);
+    r->read[layer] = true;
+    if (*scored && strcmp(scored, name) != 0) {
+        weft_model_builder_output(r->net, name, r->made[layer]);
+        return weft_graph_status(r->net->graph);
+    }
+    if (strlen(name) >= WEFT_INPUT_NAME)
+        return weft_fail(WEFT_ERR_ARGUMENT, "output '%s': a name has 1 to %d bytes", name,
+                         WEFT_INPUT_NAME - 1);
+    (void)snprintf(r->net->scored, sizeof(r->net->scored), "%s", name);
+    *r->logits = r->made[layer];
+    return WEFT_OK;
+}
+
+/* The outputs that the model names; without the key it has one, the last layer. */
+static weft_status read_outputs(reader *r)
+{
+    const model_keys *k = &r->model;
+    if (!k->outputs) {
+        *r->logits = r->made[r->count - 1];
+        r->read[r->count - 1] = true;
+        return WEFT_OK;
+    }
+    weft_status status = weft_each_piece("outputs", k->outputs, add_output, r);
+    if (status != WEFT_OK) return at_model(r, "outputs", status);
+    if (*r->net->scored) return WEFT_OK;
+    return at_model(r, "loss_from",
+                    weft_fail(WEFT_ERR_ARGUMENT,
+                              "loss_from is '%s', must be one of the outputs, %s", k->loss_from,
+                              k->outputs));
 }
 
 weft_status weft_model_builder_read(weft_model_builder *net, const char *name, const void *data,
@@ -262,7 +323,7 @@ weft_status weft_model_builder_read(weft_model_builder *net, const char *name, c
 {
     weft_yaml *yaml;
     WEFT_TRY(weft_yaml_parse(name, data, size, weft_yaml_model, "layers", weft_yaml_layers, &yaml));
-    reader r = {.net = net, .yaml = yaml, .file = name};
+    reader r = {.net = net, .yaml = yaml, .file = name, .logits = logits};
     int layers = weft_yaml_count(yaml);
     weft_status status = WEFT_OK;
     if (layers == 0)
@@ -275,12 +336,13 @@ weft_status weft_model_builder_read(weft_model_builder *net, const char *name, c
     if (status == WEFT_OK) status = WEFT_NEW(&r.given_names, layers);
     if (status == WEFT_OK) status = find_given(&r);
     while (status == WEFT_OK && r.count < layers) status = read_layer(&r);
+    if (status == WEFT_OK) status = read_outputs(&r);
     if (status == WEFT_OK) warn_of_unread(&r);
-    if (status == WEFT_OK) *logits = r.made[layers - 1];
     for (int i = 0; i < r.count; i++) free(r.names[i]);
     for (int i = 0; i < layers && r.given_names; i++) free(r.given_names[i]);
     weft_names_free(&r.numbers);
     weft_names_free(&r.given);
+    weft_options_free(weft_yaml_model, &r.model);
     free(r.given_names);
     free(r.names);
     free(r.read);

@@ -17,6 +17,16 @@ const weft_option weft_yaml_model[] = {
      .help = "loss; default: the usual one for the target",
      .kind = WEFT_OPT_STRING,
      .offset = offsetof(model_keys, loss)},
+    {.name = "outputs",
+     .argument = "NAMES",
+     .help = "layers whose values are outputs of the model, separated by commas; default: the last",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(model_keys, outputs)},
+    {.name = "loss_from",
+     .argument = "NAME",
+     .help = "output that the loss reads; default: the first",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(model_keys, loss_from)},
     {.name = NULL},
 };
 
@@ -137,6 +147,9 @@ weft_status weft_model_compare(const weft_context *context, const char *name,
         status = weft_yaml_parse(other_name, other->data, other->size, weft_yaml_model, "layers",
                                  weft_yaml_layers, &b);
     int layers = status == WEFT_OK ? weft_yaml_count(a) : 0;
+    static const char *const keys[] = {"outputs", "loss_from"};
+    for (size_t i = 0; i < WEFT_COUNT(keys) && status == WEFT_OK; i++)
+        status = compare_key(a, b, -1, keys[i], name, other_name);
     if (status == WEFT_OK) status = compare_loss(context, a, b, name, other_name);
     for (int i = 0; i < layers && i < weft_yaml_count(b) && status == WEFT_OK; i++)
         for (const weft_option *o = weft_yaml_layers; o->name && status == WEFT_OK; o++)

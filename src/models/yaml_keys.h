@@ -6,7 +6,7 @@
 #include "models/models.h"
 
 typedef struct model_keys {
-    char *name, *description, *loss;
+    char *name, *description, *loss, *loss_from, *outputs;
 } model_keys;
 
 /* The keys of a layer's mapping; the type of the layer determines which are allowed. */

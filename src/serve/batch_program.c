@@ -3,8 +3,10 @@
 #include "models/models.h"
 #include "serve/servable.h"
 
-static weft_status build(weft_servable *s, weft_batch_program *v)
+/* Builds the graph of a batch program. outputs: set to those of the model; NULL: not wanted. */
+static weft_status build(const weft_servable *s, weft_batch_program *v, weft_model_output *outputs)
 {
+    weft_model_output one;
     const weft_data_stats *stats = &s->checkpoint.stats;
     weft_model_options model;
     weft_model_values values;
@@ -23,13 +25,17 @@ static weft_status build(weft_servable *s, weft_batch_program *v)
     if (v->prediction == WEFT_NO_VALUE)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "the model %s has no prediction", model.model);
     if (v->logits == v->prediction) v->logits = WEFT_NO_VALUE;
+    for (int k = 0; weft_model_output_at(v->graph, &values, k, &one, &v->output[k]); k++)
+        if (outputs) outputs[k] = one;
     return WEFT_OK;
 }
 
 weft_status weft_servable_row_cost(weft_servable *s, double *flops, size_t *bytes)
 {
     weft_batch_program one = {.rows = 1};
-    weft_status status = build(s, &one);
+    weft_status status = build(s, &one, s->output);
+    while (s->output_count < WEFT_MODEL_OUTPUTS && *s->output[s->output_count].name)
+        s->output_count++;
     *flops = 0;
     *bytes = 0;
     for (int i = 0; status == WEFT_OK && i < weft_graph_node_count(one.graph); i++)
@@ -45,11 +51,14 @@ weft_status weft_servable_row_cost(weft_servable *s, double *flops, size_t *byte
 
 weft_status weft_batch_program_plan(weft_servable *s, weft_batch_program *v)
 {
-    WEFT_TRY(build(s, v));
-    weft_value fetch[] = {v->prediction, v->logits};
-    WEFT_TRY(weft_mesh_program_create(&s->weights, v->graph, fetch,
-                                      v->logits == WEFT_NO_VALUE ? 1 : 2, s->teams[0],
-                                      &v->program));
+    int count = 0;
+    WEFT_TRY(build(s, v, NULL));
+    weft_value fetch[2 + WEFT_MODEL_OUTPUTS];
+    fetch[count++] = v->prediction;
+    if (v->logits != WEFT_NO_VALUE) fetch[count++] = v->logits;
+    for (int k = 1; k < s->output_count; k++) fetch[count++] = v->output[k];
+    WEFT_TRY(
+        weft_mesh_program_create(&s->weights, v->graph, fetch, count, s->teams[0], &v->program));
     return WEFT_NEW(&v->instances, (size_t)s->executors * (size_t)s->weights.ranks);
 }
 
@@ -116,12 +125,12 @@ static weft_status recover(const weft_servable *s, int executor)
     return WEFT_OK;
 }
 
-/* Writes a value of a batch as doubles. */
+/* Writes a value of a batch as numbers of this type. */
 static void gather(const weft_servable *s, const weft_batch_program *v, int executor,
-                   weft_value value, double *to)
+                   weft_value value, weft_dtype dtype, void *to)
 {
     weft_type type = weft_graph_value_type(v->graph, value);
-    type.dtype = WEFT_F64;
+    type.dtype = dtype;
     weft_mesh_program_gather(&v->program, instances_of(s, v, executor), value, &type, to);
 }
 
@@ -132,7 +141,9 @@ weft_status weft_batch_program_run(weft_servable *s, const weft_batch_program *v
     WEFT_TRY(weft_rank_team_run(s->teams[executor], run_rank, &t));
     if (!s->full_batches) return WEFT_OK;
     const weft_full_batch *w = &s->full_batches[executor];
-    gather(s, v, executor, v->prediction, w->output[0]);
-    if (v->logits != WEFT_NO_VALUE) gather(s, v, executor, v->logits, w->output[1]);
+    gather(s, v, executor, v->prediction, WEFT_F64, w->prediction);
+    if (v->logits != WEFT_NO_VALUE) gather(s, v, executor, v->logits, WEFT_F64, w->logits);
+    for (int k = 1; k < s->output_count; k++)
+        gather(s, v, executor, v->output[k], s->output[k].dtype, w->output[k]);
     return WEFT_OK;
 }

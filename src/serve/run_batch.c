@@ -157,6 +157,18 @@ static void take_rows(const weft_servable *s, void *const *requests, int count, 
     }
 }
 
+/* Copies the rows of output k to the requests that want it. */
+static void take_output(const weft_servable *s, void *const *requests, int count, int k,
+                        const char *from)
+{
+    size_t row = weft_servable_output_bytes(s, k);
+    for (int i = 0; i < count; i++) {
+        const weft_inference_request *q = requests[i];
+        if (q->output[k]) memcpy(q->output[k], from, (size_t)q->rows * row);
+        from += (size_t)q->rows * row;
+    }
+}
+
 weft_status weft_servable_run(void *user, int executor, void *const *requests, int count,
                               int64_t rows)
 {
@@ -174,11 +186,14 @@ weft_status weft_servable_run(void *user, int executor, void *const *requests, i
     times[1] = weft_seconds();
     WEFT_TRY(weft_batch_program_run(s, v, executor));
     times[2] = weft_seconds();
-    const void *output = whole ? whole->output[0] : weft_instance_output(instance, v->prediction);
+    const void *output = whole ? whole->prediction : weft_instance_output(instance, v->prediction);
     const void *logits = output;
     if (v->logits != WEFT_NO_VALUE)
-        logits = whole ? whole->output[1] : weft_instance_output(instance, v->logits);
+        logits = whole ? whole->logits : weft_instance_output(instance, v->logits);
     take_rows(s, requests, count, whole ? WEFT_F64 : s->real, output, logits);
+    for (int k = 1; k < s->output_count; k++)
+        take_output(s, requests, count, k,
+                    whole ? whole->output[k] : weft_instance_output(instance, v->output[k]));
     times[3] = weft_seconds();
     weft_compute_stats_add(s->compute_stats, rows, count, times);
     return WEFT_OK;

@@ -48,7 +48,10 @@ static weft_status open_full_batches(weft_servable *s)
             WEFT_TRY(weft_new_bytes(&w->x[k],
                                     rows * (size_t)weft_shape_elements(&stats->input[k].shape),
                                     weft_dtype_size(weft_servable_input_type(s, k))));
-        for (int k = 0; k < 2; k++) WEFT_TRY(WEFT_NEW(&w->output[k], numbers));
+        WEFT_TRY(WEFT_NEW(&w->prediction, numbers));
+        WEFT_TRY(WEFT_NEW(&w->logits, numbers));
+        for (int k = 1; k < s->output_count; k++)
+            WEFT_TRY(weft_new_bytes(&w->output[k], rows, weft_servable_output_bytes(s, k)));
     }
     return WEFT_OK;
 }
@@ -134,7 +137,9 @@ void weft_servable_close(weft_servable **servable)
     free(s->sizes);
     for (int e = 0; s->full_batches && e < s->executors; e++) {
         for (int k = 0; k < WEFT_MAX_INPUTS; k++) free(s->full_batches[e].x[k]);
-        for (int k = 0; k < 2; k++) free(s->full_batches[e].output[k]);
+        for (int k = 0; k < WEFT_MODEL_OUTPUTS; k++) free(s->full_batches[e].output[k]);
+        free(s->full_batches[e].prediction);
+        free(s->full_batches[e].logits);
     }
     free(s->full_batches);
     for (int e = 0; s->teams && e < s->executors; e++) weft_rank_team_close(&s->teams[e]);

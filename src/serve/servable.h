@@ -17,6 +17,7 @@ typedef struct weft_batch_program {
     int64_t rows;
     weft_graph *graph; /* of the whole model; NULL: the program is not planned yet */
     weft_value x[WEFT_MAX_INPUTS], prediction, logits;
+    weft_value output[WEFT_MODEL_OUTPUTS]; /* [0] is not used: the prediction */
     weft_mesh_program program;
     weft_instance **instances; /* [executors * ranks] */
     double seconds;            /* time of a batch while no other batch runs; 0: unknown */
@@ -27,7 +28,8 @@ typedef struct weft_batch_program {
  * outputs to which each rank adds its part. */
 typedef struct weft_full_batch {
     void *x[WEFT_MAX_INPUTS];
-    double *output[2]; /* [0] prediction, [1] logits */
+    double *prediction, *logits;
+    void *output[WEFT_MODEL_OUTPUTS]; /* further outputs, of their own types */
 } weft_full_batch;
 
 /* An inference request on its way, of which a request of more rows than a batch is several. */
@@ -52,7 +54,9 @@ struct weft_servable {
     int count;
     unsigned channels_last; /* as in weft_servable_info */
     int64_t outputs;        /* numbers of a row of the prediction */
-    bool has_slowdown;      /* `slowdown` was known when the version was loaded */
+    int output_count;
+    weft_model_output output[WEFT_MODEL_OUTPUTS];
+    bool has_slowdown; /* `slowdown` was known when the version was loaded */
     double slowdown[WEFT_MOST_EXECUTORS];
     weft_batch_queue *queue;
     weft_submission *cut; /* submissions of several parts; guarded by the lock */
@@ -100,11 +104,18 @@ static inline weft_dtype weft_servable_input_type(const weft_servable *servable,
 {
     return servable->checkpoint.stats.input[input].values > 0 ? WEFT_I32 : servable->real;
 }
+/* The bytes of a row of an output. */
+static inline size_t weft_servable_output_bytes(const weft_servable *servable, int output)
+{
+    const weft_model_output *o = &servable->output[output];
+    return weft_type_bytes(&(weft_type){o->dtype, o->shape});
+}
 /* batch_sizes.c: loads the weights, chooses the batch sizes and plans a batch program for each, and
  * measures some of them. Measuring takes about `budget` seconds; 0: nothing is measured. */
 weft_status weft_servable_plan_sizes(weft_servable *servable, double budget,
                                      const weft_servable *like) WEFT_NODISCARD;
-/* batch_program.c: the floating-point operations of one row, and the bytes of its largest value. */
+/* batch_program.c: the floating-point operations of one row, and the bytes of its largest value;
+ * sets the outputs of the servable. */
 weft_status weft_servable_row_cost(weft_servable *s, double *flops, size_t *bytes) WEFT_NODISCARD;
 /* A batch program: plan creates the program of each rank, bind creates their instances for all
  * executors, and free destroys both. */

@@ -330,7 +330,9 @@ void weft_servable_describe(const weft_servable *servable, weft_servable_info *o
                                 .limit = servable->limit,
                                 .policy = servable->policy,
                                 .most_rows = weft_servable_most_rows(servable),
-                                .channels_last = servable->channels_last};
+                                .channels_last = servable->channels_last,
+                                .output = servable->output,
+                                .output_count = servable->output_count};
     memcpy(out->input, stats->input, sizeof(out->input));
     for (int k = 0; k < stats->inputs; k++) out->tokens |= stats->input[k].values > 0;
 }

@@ -42,12 +42,22 @@ static void free_submission(weft_submission *s)
 
 /* --- answers --- */
 
-/* The first row of a part whose prediction has a number that is not finite; -1: there is none. */
-static int64_t lost_row(const part *p)
+/* The first row of a part that has a number that is not finite in output *which; -1: there is
+ * none. */
+static int64_t lost_row(const part *p, int *which)
 {
-    int64_t each = p->whole->servable->outputs, count = p->request.rows * each;
+    const weft_servable *s = p->whole->servable;
+    int64_t count = p->request.rows * s->outputs;
+    *which = 0;
     for (int64_t i = 0; i < count; i++)
-        if (!isfinite(p->request.prediction[i])) return i / each;
+        if (!isfinite(p->request.prediction[i])) return i / s->outputs;
+    for (int k = 1; k < s->output_count; k++) {
+        const char *at = p->request.output[k];
+        size_t row = weft_servable_output_bytes(s, k);
+        *which = k;
+        for (int64_t i = 0; at && i < p->request.rows; i++, at += row)
+            if (!weft_all_finite(s->output[k].dtype, at, row)) return i;
+    }
     return -1;
 }
 
@@ -102,12 +112,13 @@ static void part_answered(void *user, const weft_request_result *result)
     weft_submission *s = p->whole;
     weft_request_result a = *result;
     char message[256];
-    int64_t lost = a.status == WEFT_OK ? lost_row(p) : -1;
+    int which;
+    int64_t lost = a.status == WEFT_OK ? lost_row(p, &which) : -1;
     if (lost >= 0) { /* a class read off such a number looks like any other */
         (void)snprintf(message, sizeof(message),
-                       "output 'prediction' of row %lld is not finite: a number of the row is too "
+                       "output '%s' of row %lld is not finite: a number of the row is too "
                        "large for the model, or the model has diverged",
-                       (long long)(p->first + lost + 1));
+                       s->servable->output[which].name, (long long)(p->first + lost + 1));
         a.status = WEFT_ERR_NUMERIC;
         a.message = message;
         if (a.failed) *a.failed = true;
@@ -179,6 +190,11 @@ static weft_status make_parts(weft_submission *s)
         p->request.x_double = x_double ? x_double + p->first * row : NULL;
         p->request.prediction = q->prediction + p->first * outputs;
         p->request.logits = q->logits ? q->logits + p->first * outputs : NULL;
+        for (int k = 1; k < s->servable->output_count; k++)
+            if (q->output[k])
+                p->request.output[k] =
+                    (char *)q->output[k] +
+                    (size_t)p->first * weft_servable_output_bytes(s->servable, k);
     }
     return WEFT_OK;
 }

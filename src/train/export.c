@@ -3,25 +3,11 @@
 #include "train/train.h"
 #include "train/trainer.h"
 
-weft_status weft_checkpoint_text(weft_context *context, const char *path, char **out)
-{
-    WEFT_NEED(context, path, out);
-    weft_checkpoint c;
-    weft_text text = {0};
-    char *rate = NULL;
-    WEFT_TRY(weft_checkpoint_open(path, weft_train_table(context), &c));
-    weft_status status = weft_schedule_text(context, &c, &rate);
-    if (status == WEFT_OK) weft_checkpoint_describe(&c, rate, &text);
-    free(rate);
-    weft_checkpoint_close(&c);
-    return status == WEFT_OK ? weft_text_take(&text, out) : status;
-}
-
 /* Builds the graph of the model for inference. The tensors to export are the leaves of this graph,
  * so optimizer state is left out. */
-static weft_status build_plain(weft_context *context, const weft_checkpoint *c, weft_graph **out)
+static weft_status build_plain(weft_context *context, const weft_checkpoint *c, weft_graph **out,
+                               weft_model_values *values)
 {
-    weft_model_values values;
     weft_model_options o;
     weft_graph *graph;
     weft_dtype real = WEFT_F32;
@@ -30,13 +16,36 @@ static weft_status build_plain(weft_context *context, const weft_checkpoint *c, 
     weft_model_options_init(&o);
     o.model = weft_settings_find(&c->settings, "model");
     weft_model_options_fit(&o, &c->stats);
-    weft_status status = weft_build_model(graph, &o, &c->model, &values);
+    weft_status status = weft_build_model(graph, &o, &c->model, values);
     if (status != WEFT_OK) {
         weft_graph_destroy(&graph);
         return weft_fail_within(status, "%s", c->path);
     }
     *out = graph;
     return WEFT_OK;
+}
+
+weft_status weft_checkpoint_text(weft_context *context, const char *path, char **out)
+{
+    WEFT_NEED(context, path, out);
+    weft_checkpoint c;
+    weft_text text = {0}, outputs = {0};
+    weft_model_values values;
+    weft_graph *model = NULL;
+    char *rate = NULL;
+    WEFT_TRY(weft_checkpoint_open(path, weft_train_table(context), &c));
+    weft_status status = weft_schedule_text(context, &c, &rate);
+    /* A checkpoint is described also where its model, such as that of a plug-in, cannot be built.
+     */
+    if (status == WEFT_OK && build_plain(context, &c, &model, &values) == WEFT_OK)
+        weft_model_outputs_text(model, &values, &outputs);
+    if (status == WEFT_OK)
+        weft_checkpoint_describe(&c, rate, outputs.data ? outputs.data : "", &text);
+    weft_graph_destroy(&model);
+    free(outputs.data);
+    free(rate);
+    weft_checkpoint_close(&c);
+    return status == WEFT_OK ? weft_text_take(&text, out) : status;
 }
 
 typedef weft_status (*write_fn)(const weft_checkpoint *, const weft_graph *, const char *);
@@ -51,9 +60,10 @@ static weft_status export_with(weft_context *context, const char *path, const ch
 {
     weft_checkpoint c;
     weft_graph *model = NULL;
+    weft_model_values values;
     WEFT_TRY(weft_checkpoint_refuse_overwrite("output", file));
     WEFT_TRY(weft_checkpoint_open(path, weft_train_table(context), &c));
-    weft_status status = build_plain(context, &c, &model);
+    weft_status status = build_plain(context, &c, &model, &values);
     if (status == WEFT_OK) status = weft_checkpoint_check_leaves(&c, model);
     if (status == WEFT_OK) status = write(&c, model, file);
     weft_graph_destroy(&model);

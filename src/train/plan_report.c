@@ -2,6 +2,7 @@
  * ranks are planned one after the other, and nothing is run. */
 #include <stdio.h>
 
+#include "models/models.h"
 #include "ops/ops.h"
 #include "train/trainer.h"
 
@@ -205,6 +206,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
                             "comes on top"
                           : "");
         status = add_schedule(text, t, first->plan, all);
+        weft_model_outputs_text(first->graph, &first->values, text);
     }
     if (status == WEFT_OK) status = weft_text_take(&lists, &list);
     if (status == WEFT_OK) weft_text_add(text, "%s", list);

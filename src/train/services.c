@@ -78,6 +78,7 @@ static const weft_services services = {
     .layer_name = weft_layer_name,
     .model_layer = weft_model_layer,
     .model_input = weft_model_input,
+    .model_output = weft_model_builder_output,
     .layer_number = weft_layer_number,
     .layer_parameter = weft_layer_parameter,
     .layer_node = weft_layer_node,

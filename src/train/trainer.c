@@ -402,6 +402,12 @@ const weft_graph *weft_trainer_graph(const weft_trainer *t)
     WEFT_NEED_ELSE_AS(NULL, "trainer", t);
     return weft_rewritten_graph(t->runs[0].rank.mine);
 }
+bool weft_trainer_output(const weft_trainer *t, int i, weft_model_output *out)
+{
+    WEFT_NEED_ELSE_AS(false, "trainer, out", t, out);
+    const weft_rank *r = &t->runs[0].rank;
+    return weft_model_output_at(r->graph, &r->values, i, out, NULL);
+}
 const weft_program *weft_trainer_program(const weft_trainer *t)
 {
     WEFT_NEED_ELSE_AS(NULL, "trainer", t);

@@ -4,7 +4,7 @@
 
 #include "serve/front/http_internal.h"
 
-/* Returns one of five model descriptions. */
+/* Returns one of ten model descriptions: five, each with one output and with three. */
 static inline weft_servable_info fuzz_about(uint8_t choice)
 {
     static char a[] = "a", b[] = "b", no[] = "no", yes[] = "yes", *columns[] = {a, b},
@@ -18,6 +18,7 @@ static inline weft_servable_info fuzz_about(uint8_t choice)
                                 .inputs = 1,
                                 .input[0] = {.name = "x", .dtype = WEFT_F32},
                                 .policy = "greedy"};
+    static weft_model_output output[2][3];
     weft_shape *sample = &about.input[0].shape;
     switch (choice % 5) {
     case 0:
@@ -55,6 +56,15 @@ static inline weft_servable_info fuzz_about(uint8_t choice)
         about.real = WEFT_F64;
         break;
     }
+    int64_t each = about.targets ? about.targets : about.classes;
+    weft_model_output *o = output[choice / 5 % 2];
+    o[0] = (weft_model_output){.name = "prediction", .dtype = about.real};
+    o[0].shape = about.positions ? weft_shape_of(2, (int64_t[]){about.positions, each})
+                                 : weft_shape_of(1, &each);
+    o[1] = (weft_model_output){.name = "more", .dtype = WEFT_I32};
+    o[2] = (weft_model_output){.name = "z", .dtype = WEFT_F32, .shape = {2, {3, 1}}};
+    about.output = o;
+    about.output_count = choice / 5 % 2 ? 3 : 1;
     about.outputs = WEFT_MAX(about.positions, 1) * (about.targets ? about.targets : about.classes);
     return about;
 }

@@ -40,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(i.request.rows >= 1 && i.request.rows <= about.most_rows);
     must(i.request.x == i.x && i.request.x_double == i.x_double && !i.x != !i.x_double);
     must(i.request.queue_timeout >= 0 && i.request.priority >= 0);
-    must(i.classes >= 0 && i.classes <= about.classes);
+    for (int k = 0; k < i.outputs; k++)
+        must(i.output[k].classes >= 0 && i.output[k].classes <= about.classes);
     answer(&about, &i);
     weft_inference_free(&i);
     bool ready;

@@ -2,7 +2,7 @@
 """Served answers against those of weft predict, over HTTP: tests/serve/serve_answers.py PATH/TO/weft
 
 Every built-in model, a model of YAML with batch normalization and one that predicts numbers, in single and double precision, and models
-of sequences, with several inputs, tokens, lengths and an answer for each position, are served by one instance, two instances, with batches into which larger requests are cut, two processes and each mesh of two ranks, and asked with JSON and with binary tensors. A request of one
+of sequences, with several inputs and outputs, tokens, lengths and an answer for each position, are served by one instance, two instances, with batches into which larger requests are cut, two processes and each mesh of two ranks, and asked with JSON and with binary tensors. A request of one
 row that is alone is answered with the bits of `weft predict --batch 1`, by each of them and with data=2, where a rank has the whole model;
 all other answers are the same to 1e-6, predicted numbers in units of their standard deviation. What was found is printed for each way and
 model.
@@ -31,6 +31,30 @@ NETWORK = """layers:
   - {type: maxpool}
   - {type: dense, units: outputs}
 """
+# Models of several outputs: those that the loss reads, and further ones of other shapes, which other layers read, too, or none.
+SEVERAL = {"several.yaml": (("head", "map", "inner", "side"), """outputs: head, map, inner, side
+layers:
+  - {type: conv, name: map, filters: 3, kernel: 3, padding: 1}
+  - {type: batch_norm}
+  - {type: relu}
+  - {type: maxpool}
+  - {type: dense, name: inner, units: 5}
+  - {type: dropout, rate: 0.3}
+  - {type: dense, name: head, units: outputs}
+  - {type: dense, name: side, from: inner, units: 1}
+"""), "price.yaml": (("price", "hidden"), """outputs: hidden, price
+loss_from: price
+layers:
+  - {type: dense, name: hidden, units: 7}
+  - {type: tanh}
+  - {type: dense, name: price, units: outputs}
+"""), "tags.yaml": (("tags", "deep", "mean"), """outputs: tags, deep, mean
+layers:
+  - {type: embedding, name: words, units: 6}
+  - {type: linear, name: deep, units: 5}
+  - {type: sequence_mean, name: mean, lengths: lengths}
+  - {type: linear, name: tags, from: deep, units: outputs}
+""")}
 # Kind of data: what they are trained on, what weft predict is given, and the inputs of a request with their datatypes.
 KINDS = {
     "pictures": (f"glyphs:size={SIDE},train=40,test=10", "npy:x.npy", {"x": "FP32"}),
@@ -50,7 +74,9 @@ MODELS = {"mlp": ("mlp", "f32", "pictures"), "lenet": ("lenet", "f32", "pictures
           "mlp64": ("mlp", "f64", "pictures"), "numbers": ("mlp", "f32", "table"), "numbers64": ("mlp", "f64", "table"),
           "twin-lstm": ("twin-lstm:units=6", "f32", "twins"), "twin-lstm64": ("twin-lstm:units=6", "f64", "twins"),
           "transformer": ("transformer:layers=1,heads=2,width=8", "f32", "series"), "gpt": ("gpt:layers=1,heads=2,width=8", "f32", "tokens"),
-          "tags": ("transformer:layers=1,heads=2,width=8", "f64", "tagged")}
+          "tags": ("transformer:layers=1,heads=2,width=8", "f64", "tagged"),
+          "several": ("several.yaml", "f32", "pictures"), "several64": ("several.yaml", "f64", "pictures"), "several-numbers": ("price.yaml", "f32", "table"),
+          "several-tags": ("tags.yaml", "f32", "tagged")}
 # Name: words of the command, whether a request that is alone gets the bits of one rank, kinds that cannot be served so.
 WAYS = {"one instance": ([], True, ()), "batches of 2": (["--instances", "2", "--limit", "2"], True, ()), "--instances 2": (["--instances", "2"], True, ()), "--processes 2": (["--processes", "2"], True, ()),
         "data=2": (["--mesh", "data=2"], True, ()), "pipeline=2": (["--mesh", "pipeline=2"], False, ()),
@@ -80,14 +106,19 @@ def write_sequences(rng):
     return {kind: list(zip(*(arrays[name] for name in names))) for kind, names in files.items()}
 
 
+def flat(value):
+    return [x for part in value for x in flat(part)] if isinstance(value, list) else [value]
+
+
 def prepare():
     """Trains the models; rows of each kind, and what weft predict says of these one by one."""
     rng = random.Random(5)
     pictures = [[rng.randrange(256) for _ in range(SIDE * SIDE)] for _ in range(ROWS)]
     table = [[round(rng.uniform(-1, 1) * 10 ** j, 4) for j in range(COLUMNS)] for _ in range(40)]
     write_npy("x.npy", "u1", (ROWS, 1, SIDE, SIDE), sum(pictures, []))
-    with open("norm.yaml", "w") as f:
-        f.write(NETWORK)
+    for name, text in [("norm.yaml", NETWORK), *((name, of[1]) for name, of in SEVERAL.items())]:
+        with open(name, "w") as f:
+            f.write(text)
     with open("table.csv", "w") as f:
         f.write(",".join(f"f{j}" for j in range(COLUMNS)) + ",price\n")
         f.writelines(",".join(map(str, row + [price(row)])) + "\n" for row in table)
@@ -100,9 +131,12 @@ def prepare():
         training, data, _ = KINDS[kind]
         run("train", "-m", model, "--data", training, "--dtype", dtype, "--steps", "3", "--batch", "9", "-c", name, "-q", "-t", "1", timeout=600)
         out = run("predict", "-t", "1", "--batch", "1", "-c", name, "--json", "--data", data, timeout=600).stdout
-        said[name] = [[] for _ in range(ROWS)]
+        said[name], more = [[] for _ in range(ROWS)], [[] for _ in range(ROWS)]
         for line in map(json.loads, out.splitlines()):
             said[name][line["sample"]] += line["predicted"] if kind == "table" else line["probabilities"]
+            for output in SEVERAL.get(model, [()])[0][1:] if line.get("position", 0) == 0 else ():
+                more[line["sample"]] += map(single if dtype == "f32" else float, flat(line["outputs"][output]))
+        said[name] = [first + others for first, others in zip(said[name], more)]
         check(f"{name}: weft predict answers each row", all(said[name]), out)
     return rows, said
 
@@ -110,20 +144,23 @@ def prepare():
 def ask(client, name, rows, binary):
     """The answer to rows, one list of numbers for each."""
     request, headers, tensors = {"inputs": []}, {}, b""
+    wanted = SEVERAL.get(MODELS[name][0], [()])[0] or ("prediction",)
     for i, (key, datatype) in enumerate(KINDS[MODELS[name][2]][2].items()):
-        flat = [v for row in rows for v in row[i]]
+        values = [v for row in rows for v in row[i]]
         one = {"name": key, "shape": [len(rows), len(rows[0][i])], "datatype": datatype}
         request["inputs"].append(one)
         if binary:
-            tensor = struct.pack(f"<{len(flat)}{FORMS[datatype]}", *flat)
+            tensor = struct.pack(f"<{len(values)}{FORMS[datatype]}", *values)
             one["parameters"] = {"binary_data_size": len(tensor)}
             tensors += tensor
         else:
-            one["data"] = flat
+            one["data"] = values
     if binary:
         request["parameters"] = {"binary_data_output": True}
     else:  # in any order
         request["inputs"].reverse()
+    if binary and len(wanted) > 1:  # by name, in any order, some in the JSON
+        request["outputs"] = [{"name": key, "parameters": {"binary_data": False} if k % 3 == 1 else {}} for k, key in enumerate(reversed(wanted))]
     head = json.dumps(request).encode()
     if binary:
         headers["Inference-Header-Content-Length"] = str(len(head))
@@ -131,12 +168,20 @@ def ask(client, name, rows, binary):
     if not check(f"{name} answers", code == 200, (code, text)):
         return []
     length = int(headers.get("Inference-Header-Content-Length") or len(text))
-    output = json.loads(text[:length])["outputs"][0]
-    numbers = output.get("data")
-    if binary:
-        numbers = struct.unpack(f"<{math.prod(output['shape'])}{'f' if output['datatype'] == 'FP32' else 'd'}", text[length:])
-    across = math.prod(output["shape"][1:])
-    return [numbers[across * i:across * (i + 1)] for i in range(output["shape"][0])]
+    outputs, answer = {}, [[] for _ in rows]
+    for output in json.loads(text[:length])["outputs"]:
+        numbers, size = output.get("data"), output.get("parameters", {}).get("binary_data_size", 0)
+        if size:
+            numbers = struct.unpack(f"<{math.prod(output['shape'])}{FORMS[output['datatype']]}", text[length:length + size])
+        length += size
+        outputs[output["name"]] = output["shape"], numbers
+    check(f"{name}: outputs in their order", list(outputs) == list(wanted if not binary else reversed(wanted)) and length == len(text), list(outputs))
+    for key in wanted:
+        shape, numbers = outputs[key]
+        across = math.prod(shape[1:])
+        for i in range(len(rows)):
+            answer[i] += map(single if key != wanted[0] and MODELS[name][1] == "f32" else float, numbers[across * i:across * (i + 1)])
+    return answer
 
 
 def shown(name, x):

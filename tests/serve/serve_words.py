@@ -94,7 +94,7 @@ def refusals(s, row):
         (inputs("data", parameters={"binary_data_size": "a"}), "binary_data_size must be a number"), (one(row, id=3), "id must be a string"), (one(row, id="x" * 16385), "id has 16385 bytes, and 16384 are the most"),
         (one(row, parameters={"raw": 1}), "parameter raw must be true or false, not a number"), (one(row, parameters={"timeout": -1}), "microseconds"),
         (one(row, parameters={"priority": 1.5}), "parameter priority is 1.5"), (one(row, outputs=3), "outputs must be an array"), (one(row, outputs=[{}]), "no output is named ''"),
-        (one(row, outputs=[{"name": "loss"}]), "no output is named 'loss'"), (one(row, outputs=[{"name": "prediction"}] * 2), "outputs has more than one"),
+        (one(row, outputs=[{"name": "loss"}]), "no output is named 'loss'"), (one(row, outputs=[{"name": "prediction"}] * 2), "outputs has 'prediction' twice"),
         (one(row, outputs=[{"name": "prediction", "parameters": {"classification": 0}}]), "classification is 0"), (one(row, outputs=[{"name": "prediction", "parameters": {"binary_data": 0}}]), "binary_data must be true or false")]
     for body, words in cases:
         text = body if isinstance(body, str) else json.dumps(body)

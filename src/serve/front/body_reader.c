@@ -173,7 +173,11 @@ static void fail(weft_http_request *c, weft_status status)
  * batch takes. */
 static void set_most_rows(weft_http_request *c)
 {
-    const int64_t fit = ((int64_t)256 << 20) / (8 * WEFT_MAX(c->about.outputs, (int64_t)1));
+    int64_t row = 8 * WEFT_MAX(c->about.outputs, (int64_t)1);
+    for (int k = 1; k < c->about.output_count; k++)
+        row += (int64_t)weft_type_bytes(
+            &(weft_type){c->about.output[k].dtype, c->about.output[k].shape});
+    const int64_t fit = ((int64_t)256 << 20) / row;
     c->about.most_rows = WEFT_MAX(c->about.limit, WEFT_MIN(c->about.most_rows, fit));
 }
 

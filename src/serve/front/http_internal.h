@@ -15,15 +15,21 @@ typedef struct weft_reply {
     const char *allowed; /* methods for the header Allow of a reply with code 405 or 204 */
 } weft_reply;
 
-/* An inference request that was read from a body, with the memory for its input and prediction. */
+/* An output that the reply to a request has. */
+typedef struct weft_wanted_output {
+    int which;       /* output of the model */
+    bool binary;     /* written as a binary tensor after the JSON */
+    int64_t classes; /* number of best classes to return as text; 0: return numbers */
+} weft_wanted_output;
+/* An inference request that was read from a body, with the memory for its input and outputs. */
 typedef struct weft_inference {
     weft_inference_request request;
     float *x;         /* NULL: the input is in x_double */
     double *x_double; /* NULL: the input is in x */
     double *prediction;
     char *id;
-    bool binary;     /* write the prediction as a binary tensor after the JSON */
-    int64_t classes; /* number of best classes to return as text; 0: return numbers */
+    int outputs; /* outputs that the reply has, in their order */
+    weft_wanted_output output[WEFT_MODEL_OUTPUTS];
     /* format of the reply to a plain prediction request */
     enum { WEFT_REPLY_JSON, WEFT_REPLY_TEXT, WEFT_REPLY_CSV } format;
 } weft_inference;

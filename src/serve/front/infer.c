@@ -6,27 +6,34 @@ enum { SHOWN = 128, MOST_ID = 16 << 10 };
 
 #define wrong(...) weft_fail(WEFT_ERR_ARGUMENT, __VA_ARGS__)
 
-/* --- output --- */
+/* --- outputs --- */
 
-static weft_status read_output_parameters(weft_infer_reader *r, weft_json *j)
+/* An output that is being parsed; its members may come in any order. */
+typedef struct output {
+    char name[SHOWN];
+    int binary;
+    int64_t classes;
+} output;
+
+static weft_status read_output_parameters(const weft_infer_reader *r, weft_json *j, output *o)
 {
     static const char *const known[] = {"binary_data", "classification"};
     weft_json_key key;
     unsigned seen = 0;
     bool binary;
     int which;
-    WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_OBJECT, "output 'prediction': parameters"));
+    WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_OBJECT, "the parameters of an output"));
     WEFT_TRY(weft_json_enter(j));
     while (weft_json_member(j, &key)) {
         WEFT_TRY(weft_infer_no_shared_memory(&key));
         WEFT_TRY(weft_infer_key(&key, known, WEFT_COUNT(known), "an output", &seen, &which));
         if (which == 0) {
             WEFT_TRY(weft_infer_flag(j, "parameter binary_data", &binary));
-            r->binary = binary;
+            o->binary = binary;
         } else if (which == 1) {
             if (r->about->classes == 0) return wrong("classification: this model predicts numbers");
-            WEFT_TRY(weft_infer_whole(j, "parameter classification", 1, &r->out->classes));
-            r->out->classes = WEFT_MIN(r->out->classes, r->about->classes);
+            WEFT_TRY(weft_infer_whole(j, "parameter classification", 1, &o->classes));
+            o->classes = WEFT_MIN(o->classes, r->about->classes);
         } else {
             WEFT_TRY(weft_json_skip(j));
         }
@@ -34,10 +41,32 @@ static weft_status read_output_parameters(weft_infer_reader *r, weft_json *j)
     return j->status;
 }
 
+/* Adds an output to those that are wanted. */
+static weft_status want(weft_infer_reader *r, const output *o)
+{
+    const weft_servable_info *about = r->about;
+    weft_inference *out = r->out;
+    char names[WEFT_MODEL_OUTPUTS * (WEFT_INPUT_NAME + 4)];
+    int which = 0;
+    while (which < about->output_count && strcmp(about->output[which].name, o->name) != 0) which++;
+    if (which == about->output_count)
+        return wrong("no output is named '%s'; %s %s", o->name,
+                     which == 1 ? "there is one," : "they are",
+                     weft_infer_names(about, true, names, sizeof(names)));
+    for (int i = 0; i < out->outputs; i++)
+        if (out->output[i].which == which) return wrong("outputs has '%s' twice", o->name);
+    if (o->classes && which > 0)
+        return wrong("classification: output '%s' has no probabilities of classes; '%s' has them",
+                     o->name, about->output[0].name);
+    r->binary[out->outputs] = o->binary;
+    out->output[out->outputs++] = (weft_wanted_output){.which = which, .classes = o->classes};
+    return WEFT_OK;
+}
+
 static weft_status read_output(weft_infer_reader *r, weft_json *j)
 {
     static const char *const known[] = {"name", "parameters"};
-    char name[SHOWN] = "";
+    output o = {.binary = -1};
     weft_json_key key;
     unsigned seen = 0;
     size_t size;
@@ -48,16 +77,15 @@ static weft_status read_output(weft_infer_reader *r, weft_json *j)
         WEFT_TRY(weft_infer_key(&key, known, WEFT_COUNT(known), "an output", &seen, &which));
         if (which == 0) {
             WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_STRING, "the name of an output"));
-            WEFT_TRY(weft_json_cut(j, name, sizeof(name), &size));
+            WEFT_TRY(weft_json_cut(j, o.name, sizeof(o.name), &size));
         } else if (which == 1) {
-            WEFT_TRY(read_output_parameters(r, j));
+            WEFT_TRY(read_output_parameters(r, j, &o));
         } else {
             WEFT_TRY(weft_json_skip(j));
         }
     }
     WEFT_TRY(j->status);
-    if (strcmp(name, "prediction") == 0) return WEFT_OK;
-    return wrong("no output is named '%s'; there is one, 'prediction'", name);
+    return want(r, &o);
 }
 
 /* Reads the list of wanted outputs. An empty list stands for all outputs. */
@@ -65,13 +93,28 @@ static weft_status read_outputs(weft_infer_reader *r, weft_json *j)
 {
     WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_ARRAY, "outputs"));
     WEFT_TRY(weft_json_enter(j));
-    bool there = weft_json_item(j);
-    WEFT_TRY(j->status);
-    if (!there) return WEFT_OK;
-    WEFT_TRY(read_output(r, j));
-    there = weft_json_item(j);
-    WEFT_TRY(j->status);
-    return there ? wrong("outputs has more than one; there is one, 'prediction'") : WEFT_OK;
+    while (weft_json_item(j)) WEFT_TRY(read_output(r, j));
+    return j->status;
+}
+
+/* Makes room for the outputs: those that the request names, or all. */
+static weft_status prepare_outputs(weft_infer_reader *r)
+{
+    weft_inference *out = r->out;
+    for (int k = 0; out->outputs == 0 && k < r->about->output_count; k++) {
+        out->output[k].which = k;
+        r->binary[k] = -1;
+    }
+    if (out->outputs == 0) out->outputs = (int)r->about->output_count;
+    for (int i = 0; i < out->outputs; i++) {
+        weft_wanted_output *w = &out->output[i];
+        const weft_model_output *o = &r->about->output[w->which];
+        w->binary = (r->binary[i] >= 0 ? r->binary[i] : r->all_binary) == 1;
+        if (w->which == 0) continue;
+        size_t row = weft_type_bytes(&(weft_type){o->dtype, o->shape});
+        WEFT_TRY(weft_new_bytes(&out->request.output[w->which], (size_t)out->request.rows, row));
+    }
+    return WEFT_OK;
 }
 
 /* --- request --- */
@@ -154,8 +197,7 @@ static weft_status read_request(weft_infer_reader *r, weft_json *j)
     const weft_number_type type = {
         .bytes = !r->not_bytes, .fractional = r->fractional, .table = r->about->table};
     WEFT_TRY(weft_inference_prepare(r->about, r->out, &type, r->last));
-    r->out->binary = (r->binary >= 0 ? r->binary : r->all_binary) == 1;
-    return WEFT_OK;
+    return prepare_outputs(r);
 }
 
 weft_status weft_infer_read(const weft_servable_info *about, const char *body, size_t size,
@@ -174,7 +216,6 @@ weft_status weft_infer_read(const weft_servable_info *about, const char *body, s
                            .tensor = body + end,
                            .bytes = size - end,
                            .out = out,
-                           .binary = -1,
                            .all_binary = -1};
     weft_json_start(&j, body, end);
     weft_status status = read_request(&r, &j);
@@ -188,6 +229,7 @@ void weft_inference_free(weft_inference *i)
     free(i->x);
     free(i->x_double);
     free(i->prediction);
+    for (int k = 0; k < WEFT_MODEL_OUTPUTS; k++) free(i->request.output[k]);
     free(i->id);
     *i = (weft_inference){.id = NULL};
 }

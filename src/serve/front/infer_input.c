@@ -22,7 +22,7 @@ static weft_status find(weft_infer_reader *r, weft_infer_input *in)
     }
     return wrong("no input is named '%s'; %s %s", in->name,
                  about->inputs == 1 ? "it is" : "they are",
-                 weft_infer_names(about, names, sizeof(names)));
+                 weft_infer_names(about, false, names, sizeof(names)));
 }
 
 static weft_status find_type(weft_infer_reader *r, weft_infer_input *in)

@@ -18,9 +18,9 @@ typedef struct weft_infer_reader {
     bool fractional;    /* one has a type that holds fractions or truth values */
     unsigned last;      /* bit k: the channels of input k are last */
     weft_inference *out;
-    /* whether the prediction is wanted in binary form, as said for the output and for the whole
-     * request: 1 yes, 0 no, -1 not said */
-    int binary, all_binary;
+    /* whether a wanted output, and all of them, are wanted in binary form: 1 yes, 0 no, -1 not
+     * said */
+    int binary[WEFT_MODEL_OUTPUTS], all_binary;
 } weft_infer_reader;
 
 /* An input that is being parsed; its JSON members may come in any order. */
@@ -48,8 +48,9 @@ weft_status weft_inference_prepare(const weft_servable_info *about, weft_inferen
                                    const weft_number_type *type,
                                    unsigned channels_last) WEFT_NODISCARD;
 
-/* infer_shape.c: the names of the model's inputs, as "'a', 'b'". */
-const char *weft_infer_names(const weft_servable_info *about, char *text, size_t room);
+/* infer_shape.c: the names of the model's inputs, or outputs, as "'a', 'b'". */
+const char *weft_infer_names(const weft_servable_info *about, bool outputs, char *text,
+                             size_t room);
 /* Fails with `what` and the tensors that the inputs must be. */
 weft_status weft_infer_no_inputs(const weft_servable_info *about, const char *what) WEFT_NODISCARD;
 /* As weft_infer_must_be, for a part of an input; the text of the message is only made if it is
@@ -66,6 +67,9 @@ weft_shape weft_infer_row_shape(const weft_servable_info *about, int input);
  * has them, or [rows, numbers of a sample]. *last: the channels are last, as in the file. */
 weft_status weft_infer_check_shape(const weft_servable_info *about, const weft_infer_input *in,
                                    bool *last) WEFT_NODISCARD;
+
+/* metadata.c: the datatype of an output in replies. */
+const char *weft_infer_output_type(const weft_servable_info *about, int output);
 
 /* infer_json_fields.c: checks that the next JSON value is of this kind; `what` is its name in
  * messages. ARGUMENT: it is of another kind. */

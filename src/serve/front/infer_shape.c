@@ -9,19 +9,20 @@ enum { TEXT = 2 * WEFT_INFER_SHOWN };
 
 /* --- messages --- */
 
-const char *weft_infer_names(const weft_servable_info *about, char *text, size_t room)
+const char *weft_infer_names(const weft_servable_info *about, bool outputs, char *text, size_t room)
 {
     size_t used = 0;
-    for (int k = 0; k < about->inputs && used < room; k++)
+    int count = outputs ? (int)about->output_count : about->inputs;
+    for (int k = 0; k < count && used < room; k++)
         used += (size_t)snprintf(text + used, room - used, "%s'%s'", k ? ", " : "",
-                                 about->input[k].name);
+                                 outputs ? about->output[k].name : about->input[k].name);
     return text;
 }
 
 weft_status weft_infer_no_inputs(const weft_servable_info *about, const char *what)
 {
     char names[WEFT_MAX_INPUTS * (WEFT_INPUT_NAME + 4)];
-    weft_infer_names(about, names, sizeof(names));
+    weft_infer_names(about, false, names, sizeof(names));
     if (about->inputs == 1) return wrong("%s an array of one tensor, named %s", what, names);
     return wrong("%s an array of %d tensors, named %s", what, about->inputs, names);
 }

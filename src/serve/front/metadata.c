@@ -41,15 +41,10 @@ static json_t *shape_of(const weft_shape *row)
     return shape;
 }
 
-static weft_shape output_shape(const weft_servable_info *about)
+/* Numbers in the units of a target may need more digits than single precision has. */
+const char *weft_infer_output_type(const weft_servable_info *about, int output)
 {
-    int64_t each = about->targets ? about->targets : about->classes;
-    return about->positions ? weft_shape_of(2, (int64_t[]){about->positions, each})
-                            : weft_shape_of(1, &each);
-}
-
-static const char *output_type(const weft_servable_info *about)
-{
+    if (output > 0) return weft_datatype_name(about->output[output].dtype);
     return about->real == WEFT_F32 && about->targets == 0 ? "FP32" : "FP64";
 }
 
@@ -80,18 +75,20 @@ static json_t *versions_of(weft_service *service, const char *name)
 weft_status weft_write_model_metadata(weft_service *service, const weft_servable_info *about,
                                       weft_reply *reply)
 {
-    weft_shape said = output_shape(about);
-    json_t *inputs = json_array();
+    json_t *inputs = json_array(), *outputs = json_array();
     for (int k = 0; k < about->inputs; k++) {
         weft_shape row = weft_infer_row_shape(about, k);
         json_array_append_new(inputs,
                               json_pack("{s:s,s:s,s:o}", "name", about->input[k].name, "datatype",
                                         input_type(about, k), "shape", shape_of(&row)));
     }
-    json_t *root = json_pack("{s:s,s:o,s:s,s:o,s:[{s:s,s:s,s:o}]}", "name", about->name, "versions",
+    for (int k = 0; k < about->output_count; k++)
+        json_array_append_new(outputs, json_pack("{s:s,s:s,s:o}", "name", about->output[k].name,
+                                                 "datatype", weft_infer_output_type(about, k),
+                                                 "shape", shape_of(&about->output[k].shape)));
+    json_t *root = json_pack("{s:s,s:o,s:s,s:o,s:o}", "name", about->name, "versions",
                              versions_of(service, about->name), "platform", "weft", "inputs",
-                             inputs, "outputs", "name", "prediction", "datatype",
-                             output_type(about), "shape", shape_of(&said));
+                             inputs, "outputs", outputs);
     return weft_reply_json(reply, root);
 }
 
@@ -107,23 +104,26 @@ weft_status weft_write_model_config(weft_servable *servable, weft_reply *reply)
     weft_servable_info about;
     weft_batch_queue_stats stats;
     char type[32];
-    json_t *inputs = json_array();
+    json_t *inputs = json_array(), *outputs = json_array();
     weft_servable_describe(servable, &about);
     weft_batch_queue_describe(weft_servable_queue(servable), &stats);
-    weft_shape said = output_shape(&about);
     for (int k = 0; k < about.inputs; k++) {
         weft_shape row = weft_infer_row_shape(&about, k);
         (void)snprintf(type, sizeof(type), "TYPE_%s", input_type(&about, k));
         json_array_append_new(inputs, json_pack("{s:s,s:s,s:o}", "name", about.input[k].name,
                                                 "data_type", type, "dims", dims_of(&row)));
     }
-    (void)snprintf(type, sizeof(type), "TYPE_%s", output_type(&about));
+    for (int k = 0; k < about.output_count; k++) {
+        (void)snprintf(type, sizeof(type), "TYPE_%s", weft_infer_output_type(&about, k));
+        json_array_append_new(outputs,
+                              json_pack("{s:s,s:s,s:o}", "name", about.output[k].name, "data_type",
+                                        type, "dims", dims_of(&about.output[k].shape)));
+    }
     json_t *root = json_pack(
-        "{s:s,s:s,s:s,s:I,s:o,s:[{s:s,s:s,s:o}],s:{s:I},s:{s:{s:s}}}", "name", about.name,
-        "platform", "weft", "backend", "weft", "max_batch_size", (json_int_t)about.limit, "input",
-        inputs, "output", "name", "prediction", "data_type", type, "dims", dims_of(&said),
-        "dynamic_batching", "max_queue_delay_microseconds", (json_int_t)(stats.max_delay * 1e6),
-        "parameters", "policy", "string_value", about.policy);
+        "{s:s,s:s,s:s,s:I,s:o,s:o,s:{s:I},s:{s:{s:s}}}", "name", about.name, "platform", "weft",
+        "backend", "weft", "max_batch_size", (json_int_t)about.limit, "input", inputs, "output",
+        outputs, "dynamic_batching", "max_queue_delay_microseconds",
+        (json_int_t)(stats.max_delay * 1e6), "parameters", "policy", "string_value", about.policy);
     return weft_reply_json(reply, root);
 }
 

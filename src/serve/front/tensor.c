@@ -73,6 +73,16 @@ const weft_datatype *weft_datatype_find(const char *name)
     return NULL;
 }
 
+const char *weft_datatype_name(weft_dtype dtype)
+{
+    static const char *const names[WEFT_DTYPE_COUNT] = {[WEFT_F32] = "FP32",
+                                                        [WEFT_F64] = "FP64",
+                                                        [WEFT_I32] = "INT32",
+                                                        [WEFT_U8] = "UINT8",
+                                                        [WEFT_BF16] = "BF16"};
+    return names[dtype];
+}
+
 void weft_datatype_doubles(const weft_datatype *type, const char *from, int64_t count, double *to)
 {
     enum { PART = 256 };

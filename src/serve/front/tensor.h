@@ -25,6 +25,8 @@ typedef struct weft_datatype {
 
 /* The datatype of this name; NULL: there is no such numeric datatype. */
 const weft_datatype *weft_datatype_find(const char *name);
+/* The name of the datatype of a model's type, "FP32". */
+const char *weft_datatype_name(weft_dtype dtype);
 /* Reads the next JSON value as a number of this type. input, entry: its tensor and its place in the
  * data, from 1, for messages. single: the number will be rounded to a float. ARGUMENT: the value is
  * no number, or is out of range. */

@@ -71,7 +71,7 @@ NULLABLE = {
     "weft_coordinator_run": ("stop", "tell"), "weft_server_run": ("stop",), "weft_trainer_join": ("stop",),
     "weft_trainer_rejoin": ("stop",), "weft_cluster_look": ("stop",), "weft_trainer_was_lost": ("quiet_seconds",),
     "weft_simulate": ("stop", "fn"), "weft_trainer_run": ("fn",), "weft_train_refuse_overwrite": ("path",),
-    "weft_free": ("memory",), "weft_job_run": ("tell", "arguments"), "weft_generate": ("fn",), "weft_predict": ("fn",),
+    "weft_model_output_at": ("value",), "weft_free": ("memory",), "weft_job_run": ("tell", "arguments"), "weft_generate": ("fn",), "weft_predict": ("fn",),
 }
 
 # The neutral value of a result `r`, where it is not 0, NULL, false, -1 or WEFT_NO_VALUE.
