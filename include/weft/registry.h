@@ -16,6 +16,7 @@
  *   WEFT_KIND_POLICY     weft_batching_ops   weft/batching_ops.h
  *   WEFT_KIND_DEVICE     weft_device_ops     weft/device_ops.h
  *   WEFT_KIND_ENGINE     weft_transport_ops  weft/transport_ops.h
+ *   WEFT_KIND_EXCHANGE   weft_exchange_ops   weft/exchange_ops.h
  *   WEFT_KIND_SERVER_POLICY
  *                        weft_server_policy_ops
  *                                            weft/server_policy_ops.h

@@ -11,6 +11,7 @@
 #include "weft/codec_ops.h"
 #include "weft/data_ops.h"
 #include "weft/device_ops.h"
+#include "weft/exchange_ops.h"
 #include "weft/model_ops.h"
 #include "weft/operator_ops.h"
 #include "weft/optim_ops.h"
@@ -176,6 +177,68 @@ struct weft_services {
     /* Names a further output of a model: a value [batch, ...] of any type, of which weft predict
      * and servers give each sample's part. The name has at most WEFT_INPUT_NAME - 1 bytes. */
     void (*model_output)(weft_model_builder *net, const char *name, weft_value value);
+
+    /* --- exchanges --- */
+
+    /* Seconds of a monotonic clock. */
+    double (*seconds)(void);
+    /* Runs one transfer between learners to its end; it is collective over those that the transfer
+     * involves. PEER: another rank has failed, or has not come within the time limit. */
+    weft_status (*learners_run)(weft_learner_group *learners, const weft_transfer *transfer);
+    /* A transfer that is bound once, and then started and waited for any number of times; its
+     * buffers stay the caller's. `request_test` makes progress and does not wait;
+     * `request_destroy` nulls *request. */
+    weft_status (*learners_bind)(weft_learner_group *learners, const weft_transfer *transfer,
+                                 weft_group_request **out);
+    weft_status (*request_start)(weft_group_request *request);
+    weft_status (*request_test)(weft_group_request *request, bool *done);
+    weft_status (*request_wait)(weft_group_request *request);
+    void (*request_destroy)(weft_group_request **request);
+    /* Replaces numbers of F32 or F64 by their mean over all learners, in place. Collective over the
+     * learners. what: name of the data for messages. */
+    weft_status (*learners_mean)(weft_exchange *exchange, const char *what, weft_dtype dtype,
+                                 void *data, int64_t count);
+    /* `average_learners` replaces the parameters of the learners and their statistics, and with
+     * `optimizer` also the state of their optimizers, by their mean, whatever memory layouts their
+     * devices have. `equalize_learners` does so only if their parameters differ, as they may where
+     * a run goes on with another exchange. Both are collective over all ranks of all learners.
+     * UNSUPPORTED: layouts differ, and a tensor that ZeRO spreads has no other form. */
+    weft_status (*average_learners)(weft_exchange *exchange, bool optimizer);
+    weft_status (*equalize_learners)(weft_exchange *exchange, bool optimizer);
+    /* Fails unless the learners' memory layouts are alike: for `begin` of an exchange whose other
+     * transfers have parameters as they are mapped. Collective over the learners. */
+    weft_status (*check_layouts)(weft_exchange *exchange);
+    /* For code that waits without a transfer. PEER: the job has ended. */
+    weft_status (*learners_check)(weft_learner_group *learners);
+    /* Runs a transfer between the ranks of this learner (exchange->setup.learner). */
+    weft_status (*learner_run)(weft_comm *learner, const weft_transfer *transfer);
+
+    /* In `open` with a setup, in lock step: allocates an array like all parameters, zeroed, which
+     * the library frees after `close`, and sets the pointer at `out` to it. The array is equal in
+     * all learners. Checkpoints have it as the state `name`; messages describe it with `what` (may
+     * be NULL). Both texts must outlive the exchange. */
+    weft_status (*keep_state)(weft_exchange *exchange, const char *name, const char *what,
+                              void *out);
+
+    /* As the functions weft_store_... of weft/program.h: the tensors of a rank, and its flat
+     * parameters (WEFT_ALL_PARAMETERS), whose type, number and bytes store_parameters gives. */
+    weft_status (*store_parameters)(const weft_store *store, weft_dtype *dtype, int64_t *count,
+                                    size_t *bytes);
+    int (*store_count)(const weft_store *store);
+    const char *(*store_name)(const weft_store *store, int i);
+    weft_type (*store_type)(const weft_store *store, int i);
+    weft_value_kind (*store_kind)(const weft_store *store, int i);
+    weft_role (*store_role)(const weft_store *store, int i);
+    weft_status (*store_range)(const weft_store *store, int i, int64_t *begin, int64_t *count);
+    weft_status (*store_map)(const weft_store *store, int i, weft_dtype *dtype, void **data,
+                             size_t *bytes);
+    weft_status (*store_unmap)(weft_store *store, int i, void *data);
+    void (*store_unmap_read)(const weft_store *store, void *data);
+    /* Gradient i of the program, as weft_program_gradient; and its numbers once it is ready, as
+     * weft_gradient_map and weft_gradient_unmap. */
+    bool (*gradient_at)(const weft_instance *instance, int i, weft_gradient *out);
+    weft_status (*gradient_map)(weft_instance *instance, int gradient, const void **data);
+    void (*gradient_unmap)(const weft_instance *instance, int gradient, const void *data);
 };
 
 /* Defines the symbol weft_plugin_entry (weft/plugin.h) of a plug-in whose start function only sets

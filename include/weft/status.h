@@ -37,6 +37,13 @@ typedef enum weft_status {
     WEFT_ERR_INTERNAL /* an invariant of the library was violated: please report it */
 } weft_status;
 
+/* Returns early with the status of a failed call. */
+#define WEFT_TRY(expr)                                                                             \
+    do {                                                                                           \
+        weft_status weft_try_status = (expr);                                                      \
+        if (weft_try_status != WEFT_OK) return weft_try_status;                                    \
+    } while (0)
+
 /* The message of this thread's last failure; never NULL, owned by the library, valid until the next
  * failure in the same thread. */
 WEFT_API const char *weft_last_message(void);

@@ -24,13 +24,6 @@
 #define WEFT_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define WEFT_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
-/* Returns early with the status of a failed call. */
-#define WEFT_TRY(expr)                                                                             \
-    do {                                                                                           \
-        weft_status weft_try_status = (expr);                                                      \
-        if (weft_try_status != WEFT_OK) return weft_try_status;                                    \
-    } while (0)
-
 /* Keeps the status in a local `status` and jumps to the label for cleanup. */
 #define WEFT_TRY_GOTO(expr, label)                                                                 \
     do {                                                                                           \

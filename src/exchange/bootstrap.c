@@ -29,7 +29,6 @@ const char *weft_bootstrap_address(const weft_bootstrap_addresses *addresses,
 
 /* Business card of a learner, which it sends to all others. */
 typedef struct card {
-    uint64_t form;  /* hash of the memory layout of its parameters */
     uint64_t token; /* id of its transport context; equal: the same process */
     uint64_t host;  /* id of its loopback; equal: the same machine */
 } card;
@@ -81,28 +80,22 @@ void weft_learners_expect(const weft_exchange *e, weft_net_context *world)
     weft_net_context_set_max_message(world, MOST_STATES * bytes);
 }
 
-weft_status weft_learners_meet(const weft_exchange *e, weft_net_context *world, weft_reach *reach)
+weft_status weft_learners_meet(weft_exchange *e, weft_net_context *world, weft_reach *reach)
 {
     int n = e->setup.endpoint->learners;
-    card mine = {weft_store_form(e->setup.store), weft_net_context_id(world),
-                 weft_net_context_host()};
+    card mine = {weft_net_context_id(world), weft_net_context_host()};
     card *all;
-    bool alike = true, others = false, apart = false;
+    bool others = false, apart = false;
     *reach = WEFT_REACH_PROCESS;
+    WEFT_TRY(weft_exchange_check_layouts(e));
     WEFT_TRY(WEFT_NEW(&all, n));
-    weft_status status = gather_texts(e, "parameter layouts", &mine, all, sizeof(mine));
+    weft_status status = gather_texts(e, "places of learners", &mine, all, sizeof(mine));
     for (int i = 0; i < n && status == WEFT_OK; i++) {
-        alike = alike && all[i].form == mine.form;
         others = others || all[i].token != mine.token;
         apart = apart || all[i].host != mine.host;
     }
     free(all);
     WEFT_TRY(status);
-    if (!alike)
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "exchange %s: the devices of the learners have different memory layouts; "
-                         "give all learners the same --device",
-                         e->ops->name);
     weft_learners_expect(e, world);
     if (others) *reach = apart ? WEFT_REACH_NETWORK : WEFT_REACH_MACHINE;
     return others ? gather_keys(e, world) : WEFT_OK;

@@ -33,7 +33,7 @@ void weft_learners_expect(const weft_exchange *exchange, weft_net_context *world
  * process, each learner creates a key, and allows the keys of the others, since other users may be
  * on the same machine. Collective between learners. UNSUPPORTED: the layouts differ, so that
  * parameters cannot be sent as they are; or a learner cannot encrypt. */
-weft_status weft_learners_meet(const weft_exchange *exchange, weft_net_context *world,
+weft_status weft_learners_meet(weft_exchange *exchange, weft_net_context *world,
                                weft_reach *reach) WEFT_NODISCARD;
 
 #endif

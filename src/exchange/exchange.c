@@ -1,4 +1,4 @@
-/* Opens and checks exchanges, calls their hooks, and sums or averages numbers over the learners. */
+/* Opens and checks exchanges, calls their hooks, and sums numbers over the learners. */
 #include <sys/resource.h>
 
 #include <ctype.h>
@@ -19,7 +19,7 @@ static weft_status check_state(weft_exchange *e, int i, const weft_exchange_stat
 {
     weft_exchange_state other;
     weft_dtype dtype;
-    void *data;
+    int64_t count;
     size_t bytes = weft_type_bytes(&s->type);
     if (!is_word(s->name))
         return weft_fail(WEFT_ERR_INTERNAL,
@@ -31,8 +31,7 @@ static weft_status check_state(weft_exchange *e, int i, const weft_exchange_stat
             return weft_fail(WEFT_ERR_INTERNAL, "exchange %s: two of its states are named '%s'",
                              e->ops->name, s->name);
     if (s->like_parameters) {
-        WEFT_TRY(weft_store_map(e->setup.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
-        weft_store_unmap_read(e->setup.store, data);
+        WEFT_TRY(weft_exchange_parameters(e->setup.store, &dtype, &count, &bytes));
     }
     if (s->bytes != bytes || !s->data)
         return weft_fail(WEFT_ERR_INTERNAL, "exchange %s: its state '%s' has %zu bytes, not %zu",
@@ -47,29 +46,24 @@ static weft_status check_states(weft_exchange *e)
     return WEFT_OK;
 }
 
-static weft_status open_at(const weft_context *context, const char *spec,
+static weft_status open_at(weft_context *context, const char *spec,
                            const weft_exchange_setup *setup, weft_exchange **out)
 {
     const weft_exchange_ops *ops = NULL;
     const char *arguments = "";
+    weft_exchange *e;
     *out = NULL;
     WEFT_TRY(weft_exchange_find(context, spec, &ops, &arguments));
-    if (ops->struct_size != sizeof(*ops))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "exchange %s: its weft_exchange_ops has %zu bytes, this library's %zu",
-                         ops->name, ops->struct_size, sizeof(*ops));
-    if (ops->owns_update != (ops->step.update != NULL))
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "exchange %s: owns_update is %s and the hook update is %s; an exchange that owns "
-            "the update needs the hook, and no other may have it",
-            ops->name, ops->owns_update ? "true" : "false", ops->step.update ? "set" : "NULL");
+    WEFT_TRY(weft_new_bytes(&e, 1, ops->size));
+    e->ops = ops;
+    if (setup) e->setup = *setup;
+    e->setup.context = context;
     uint64_t before = weft_failures();
-    weft_status status = ops->open(context, arguments, setup, out);
-    WEFT_TRY(weft_ensure_message(status, before, "exchange", ops->name, "open"));
-    (*out)->ops = ops;
-    if (setup) (*out)->setup = *setup;
-    return WEFT_OK;
+    weft_status status = ops->open(e, arguments, setup ? &e->setup : NULL);
+    status = weft_ensure_message(status, before, "exchange", ops->name, "open");
+    *out = e;
+    if (status != WEFT_OK) weft_exchange_close(out);
+    return status;
 }
 
 /* Checks that the sockets of one process fit its limit of open files (ulimit -n): each socket takes
@@ -79,10 +73,10 @@ static weft_status check_sockets(const weft_exchange *e, const weft_exchange_pla
     enum { OTHER_FILES = 64 };
     struct rlimit files;
     int64_t all = 0;
-    if (!e->ops->deployment.sockets || plan->here == 0 || getrlimit(RLIMIT_NOFILE, &files) != 0 ||
-        files.rlim_cur == RLIM_INFINITY)
+    if (!WEFT_EXCHANGE_HAS(e->ops, sockets) || plan->here == 0 ||
+        getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
         return WEFT_OK;
-    WEFT_TRY(e->ops->deployment.sockets(e, plan, &all));
+    WEFT_TRY(e->ops->actors->sockets(e, plan, &all));
     int64_t need = all * plan->here / plan->learners + OTHER_FILES;
     if (need <= (int64_t)files.rlim_cur) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
@@ -101,10 +95,9 @@ weft_status weft_exchange_fits(weft_context *context, const char *spec,
     own.context = context;
     WEFT_TRY(open_at(context, spec, NULL, &e));
     uint64_t before = weft_failures();
-    weft_status status = e->ops->deployment.fits
-                             ? weft_ensure_message(e->ops->deployment.fits(e, &own), before,
-                                                   "exchange", e->ops->name, "fits")
-                             : WEFT_OK;
+    weft_status status = e->ops->fits ? weft_ensure_message(e->ops->fits(e, &own), before,
+                                                            "exchange", e->ops->name, "fits")
+                                      : WEFT_OK;
     if (status == WEFT_OK) status = check_sockets(e, &own);
     weft_exchange_close(&e);
     return status;
@@ -118,7 +111,7 @@ weft_status weft_exchange_check(weft_context *context, const char *spec)
     return WEFT_OK;
 }
 
-weft_status weft_exchange_averages(const weft_context *context, const char *spec, int learners,
+weft_status weft_exchange_averages(weft_context *context, const char *spec, int learners,
                                    double *out)
 {
     weft_exchange *e;
@@ -132,7 +125,7 @@ weft_status weft_exchange_open(const char *spec, const weft_exchange_setup *setu
                                weft_exchange **out)
 {
     if (setup->struct_size != sizeof(*setup))
-        return weft_fail(WEFT_ERR_ARGUMENT, "weft_exchange_site has %zu bytes, this library's %zu",
+        return weft_fail(WEFT_ERR_ARGUMENT, "weft_exchange_setup has %zu bytes, this library's %zu",
                          setup->struct_size, sizeof(*setup));
     *out = NULL;
     WEFT_TRY(weft_exchange_fits(setup->context, spec,
@@ -153,7 +146,9 @@ void weft_exchange_close(weft_exchange **exchange)
 {
     if (!exchange || !*exchange) return;
     weft_collect_close(&(*exchange)->others);
-    (*exchange)->ops->close(*exchange);
+    if ((*exchange)->ops->close) (*exchange)->ops->close(*exchange);
+    weft_exchange_free_kept(*exchange);
+    free(*exchange);
     *exchange = NULL;
 }
 
@@ -291,7 +286,8 @@ bool weft_exchange_state_of(weft_exchange *e, int learner, int i, weft_exchange_
 bool weft_exchange_state_at(weft_exchange *e, int i, weft_exchange_state *out)
 {
     *out = (weft_exchange_state){.name = NULL};
-    return e->ops->life.state && e->ops->life.state(e, i, out);
+    return weft_exchange_kept_at(e, &i, out) ||
+           (e->ops->life.state && e->ops->life.state(e, i, out));
 }
 
 bool weft_exchange_is_together(const weft_exchange *e)
@@ -328,16 +324,4 @@ weft_status weft_exchange_sum(weft_exchange *e, const char *what, double *number
     return weft_learner_group_run(
         e->setup.endpoint, WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = WEFT_F64, .what = what,
                                          .send = number, .receive = number, .count = 1));
-}
-
-weft_status weft_exchange_mean(weft_exchange *e, const char *what, weft_dtype dtype, void *data,
-                               int64_t count)
-{
-    int n = e->setup.endpoint->learners;
-    WEFT_TRY(weft_learner_group_run(
-        e->setup.endpoint, WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = dtype, .what = what,
-                                         .send = data, .receive = data, .count = count)));
-    for (int64_t i = 0; i < count; i++)
-        weft_number_put(dtype, data, i, weft_number_get(dtype, data, i) / n);
-    return WEFT_OK;
 }

@@ -119,44 +119,33 @@ static void hogwild_close(weft_exchange *exchange)
     leave_field(&h->field);
     weft_shared_params_close(&h->copies);
     free(h->took);
-    free(h);
 }
 
 static weft_status make_room(hogwild *h, const weft_exchange_setup *setup)
 {
-    void *data;
     size_t bytes;
-    WEFT_TRY(weft_store_map(setup->store, WEFT_ALL_PARAMETERS, &h->dtype, &data, &bytes));
-    weft_store_unmap_read(setup->store, data);
+    WEFT_TRY(weft_exchange_parameters(setup->store, &h->dtype, &h->count, &bytes));
     if (h->dtype != WEFT_F32 && h->dtype != WEFT_F64)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "exchange hogwild needs parameters of f32 or f64, not %s",
                          weft_dtype_name(h->dtype));
-    h->count = (int64_t)(bytes / weft_dtype_size(h->dtype));
     WEFT_TRY(weft_shared_params_open(setup->learner, setup->store, &h->copies));
     h->parameters = weft_shared_params_parameters(h->copies);
     h->leads = weft_shared_params_is_leader(h->copies);
     return h->leads ? weft_new_aligned(bytes, &h->took) : WEFT_OK;
 }
 
-static weft_status hogwild_open(const weft_context *context, const char *arguments,
-                                const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status hogwild_open(weft_exchange *exchange, const char *arguments,
+                                const weft_exchange_setup *setup)
 {
-    (void)context;
-    hogwild *h;
+    hogwild *h = (hogwild *)exchange;
     double every = 64;
     weft_spec_key keys[] = {
         {.name = "sample", .number = &every, .low = 1, .high = 1e9, .integer = true},
         {.name = NULL}};
     if (*arguments) WEFT_TRY(weft_spec_parse("exchange hogwild", arguments, keys));
-    WEFT_TRY(WEFT_NEW(&h, 1));
     h->tally.every = (int64_t)every;
-    weft_status status = setup ? make_room(h, setup) : WEFT_OK;
-    if (status == WEFT_OK)
-        *out = &h->head;
-    else
-        hogwild_close(&h->head);
-    return status;
+    return setup ? make_room(h, setup) : WEFT_OK;
 }
 
 /* --- the shared parameters --- */
@@ -347,12 +336,10 @@ static bool hogwild_figure(weft_exchange *exchange, int i, weft_series *out)
     return true;
 }
 
-const weft_exchange_ops weft_exchange_hogwild = {
+static const weft_exchange_ops hogwild_ops = {
     .struct_size = sizeof(weft_exchange_ops),
+    .size = sizeof(hogwild),
     .name = "hogwild",
-    .form = "hogwild[:sample=64]",
-    .help = "learners are threads that update the same parameters without locks; "
-            "one of `sample` blocks is checked for lost updates",
     .open = hogwild_open,
     .close = hogwild_close,
     .step = {.after = hogwild_after},
@@ -360,4 +347,13 @@ const weft_exchange_ops weft_exchange_hogwild = {
              .save = hogwild_save,
              .end = hogwild_end,
              .figure = hogwild_figure},
+};
+
+const weft_entry weft_exchange_hogwild = {
+    .kind = WEFT_KIND_EXCHANGE,
+    .name = "hogwild",
+    .form = "hogwild[:sample=64]",
+    .summary = "learners are threads that update the same parameters without locks; "
+               "one of `sample` blocks is checked for lost updates",
+    .ops = &hogwild_ops,
 };

@@ -4,13 +4,11 @@
 #define WEFT_EXCHANGE_LEARNER_GROUP_H
 
 #include "base/base.h"
-#include "weft/comm.h"
-
-typedef struct weft_learner_group weft_learner_group;
-typedef struct weft_group_request weft_group_request;
+#include "weft/exchange_ops.h"
 
 /* A kind of learner group: an implementation of collectives between learners. Callers use a group
- * without its kind, which only the function that creates the group chooses. */
+ * without its kind, which only the function that creates the group chooses. Implementations extend
+ * its head, the weft_learner_group. */
 typedef struct weft_learner_group_kind {
     size_t struct_size; /* sizeof(weft_learner_group_kind) */
     const char *name;
@@ -27,15 +25,6 @@ typedef struct weft_learner_group_kind {
      * tell; weft_learner_group_check succeeds then. */
     weft_status (*check)(weft_learner_group *endpoint);
 } weft_learner_group_kind;
-
-/* The head of every learner group; implementations extend it. */
-struct weft_learner_group {
-    const weft_learner_group_kind *kind;
-    /* The index of this learner, from 0, and the number of learners. For an elastic learner: its
-     * slot, which may be larger, and the number of learners with which the run begins. */
-    int learner, learners;
-    double timeout; /* seconds that this learner waits for another one before it fails */
-};
 
 /* The head of every request of a group; implementations extend it. */
 struct weft_group_request {

@@ -326,7 +326,7 @@ weft_status weft_server_process(const weft_waiting *w, weft_net_context *world,
     weft_actor *actor;
     weft_net *net = NULL;
     WEFT_TRY(weft_exchange_find(w->context, exchange, &ops, &arguments));
-    if (!ops->deployment.serve)
+    if (!WEFT_EXCHANGE_HAS(ops, serve))
         return weft_fail(WEFT_ERR_ARGUMENT, "exchange %s has no servers", ops->name);
     weft_net_context_set_max_message(world,
                                      weft_server_message_bytes(serving->count, serving->dtype));
@@ -334,7 +334,7 @@ weft_status weft_server_process(const weft_waiting *w, weft_net_context *world,
         world, weft_server_messages(weft_segments_ranges(serving->segments, serving->count,
                                                          serving->dtype, serving->servers)));
     serving->id = weft_draw_id();
-    WEFT_TRY(ops->deployment.serve(arguments, serving, &actor));
+    WEFT_TRY(ops->actors->serve(arguments, serving, &actor));
     weft_status status = weft_net_open(world, actor, serving->id, listen, &net);
     if (status == WEFT_OK) status = weft_net_add_peer(net, WEFT_COORDINATOR, coordinator);
     if (status == WEFT_OK) status = weft_net_begin(net);

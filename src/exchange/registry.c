@@ -4,27 +4,52 @@
 #include "exchange/exchange.h"
 #include "exchange/ps/range/range.h"
 
-static const weft_exchange_ops *const exchanges[] = {
+static const weft_entry *const exchanges[] = {
     &weft_exchange_average, &weft_exchange_oneshot, &weft_exchange_server,
     &weft_exchange_easgd,   &weft_exchange_gossip,  &weft_exchange_hogwild,
 };
 
-weft_status weft_exchange_register(weft_context *context, const weft_exchange_ops *ops)
+static weft_status accept(weft_context *context, const weft_entry *entry, const void *given,
+                          void **made)
 {
-    const weft_entry entry = {.kind = WEFT_KIND_EXCHANGE,
-                              .name = ops->name,
-                              .form = ops->form,
-                              .summary = ops->help,
-                              .ops = ops,
-                              .reads = ops->reads};
-    return weft_registry_add(context, &entry, 1);
+    weft_exchange_ops *ops;
+    (void)context;
+    WEFT_TRY(WEFT_NEW(&ops, 1));
+    *made = ops;
+    *ops = *(const weft_exchange_ops *)given;
+    ops->name = entry->name;
+    WEFT_TRY(weft_entry_need(entry, "open", ops->open));
+    if (ops->size < sizeof(weft_exchange))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange %s: its size is %zu bytes; its struct begins with a "
+                         "weft_exchange, which has %zu",
+                         entry->name, ops->size, sizeof(weft_exchange));
+    if (ops->owns_update != (ops->step.update != NULL))
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "exchange %s: owns_update is %s and the hook update is %s; an exchange that owns "
+            "the update needs the hook, and no other may have it",
+            entry->name, ops->owns_update ? "true" : "false", ops->step.update ? "set" : "NULL");
+    if (ops->actors)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange %s: its 'actors' is set, which only the library's exchanges "
+                         "have; set it to NULL",
+                         entry->name);
+    return WEFT_OK;
 }
+
+static const weft_extension extension = {.kind = WEFT_KIND_EXCHANGE,
+                                         .type = "weft_exchange_ops",
+                                         .size = sizeof(weft_exchange_ops),
+                                         .least = sizeof(weft_exchange_ops),
+                                         .accept = accept};
 
 weft_status weft_exchanges_register(weft_context *context)
 {
+    weft_context_extend(context, &extension);
     WEFT_TRY(weft_server_policies_register(context));
     for (size_t i = 0; i < WEFT_COUNT(exchanges); i++)
-        WEFT_TRY(weft_exchange_register(context, exchanges[i]));
+        WEFT_TRY(weft_registry_add(context, exchanges[i], 1));
     return WEFT_OK;
 }
 
@@ -32,7 +57,7 @@ static bool comes_and_goes(const weft_entry *entry, const void *what)
 {
     const weft_exchange_ops *ops = entry->ops;
     (void)what;
-    return ops->deployment.began;
+    return WEFT_EXCHANGE_HAS(ops, began);
 }
 
 weft_status weft_exchange_is_elastic(const weft_context *context, const char *spec,
@@ -42,7 +67,7 @@ weft_status weft_exchange_is_elastic(const weft_context *context, const char *sp
     char *names;
     *ops = NULL;
     if (spec) WEFT_TRY(weft_exchange_find(context, spec, ops, &arguments));
-    if (*ops && (*ops)->deployment.began) return WEFT_OK;
+    if (*ops && WEFT_EXCHANGE_HAS(*ops, began)) return WEFT_OK;
     WEFT_TRY(weft_registry_names(context, WEFT_KIND_EXCHANGE, comes_and_goes, NULL, &names));
     weft_status status =
         *ops ? weft_fail(WEFT_ERR_ARGUMENT,

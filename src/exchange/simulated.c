@@ -8,7 +8,7 @@ static bool has_actors(const weft_entry *entry, const void *what)
 {
     const weft_exchange_ops *ops = entry->ops;
     (void)what;
-    return ops->deployment.simulate;
+    return WEFT_EXCHANGE_HAS(ops, simulate);
 }
 
 static weft_status no_actors(const weft_context *context, const char *name)
@@ -28,7 +28,7 @@ weft_status weft_sim_exchange_check(const weft_context *context, const char *spe
     const weft_exchange_ops *ops;
     const char *arguments;
     WEFT_TRY(weft_exchange_find(context, spec, &ops, &arguments));
-    return ops->deployment.simulate ? WEFT_OK : no_actors(context, ops->name);
+    return WEFT_EXCHANGE_HAS(ops, simulate) ? WEFT_OK : no_actors(context, ops->name);
 }
 
 weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_options *sim_options,
@@ -49,7 +49,7 @@ weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_opt
                                                       .codec = sim_options->codec,
                                                       .back = sim_options->back}));
     uint64_t before = weft_failures();
-    weft_status status = ops->deployment.simulate(arguments, sim_options, out);
+    weft_status status = ops->actors->simulate(arguments, sim_options, out);
     return weft_ensure_message(status, before, "exchange", ops->name, "simulate");
 }
 

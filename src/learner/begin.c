@@ -6,7 +6,7 @@
  * knows it, the one that talks to servers or peers; for the others `began` is below 0. */
 static weft_status share_clock(weft_rank *r, int64_t *clock)
 {
-    int64_t began = r->exchange->ops->deployment.began(r->exchange);
+    int64_t began = r->exchange->ops->actors->began(r->exchange);
     double sum = began >= 0 ? (double)began : 0;
     WEFT_TRY(weft_sum_over(r->learner, "the step of the run", &sum, 1));
     *clock = (int64_t)sum;
@@ -60,7 +60,7 @@ weft_status weft_rank_begin(weft_rank *r, int64_t steps, int64_t all)
     int64_t clock = 0;
     if (!r->exchange) return WEFT_OK;
     WEFT_TRY(weft_exchange_begin(r->exchange));
-    bool joins = r->run_spec->cluster && r->exchange->ops->deployment.began;
+    bool joins = r->run_spec->cluster && WEFT_EXCHANGE_HAS(r->exchange->ops, began);
     if (joins) WEFT_TRY(share_clock(r, &clock));
     if (clock == 0) note_residuals(r);
     if (!joins) return WEFT_OK;

@@ -9,6 +9,7 @@
 typedef struct unsharded {
     weft_exchange head;
     weft_exchange_ops ops;
+    weft_exchange_actors actors;
     weft_rank *rank;
     weft_exchange *inner; /* on rank 0 only, as are `store`, `turner` and `instance` */
     weft_comm *self;      /* communicator of this rank alone */
@@ -176,7 +177,7 @@ static bool unsharded_figure(weft_exchange *exchange, int i, weft_series *out)
 static int64_t unsharded_began(weft_exchange *exchange)
 {
     const unsharded *w = (const unsharded *)exchange;
-    return w->inner ? w->inner->ops->deployment.began(w->inner) : -1;
+    return w->inner ? w->inner->ops->actors->began(w->inner) : -1;
 }
 
 static void unsharded_close(weft_exchange *exchange)
@@ -190,7 +191,6 @@ static void unsharded_close(weft_exchange *exchange)
     weft_unsharded_params_close(&w->params);
     free(w->entries);
     free(w->image);
-    free(w);
 }
 
 /* --- opening --- */
@@ -279,14 +279,13 @@ weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_setup *setu
                  .save = unsharded_save,
                  .end = unsharded_end,
                  .figure = unsharded_figure},
-        .deployment = {.began = inner->deployment.began ? unsharded_began : NULL},
+        .actors = &w->actors,
     };
+    w->actors.began = WEFT_EXCHANGE_HAS(inner, began) ? unsharded_began : NULL;
     w->head.ops = &w->ops;
     w->head.setup = *setup;
+    *out = &w->head;
     weft_status status = make(w, setup);
-    if (status == WEFT_OK)
-        *out = &w->head;
-    else
-        unsharded_close(&w->head);
+    if (status != WEFT_OK) weft_exchange_close(out);
     return status;
 }

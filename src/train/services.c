@@ -3,6 +3,7 @@
 
 #include "base/spec.h"
 #include "device/device.h"
+#include "exchange/exchange.h"
 #include "models/models.h"
 #include "ops/ops.h"
 #include "optim/rule.h"
@@ -47,6 +48,11 @@ static double random_of(const weft_sample_key *key, uint64_t index)
     uint64_t of = weft_mix(weft_mix(key->seed, (uint64_t)key->epoch), (uint64_t)key->split);
     weft_random_start(&random, weft_mix(of, (uint64_t)key->sample), index);
     return weft_random_unit(&random);
+}
+
+static bool gradient_at(const weft_instance *instance, int i, weft_gradient *out)
+{
+    return weft_program_gradient(weft_instance_program(instance), i, out);
 }
 
 static const weft_services services = {
@@ -101,6 +107,33 @@ static const weft_services services = {
     .group_seconds = weft_group_seconds,
     .allow_in_place = weft_kernel_in_place,
     .new_bound = weft_bound_new,
+    .seconds = weft_seconds,
+    .learners_run = weft_learner_group_run,
+    .learners_bind = weft_learner_group_bind,
+    .request_start = weft_group_request_start,
+    .request_test = weft_group_request_test,
+    .request_wait = weft_group_request_wait,
+    .request_destroy = weft_group_request_destroy,
+    .learners_mean = weft_exchange_mean,
+    .average_learners = weft_exchange_average_learners,
+    .equalize_learners = weft_exchange_equalize_learners,
+    .keep_state = weft_exchange_keep,
+    .check_layouts = weft_exchange_check_layouts,
+    .learners_check = weft_learner_group_check,
+    .learner_run = weft_comm_run,
+    .store_parameters = weft_exchange_parameters,
+    .store_count = weft_store_count,
+    .store_name = weft_store_name,
+    .store_type = weft_store_type,
+    .store_kind = weft_store_kind,
+    .store_role = weft_store_role,
+    .store_range = weft_store_range,
+    .store_map = weft_store_map,
+    .store_unmap = weft_store_unmap,
+    .store_unmap_read = weft_store_unmap_read,
+    .gradient_at = gradient_at,
+    .gradient_map = weft_gradient_map,
+    .gradient_unmap = weft_gradient_unmap,
 };
 
 const weft_services *weft_services_get(void)

@@ -133,6 +133,41 @@ if [ -f "$own" ]; then
     done
 fi
 
+# An exchange: without momentum it is the exchange average. With it, the mean of learners that have the same samples is
+# that of one; a run goes on from a checkpoint with its state.
+data="--data glyphs:size=12,train=90,test=30 --batch 18 --steps 7"
+for way in "-n 2" "-n 3" "-n 4" "-n 4 --mesh data=2" "-n 4 --engine mpi" "-n 2 --device cpu,reference"; do
+    [ "$mpi" = OFF ] && [ "$way" = "-n 4 --engine mpi" ] && continue
+    rm -rf slowmo average slowmo.safetensors average.safetensors
+    weights average slowmo $data --model mlp --exchange average:every=3 $way
+    weights slowmo slowmo $data --model mlp --exchange slowmo:every=3 $way
+    alike slowmo average
+done
+way="$data --model mlp -n 2 --exchange slowmo:every=2,beta=0.7"
+weights slowmo-whole slowmo $way
+weights slowmo-half slowmo $way --steps 4
+weights slowmo-half slowmo $way --resume
+alike slowmo-whole slowmo-half
+cmp -s slowmo-whole.safetensors average.safetensors && flunk "slowmo has no momentum" || pass
+own=$plugins/libslowmo.so
+refuses 2 "no exchange is named 'slowmo'" "$weft" train -q $way
+refuses 2 "exchange slowmo: beta is '1', must be" "$weft" train -q $data -n 2 --plugin "$own" --exchange slowmo:beta=1
+refuses 2 "exchange slowmo needs all learners in one job of threads or MPI" "$weft" train -q $way --plugin "$own" --engine processes
+refuses 2 "exchange slowmo cannot be simulated" "$weft" simulate $data --plugin "$own" --exchange slowmo
+own=$plugins/libfaults.so
+if [ -f "$own" ]; then
+    how=0
+    for words in "the lamp is out" "the lamp is out" "exchange faulty: its function 'after' failed (io) and did not say why" \
+        "the lamp is out" "exchange faulty: its state 'few' has 3 bytes"; do
+        for engine in threads mpi; do
+            [ "$mpi" = OFF ] && [ $engine = mpi ] && continue
+            refuses 1 "$words" timeout 120 "$weft" train -q $data --model mlp -n 3 --engine $engine --plugin "$own" --exchange faulty:how=$how
+            [ "$(grep -c . err)" = 1 ] && pass || flunk "faulty:how=$how, $engine: $(cat err)"
+        done
+        how=$((how + 1))
+    done
+fi
+
 # A codec: with all numbers in each message it is none at all.
 data="--data glyphs:size=12,train=90,test=30 --batch 18 --model mlp --steps 6 -n 2 --exchange server"
 weights none cycle --compress none

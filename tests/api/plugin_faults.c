@@ -170,7 +170,65 @@ static const weft_transport_ops transport = {.struct_size = sizeof(transport),
                                              .send = transport_send,
                                              .receive = transport_receive};
 
+/* An exchange of which learner 1 fails: at `how` 0 as it opens, 1 before step 2, 2 after step 3
+ * without a message, 3 at the end; at 4 all learners declare a state of 3 bytes. */
+typedef struct faulty_exchange {
+    weft_exchange head;
+    double how;
+} faulty_exchange;
+
+static weft_status exchange_fails(const weft_exchange *exchange, int how)
+{
+    const faulty_exchange *f = (const faulty_exchange *)exchange;
+    bool now = (int)f->how == how && exchange->setup.endpoint->learner == 1;
+    return now ? weft->fail(WEFT_ERR_IO, "the lamp is out") : WEFT_OK;
+}
+
+static weft_status exchange_open(weft_exchange *exchange, const char *arguments,
+                                 const weft_exchange_setup *setup)
+{
+    const weft_spec_key keys[] = {
+        {.name = "how", .number = &((faulty_exchange *)exchange)->how, .high = 4}, {.name = NULL}};
+    WEFT_TRY(weft->parse("exchange faulty", arguments, keys));
+    return setup ? exchange_fails(exchange, 0) : WEFT_OK;
+}
+
+static weft_status exchange_before(weft_exchange *exchange, int64_t step)
+{
+    return step == 2 ? exchange_fails(exchange, 1) : WEFT_OK;
+}
+
+static weft_status exchange_after(weft_exchange *exchange, weft_step_result *result)
+{
+    result->met = true;
+    if (result->step == 3 && ((faulty_exchange *)exchange)->how == 2 &&
+        exchange->setup.endpoint->learner == 1)
+        return WEFT_ERR_IO;
+    return weft->average_learners(exchange, false);
+}
+
+static weft_status exchange_end(weft_exchange *exchange)
+{
+    return exchange_fails(exchange, 3);
+}
+
+static bool exchange_state(weft_exchange *exchange, int i, weft_exchange_state *out)
+{
+    *out = (weft_exchange_state){
+        .name = "few", .like_parameters = true, .data = exchange, .bytes = 3, .alike = true};
+    return ((faulty_exchange *)exchange)->how == 4 && i == 0;
+}
+
+static const weft_exchange_ops exchange = {
+    .struct_size = sizeof(exchange),
+    .size = sizeof(faulty_exchange),
+    .lockstep = true,
+    .open = exchange_open,
+    .step = {.before = exchange_before, .after = exchange_after},
+    .life = {.state = exchange_state, .end = exchange_end}};
+
 static const weft_entry entries[] = {
+    {.kind = WEFT_KIND_EXCHANGE, .name = "faulty", .form = "faulty[:how=N]", .ops = &exchange},
     {.kind = WEFT_KIND_ENGINE, .name = "faulty", .ops = &transport},
     {.kind = WEFT_KIND_SERVER_POLICY, .name = "faulty", .ops = &policies[0]},
     {.kind = WEFT_KIND_SERVER_POLICY, .name = "faulty-late", .ops = &policies[1]},

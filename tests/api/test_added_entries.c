@@ -10,6 +10,7 @@ static const size_t sizes[WEFT_KIND_COUNT] = {
     [WEFT_KIND_MODEL] = sizeof(weft_model_ops),
     [WEFT_KIND_LOSS] = sizeof(weft_loss_ops),
     [WEFT_KIND_DATA] = sizeof(weft_data_ops),
+    [WEFT_KIND_EXCHANGE] = sizeof(weft_exchange_ops),
     [WEFT_KIND_CODEC] = sizeof(weft_codec_rule),
     [WEFT_KIND_OPTIMIZER] = sizeof(weft_optimizer_ops),
     [WEFT_KIND_RATE] = sizeof(weft_rate_ops),
@@ -90,6 +91,45 @@ static void test_server_policies(void **state)
     weft_context_destroy(&context);
 }
 
+static weft_status exchange_open(weft_exchange *exchange, const char *arguments,
+                                 const weft_exchange_setup *setup)
+{
+    (void)exchange, (void)arguments, (void)setup;
+    return WEFT_OK;
+}
+
+static weft_status exchange_update(weft_exchange *exchange, int64_t step)
+{
+    (void)exchange, (void)step;
+    return WEFT_OK;
+}
+
+static void test_exchanges(void **state)
+{
+    (void)state;
+    weft_context *context;
+    weft_exchange_ops ops = {.struct_size = sizeof(ops), .size = 8, .open = exchange_open};
+    weft_entry e = {.kind = WEFT_KIND_EXCHANGE, .name = "own", .ops = &ops};
+    assert_ok(weft_context_create(&context));
+    assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                   "exchange own: its size is 8 bytes; its struct begins with a weft_exchange");
+    ops.size = sizeof(weft_exchange);
+    ops.owns_update = true;
+    assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                   "exchange own: owns_update is true and the hook update is NULL");
+    ops.owns_update = false;
+    ops.step.update = exchange_update;
+    assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                   "exchange own: owns_update is false and the hook update is set");
+    ops.owns_update = true;
+    ops.actors = (const struct weft_exchange_actors *)&ops;
+    assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                   "exchange own: its 'actors' is set");
+    ops.actors = NULL;
+    assert_ok(weft_context_register(context, &e, 1));
+    weft_context_destroy(&context);
+}
+
 /* The loss of a graph that sums what the operator gives for x. */
 static double run(weft_context *context, const char *op, double *x, int64_t count, double *slope)
 {
@@ -141,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong_structs),
         cmocka_unit_test(test_server_policies),
+        cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_derivative),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,11 +159,15 @@ static void test_devices(void **state)
     assert_told(weft_event_wait(&device, one), "device", "wait");
 }
 
-static weft_status mute_open(const weft_context *c, const char *arguments,
-                             const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status mute_open(weft_exchange *e, const char *arguments,
+                             const weft_exchange_setup *setup)
 {
-    (void)c, (void)arguments, (void)setup, (void)out;
+    (void)e, (void)arguments, (void)setup;
     return WEFT_ERR_IO;
+}
+static void mute_close(weft_exchange *e)
+{
+    (void)e;
 }
 static weft_status mute(weft_exchange *e)
 {
@@ -184,10 +188,10 @@ static weft_status mute_after(weft_exchange *e, weft_step_result *turn)
 static const weft_exchange_ops exchange_ops = {
     .struct_size = sizeof(weft_exchange_ops),
     .name = "mute",
-    .form = "mute",
-    .help = "fails",
+    .size = sizeof(weft_exchange),
     .owns_update = true,
     .open = mute_open,
+    .close = mute_close,
     .step = {.before = mute_step, .update = mute_step, .after = mute_after},
     .life = {.begin = mute, .end = mute},
 };
@@ -197,7 +201,8 @@ static void test_exchanges(void **state)
     (void)state;
     weft_exchange exchange = {.ops = &exchange_ops};
     weft_step_result turn = {.step = 1};
-    assert_ok(weft_exchange_register(context, &exchange_ops));
+    const weft_entry entry = {.kind = WEFT_KIND_EXCHANGE, .name = "mute", .ops = &exchange_ops};
+    assert_ok(weft_context_register(context, &entry, 1));
     assert_told(weft_exchange_check(context, "mute"), "exchange", "open");
     assert_told(weft_exchange_begin(&exchange), "exchange", "begin");
     assert_told(weft_exchange_before(&exchange, 1), "exchange", "before");

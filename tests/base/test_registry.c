@@ -8,7 +8,7 @@
 
 /* The built-in reference device and exchange `average` under another name. */
 static weft_device_ops own_device;
-static weft_exchange_ops own_exchange;
+static weft_entry own_exchange;
 
 static int setup(void **state)
 {
@@ -91,7 +91,7 @@ static void test_two_contexts(void **state)
     assert_ok(weft_context_create(&knowing));
     assert_ok(weft_context_create(&other));
     assert_ok(weft_device_register(knowing, &own_device));
-    assert_ok(weft_exchange_register(knowing, &own_exchange));
+    assert_ok(weft_registry_add(knowing, &own_exchange, 1));
     assert_true(knows(knowing, WEFT_KIND_DEVICE, "own"));
     assert_false(knows(other, WEFT_KIND_DEVICE, "own"));
     assert_ok(weft_store_create(knowing, "own", 1, &store));
@@ -145,7 +145,7 @@ static void test_options_ask(void **state)
     assert_ok(weft_context_create(&other));
     const weft_entry entry = {.kind = WEFT_KIND_OPTIMIZER, .name = "own", .ops = &own_device};
     assert_ok(weft_registry_add(knowing, &entry, 1));
-    assert_ok(weft_exchange_register(knowing, &own_exchange));
+    assert_ok(weft_registry_add(knowing, &own_exchange, 1));
     const weft_option *table = weft_train_table(knowing);
     assert_ok(weft_train_options_init(knowing, &o));
     assert_ok(weft_options_set(table, &o, "optimizer", "own"));

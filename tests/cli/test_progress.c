@@ -260,7 +260,8 @@ static void run_with(const char *const (*options)[2], const weft_exchange_ops *e
     weft_train_options o = {.task = {.model = NULL}};
     weft_trainer *trainer;
     assert_ok(weft_context_create(&context));
-    if (exchange) assert_ok(weft_exchange_register(context, exchange));
+    const weft_entry entry = {.kind = WEFT_KIND_EXCHANGE, .name = "uneven", .ops = exchange};
+    if (exchange) assert_ok(weft_context_register(context, &entry, 1));
     assert_ok(weft_train_options_init(context, &o));
     const weft_option *table = weft_train_table(context);
     assert_ok(weft_options_set(table, &o, "model", "mlp"));
@@ -302,25 +303,18 @@ static void test_learner_rate(void **state)
 static _Atomic int steps_of[2];
 static atomic_bool first_has_ended;
 
-typedef struct uneven {
-    weft_exchange head;
-} uneven;
-
-static weft_status uneven_open(const weft_context *c, const char *arguments,
-                               const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status uneven_open(weft_exchange *exchange, const char *arguments,
+                               const weft_exchange_setup *setup)
 {
-    uneven *u;
-    (void)c;
+    (void)exchange;
     (void)arguments;
     (void)setup;
-    WEFT_TRY(WEFT_NEW(&u, 1));
-    *out = &u->head;
     return WEFT_OK;
 }
 
 static void uneven_close(weft_exchange *exchange)
 {
-    free(exchange);
+    (void)exchange;
 }
 
 static weft_status uneven_before(weft_exchange *exchange, int64_t step)
@@ -347,9 +341,7 @@ static weft_status uneven_end(weft_exchange *exchange)
 
 static const weft_exchange_ops uneven_ops = {
     .struct_size = sizeof(uneven_ops),
-    .name = "uneven",
-    .form = "uneven",
-    .help = "for tests: learners of different speeds",
+    .size = sizeof(weft_exchange),
     .open = uneven_open,
     .close = uneven_close,
     .step = {.before = uneven_before, .after = uneven_after},

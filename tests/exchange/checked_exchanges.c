@@ -93,6 +93,15 @@ static weft_status watched_end(weft_exchange *exchange)
     return check_alike(exchange, "at the end");
 }
 
+/* Adds an exchange that reads the options of another one. */
+static weft_status add(weft_context *context, const weft_exchange_ops *ops, const char *like)
+{
+    weft_entry entry = *weft_registry_look(context, WEFT_KIND_EXCHANGE, like, strlen(like));
+    entry.name = ops->name;
+    entry.ops = ops;
+    return weft_registry_add(context, &entry, 1);
+}
+
 weft_status watched_register(weft_context *context)
 {
     const weft_entry *e;
@@ -108,12 +117,17 @@ weft_status watched_register(weft_context *context)
         ops->step.before = watched_before;
         ops->life.end = watched_end;
         originals[watched_count++] = found[i];
-        WEFT_TRY(weft_exchange_register(context, ops));
+        WEFT_TRY(add(context, ops, found[i]->name));
     }
     return WEFT_OK;
 }
 
 /* --- balanced: records what gossip does to the parameters --- */
+
+static const weft_exchange_ops *gossip(void)
+{
+    return weft_exchange_gossip.ops;
+}
 
 balance balanced;
 static double *began[BALANCED]; /* by learner: its parameters before the running step */
@@ -185,7 +199,7 @@ static weft_status read_into(const weft_exchange *e, double **to)
 static weft_status balanced_begin(weft_exchange *exchange)
 {
     WEFT_TRY(count_change(exchange, true));
-    WEFT_TRY(weft_exchange_gossip.life.begin(exchange));
+    WEFT_TRY(gossip()->life.begin(exchange));
     return read_into(exchange, &began[exchange->setup.endpoint->learner]);
 }
 
@@ -193,7 +207,7 @@ static weft_status balanced_after(weft_exchange *exchange, weft_step_result *res
 {
     int me = exchange->setup.endpoint->learner;
     WEFT_TRY(count_change(exchange, false));
-    WEFT_TRY(weft_exchange_gossip.step.after(exchange, result));
+    WEFT_TRY(gossip()->step.after(exchange, result));
     balanced.steps[me]++;
     return read_into(exchange, &began[me]);
 }
@@ -202,8 +216,8 @@ static weft_status balanced_end(weft_exchange *exchange)
 {
     weft_exchange_state s;
     int me = exchange->setup.endpoint->learner;
-    WEFT_TRY(weft_exchange_gossip.life.end(exchange));
-    WEFT_TRY(weft_exchange_gossip.life.save(exchange));
+    WEFT_TRY(gossip()->life.end(exchange));
+    WEFT_TRY(gossip()->life.save(exchange));
     for (int i = 0; weft_exchange_state_at(exchange, i, &s); i++)
         if (strstr(s.name, "_residual"))
             WEFT_TRY(keep(&balanced.residual[me], s.data, balanced.count));
@@ -212,10 +226,10 @@ static weft_status balanced_end(weft_exchange *exchange)
 
 weft_status balanced_register(weft_context *context)
 {
-    balanced_ops = weft_exchange_gossip;
+    balanced_ops = *gossip();
     balanced_ops.name = "balanced";
     balanced_ops.life.begin = balanced_begin;
     balanced_ops.step.after = balanced_after;
     balanced_ops.life.end = balanced_end;
-    return weft_exchange_register(context, &balanced_ops);
+    return add(context, &balanced_ops, "gossip");
 }

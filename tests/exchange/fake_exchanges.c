@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include "base/registry.h"
 #include "exchange/flat_optimizer.h"
 
 exchanges_seen seen;
@@ -51,7 +52,6 @@ static void sum_close(weft_exchange *exchange)
     free((void *)s->passages);
     weft_flat_optimizer_close(&s->optimizer);
     free(s->gradient);
-    free(s);
 }
 
 static weft_status sum_bind(sum *s, const weft_exchange_setup *setup)
@@ -82,19 +82,11 @@ static weft_status sum_bind(sum *s, const weft_exchange_setup *setup)
                                     (weft_segment_list){0}, 0, &s->optimizer);
 }
 
-static weft_status sum_open(const weft_context *context, const char *arguments,
-                            const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status sum_open(weft_exchange *exchange, const char *arguments,
+                            const weft_exchange_setup *setup)
 {
-    (void)context;
-    sum *s;
     WEFT_TRY(take_nothing("sum", arguments));
-    WEFT_TRY(WEFT_NEW(&s, 1));
-    weft_status status = setup ? sum_bind(s, setup) : WEFT_OK;
-    if (status == WEFT_OK)
-        *out = &s->head;
-    else
-        sum_close(&s->head);
-    return status;
+    return setup ? sum_bind((sum *)exchange, setup) : WEFT_OK;
 }
 
 static weft_status sum_ready(weft_exchange *exchange, const weft_gradient *g)
@@ -159,9 +151,8 @@ static weft_status sum_after(weft_exchange *exchange, weft_step_result *result)
 
 static const weft_exchange_ops sum_ops = {
     .struct_size = sizeof(sum_ops),
+    .size = sizeof(sum),
     .name = "sum",
-    .form = "sum",
-    .help = "for tests: synchronous data parallelism",
     .lockstep = true,
     .owns_update = true,
     .open = sum_open,
@@ -186,7 +177,6 @@ static void pull_close(weft_exchange *exchange)
     pull *p = (pull *)exchange;
     weft_group_request_destroy(&p->passage);
     free(p->data);
-    free(p);
 }
 
 static weft_status pull_bind(pull *p, const weft_exchange_setup *setup)
@@ -203,19 +193,11 @@ static weft_status pull_bind(pull *p, const weft_exchange_setup *setup)
         &p->passage);
 }
 
-static weft_status pull_open(const weft_context *context, const char *arguments,
-                             const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status pull_open(weft_exchange *exchange, const char *arguments,
+                             const weft_exchange_setup *setup)
 {
-    (void)context;
-    pull *p;
     WEFT_TRY(take_nothing("pull", arguments));
-    WEFT_TRY(WEFT_NEW(&p, 1));
-    weft_status status = setup ? pull_bind(p, setup) : WEFT_OK;
-    if (status == WEFT_OK)
-        *out = &p->head;
-    else
-        pull_close(&p->head);
-    return status;
+    return setup ? pull_bind((pull *)exchange, setup) : WEFT_OK;
 }
 
 static weft_status copy_parameters(pull *p, bool in)
@@ -281,9 +263,8 @@ static weft_status pull_end(weft_exchange *exchange)
 
 static const weft_exchange_ops pull_ops = {
     .struct_size = sizeof(pull_ops),
+    .size = sizeof(pull),
     .name = "pull",
-    .form = "pull",
-    .help = "for tests: all follow learner 0",
     .open = pull_open,
     .close = pull_close,
     .step = {.before = pull_before, .poll = pull_poll, .after = pull_after},
@@ -297,47 +278,49 @@ static weft_status leave_after(weft_exchange *exchange, weft_step_result *result
     return WEFT_OK;
 }
 
-static weft_status apart_open(const weft_context *context, const char *arguments,
-                              const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status apart_open(weft_exchange *exchange, const char *arguments,
+                              const weft_exchange_setup *setup)
 {
-    (void)context;
     WEFT_TRY(take_nothing("apart", arguments));
-    return pull_open(context, arguments, setup, out);
+    return pull_open(exchange, arguments, setup);
 }
 
 static const weft_exchange_ops apart_ops = {
     .struct_size = sizeof(apart_ops),
+    .size = sizeof(pull),
     .name = "apart",
-    .form = "apart",
-    .help = "for tests: learners that do not meet",
     .open = apart_open,
     .close = pull_close,
     .life = {.end = show},
 };
 
-static weft_status leave_open(const weft_context *context, const char *arguments,
-                              const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status leave_open(weft_exchange *exchange, const char *arguments,
+                              const weft_exchange_setup *setup)
 {
-    (void)context;
     WEFT_TRY(take_nothing("leave", arguments));
-    return pull_open(context, arguments, setup, out);
+    return pull_open(exchange, arguments, setup);
 }
 
 static const weft_exchange_ops leave_ops = {
     .struct_size = sizeof(leave_ops),
+    .size = sizeof(pull),
     .name = "leave",
-    .form = "leave",
-    .help = "for tests: learner 1 leaves",
     .open = leave_open,
     .close = pull_close,
     .step = {.after = leave_after},
     .life = {.end = show},
 };
 
+weft_status exchange_register(weft_context *context, const weft_exchange_ops *ops)
+{
+    const weft_entry entry = {.kind = WEFT_KIND_EXCHANGE, .name = ops->name, .ops = ops};
+    return weft_registry_add(context, &entry, 1);
+}
+
 weft_status exchanges_register(weft_context *context)
 {
     const weft_exchange_ops *const all[] = {&sum_ops,   &pull_ops,      &apart_ops,
                                             &leave_ops, &exchange_keep, &exchange_fail};
-    for (size_t i = 0; i < WEFT_COUNT(all); i++) WEFT_TRY(weft_exchange_register(context, all[i]));
+    for (size_t i = 0; i < WEFT_COUNT(all); i++) WEFT_TRY(exchange_register(context, all[i]));
     return WEFT_OK;
 }

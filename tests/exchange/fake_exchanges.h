@@ -29,6 +29,7 @@ weft_status exchanges_register_odd(weft_context *context);
 extern const weft_exchange_ops exchange_keep, exchange_fail;
 /* For exchanges without options: take_nothing fails with ARGUMENT if there are arguments, and
  * count_parameters gives the type and bytes of all parameters. */
+weft_status exchange_register(weft_context *context, const weft_exchange_ops *ops);
 weft_status take_nothing(const char *name, const char *arguments);
 weft_status count_parameters(weft_store *store, weft_dtype *dtype, size_t *bytes);
 

@@ -21,23 +21,16 @@ static void keep_close(weft_exchange *exchange)
     keep *k = (keep *)exchange;
     free(k->mine);
     free(k->ours);
-    free(k);
 }
 
-static weft_status keep_open(const weft_context *context, const char *arguments,
-                             const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status keep_open(weft_exchange *exchange, const char *arguments,
+                             const weft_exchange_setup *setup)
 {
-    (void)context;
-    keep *k;
+    keep *k = (keep *)exchange;
     WEFT_TRY(take_nothing("keep", arguments));
-    WEFT_TRY(WEFT_NEW(&k, 1));
     weft_status status = setup ? count_parameters(setup->store, &k->dtype, &k->bytes) : WEFT_OK;
     if (status == WEFT_OK) status = weft_new_aligned(k->bytes, &k->mine);
     if (status == WEFT_OK) status = weft_new_aligned(k->bytes, &k->ours);
-    if (status == WEFT_OK)
-        *out = &k->head;
-    else
-        keep_close(&k->head);
     return status;
 }
 
@@ -122,9 +115,8 @@ static weft_status keep_after(weft_exchange *exchange, weft_step_result *result)
 
 const weft_exchange_ops exchange_keep = {
     .struct_size = sizeof(exchange_keep),
+    .size = sizeof(keep),
     .name = "keep",
-    .form = "keep",
-    .help = "for tests: state of every sort",
     .lockstep = true,
     .open = keep_open,
     .close = keep_close,
@@ -143,26 +135,14 @@ typedef struct odd {
 static void odd_close(weft_exchange *exchange)
 {
     free(((odd *)exchange)->what);
-    free(exchange);
 }
 
-static weft_status odd_open(const weft_context *context, const char *arguments,
-                            const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status odd_open(weft_exchange *exchange, const char *arguments,
+                            const weft_exchange_setup *setup)
 {
-    (void)context;
-    odd *o;
-    char *what = NULL;
-    weft_spec_key keys[] = {{.name = "what", .text = &what}, {.name = NULL}};
+    weft_spec_key keys[] = {{.name = "what", .text = &((odd *)exchange)->what}, {.name = NULL}};
     (void)setup;
-    weft_status status = *arguments ? weft_spec_parse("exchange odd", arguments, keys) : WEFT_OK;
-    if (status == WEFT_OK) status = WEFT_NEW(&o, 1);
-    if (status != WEFT_OK) {
-        free(what);
-        return status;
-    }
-    o->what = what;
-    *out = &o->head;
-    return WEFT_OK;
+    return *arguments ? weft_spec_parse("exchange odd", arguments, keys) : WEFT_OK;
 }
 
 static bool is_about(const weft_exchange *exchange, const char *what)
@@ -197,9 +177,8 @@ static weft_status odd_after(weft_exchange *exchange, weft_step_result *result)
 
 static const weft_exchange_ops odd_ops = {
     .struct_size = sizeof(odd_ops),
+    .size = sizeof(odd),
     .name = "odd",
-    .form = "odd:what=PROBLEM",
-    .help = "for tests: state",
     .lockstep = true,
     .open = odd_open,
     .close = odd_close,
@@ -219,30 +198,20 @@ typedef struct failing {
 static void fail_close(weft_exchange *exchange)
 {
     free(((failing *)exchange)->moment);
-    free(exchange);
 }
 
-static weft_status fail_open(const weft_context *context, const char *arguments,
-                             const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status fail_open(weft_exchange *exchange, const char *arguments,
+                             const weft_exchange_setup *setup)
 {
-    (void)context;
-    failing *f;
+    failing *f = (failing *)exchange;
     double at = 1;
-    char *moment = NULL;
     weft_spec_key keys[] = {{.name = "at", .number = &at, .low = 1, .high = 1e9, .integer = true},
-                            {.name = "moment", .text = &moment},
+                            {.name = "moment", .text = &f->moment},
                             {.name = NULL}};
     (void)setup;
     weft_status status = *arguments ? weft_spec_parse("exchange fail", arguments, keys) : WEFT_OK;
-    if (status == WEFT_OK) status = WEFT_NEW(&f, 1);
-    if (status != WEFT_OK) {
-        free(moment);
-        return status;
-    }
     f->at = (int64_t)at;
-    f->moment = moment;
-    *out = &f->head;
-    return WEFT_OK;
+    return status;
 }
 
 static weft_status fail_now(weft_exchange *exchange, const char *moment, int64_t step)
@@ -285,9 +254,8 @@ static weft_status fail_after(weft_exchange *exchange, weft_step_result *result)
 
 const weft_exchange_ops exchange_fail = {
     .struct_size = sizeof(exchange_fail),
+    .size = sizeof(failing),
     .name = "fail",
-    .form = "fail:at=STEP,moment=NAME",
-    .help = "for tests: learner 1 fails",
     .lockstep = true,
     .open = fail_open,
     .close = fail_close,
@@ -297,5 +265,5 @@ const weft_exchange_ops exchange_fail = {
 
 weft_status exchanges_register_odd(weft_context *context)
 {
-    return weft_exchange_register(context, &odd_ops);
+    return exchange_register(context, &odd_ops);
 }

@@ -1,5 +1,5 @@
-/* The contract of exchanges, checked for every exchange of the context: those of the library and
- * those of fake_exchanges.h. */
+/* The contract of exchanges, checked for every exchange of the context: those of the library, those
+ * of fake_exchanges.h, and that of a plug-in. */
 #include "exchange_runs.h"
 #include "weft/registry.h"
 
@@ -10,6 +10,7 @@ static const char *spec_of(const char *name)
 {
     if (strcmp(name, "average") == 0) return "average:every=2,outer=nesterov,state=average";
     if (strcmp(name, "fail") == 0) return "fail:moment=never";
+    if (strcmp(name, "slowmo") == 0) return "slowmo:every=2,beta=0.6";
     return name;
 }
 
@@ -272,6 +273,12 @@ static void test_bad_states(void **state)
     }
 }
 
+static int begin_all(void **state)
+{
+    int failed = begin(state);
+    return failed || weft_plugin_load(context, PLUGINS "/libslowmo.so") != WEFT_OK;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,5 +288,5 @@ int main(void)
         cmocka_unit_test(test_failures),        cmocka_unit_test(test_state),
         cmocka_unit_test(test_state_of_others), cmocka_unit_test(test_bad_states),
     };
-    return cmocka_run_group_tests_name("exchange", tests, begin, end);
+    return cmocka_run_group_tests_name("exchange", tests, begin_all, end);
 }

@@ -8,7 +8,6 @@
 
 static weft_status prepare(gossip *x, const weft_exchange_setup *setup)
 {
-    void *data;
     size_t bytes;
     const char *codec = NULL;
     WEFT_TRY(weft_gossip_codec(x->mode, setup->codec, &codec));
@@ -16,9 +15,7 @@ static weft_status prepare(gossip *x, const weft_exchange_setup *setup)
         WEFT_TRY(weft_topology_make(x->topology_name, setup->endpoint->learners, x->mode->pairs,
                                     WEFT_GOSSIP_SEED, &x->topology));
     WEFT_TRY(weft_strdup(codec, &x->codec_name));
-    WEFT_TRY(weft_store_map(setup->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
-    weft_store_unmap_read(setup->store, data);
-    x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
+    WEFT_TRY(weft_exchange_parameters(setup->store, &x->dtype, &x->count, &bytes));
     WEFT_TRY(weft_shared_params_open(setup->learner, setup->store, &x->shared));
     WEFT_TRY(weft_codec_checkpoint_open(setup->context, x->codec_name, NULL, setup->store,
                                         x->shared, &x->codec_state));
@@ -54,22 +51,14 @@ static void gossip_close(weft_exchange *exchange)
     weft_topology_free(&x->topology);
     free(x->topology_name);
     free(x->codec_name);
-    free(x);
 }
 
-static weft_status gossip_open(const weft_context *context, const char *arguments,
-                               const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status gossip_open(weft_exchange *exchange, const char *arguments,
+                               const weft_exchange_setup *setup)
 {
-    (void)context;
-    gossip *x;
-    WEFT_TRY(WEFT_NEW(&x, 1));
-    weft_status status = weft_gossip_parse(arguments, &x->topology_name, &x->mode);
-    if (status == WEFT_OK && setup) status = prepare(x, setup);
-    if (status == WEFT_OK)
-        *out = &x->head;
-    else
-        gossip_close(&x->head);
-    return status;
+    gossip *x = (gossip *)exchange;
+    WEFT_TRY(weft_gossip_parse(arguments, &x->topology_name, &x->mode));
+    return setup ? prepare(x, setup) : WEFT_OK;
 }
 
 static weft_status gossip_fits(const weft_exchange *exchange, const weft_exchange_plan *plan)
@@ -234,16 +223,16 @@ static bool gossip_figure(weft_exchange *exchange, int i, weft_series *out)
     return true;
 }
 
-const weft_exchange_ops weft_exchange_gossip = {
+static const weft_exchange_actors gossip_actors = {
+    .sockets = gossip_sockets, .simulate = weft_gossip_simulate, .began = gossip_began};
+
+static const weft_exchange_ops gossip_ops = {
     .struct_size = sizeof(weft_exchange_ops),
+    .size = sizeof(gossip),
     .name = "gossip",
-    .form = "gossip[:topology=all|ring|torus|random,mode=updates|average]",
-    .help = "peers without servers: each sends the compressed update of a step to "
-            "all others (mode=updates), or two neighbours average their parameters "
-            "from time to time (mode=average)",
-    .reads = "compress",
     .open = gossip_open,
     .close = gossip_close,
+    .fits = gossip_fits,
     .step = {.poll = gossip_poll, .after = gossip_after},
     .life = {.begin = gossip_begin,
              .state = gossip_state,
@@ -251,8 +240,16 @@ const weft_exchange_ops weft_exchange_gossip = {
              .store_state = gossip_save,
              .end = gossip_end,
              .figure = gossip_figure},
-    .deployment = {.fits = gossip_fits,
-                   .sockets = gossip_sockets,
-                   .simulate = weft_gossip_simulate,
-                   .began = gossip_began},
+    .actors = &gossip_actors,
+};
+
+const weft_entry weft_exchange_gossip = {
+    .kind = WEFT_KIND_EXCHANGE,
+    .name = "gossip",
+    .form = "gossip[:topology=all|ring|torus|random,mode=updates|average]",
+    .summary = "peers without servers: each sends the compressed update of a step to "
+               "all others (mode=updates), or two neighbours average their parameters "
+               "from time to time (mode=average)",
+    .ops = &gossip_ops,
+    .reads = "compress",
 };

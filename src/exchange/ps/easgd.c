@@ -85,19 +85,13 @@ static weft_status parse(const weft_context *context, const char *arguments, wef
     return weft_policy_make(context, "async", -1, -1, NULL, -1, &o->policy);
 }
 
-static weft_status easgd_open(const weft_context *context, const char *arguments,
-                              const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status easgd_open(weft_exchange *exchange, const char *arguments,
+                              const weft_exchange_setup *setup)
 {
-    easgd *e;
-    WEFT_TRY(WEFT_NEW(&e, 1));
-    weft_status status = parse(context, arguments, &e->ps.options);
-    if (status == WEFT_OK && setup) status = make_room(e, setup);
+    easgd *e = (easgd *)exchange;
+    WEFT_TRY(parse(exchange->setup.context, arguments, &e->ps.options));
     e->ps.idle = true;
-    if (status == WEFT_OK)
-        *out = &e->ps.head;
-    else
-        easgd_close(&e->ps.head);
-    return status;
+    return setup ? make_room(e, setup) : WEFT_OK;
 }
 
 /* --- hooks --- */
@@ -206,17 +200,18 @@ static int64_t easgd_began(weft_exchange *exchange)
     return x->leads ? x->clock * x->options.fetch : -1;
 }
 
-const weft_exchange_ops weft_exchange_easgd = {
+static const weft_exchange_actors easgd_actors = {.sockets = weft_ps_exchange_sockets,
+                                                  .simulate = easgd_simulate,
+                                                  .serve = easgd_serve,
+                                                  .began = easgd_began};
+
+static const weft_exchange_ops easgd_ops = {
     .struct_size = sizeof(weft_exchange_ops),
+    .size = sizeof(easgd),
     .name = "easgd",
-    .form = "easgd[:every=1][,alpha=A|,beta=0.9]",
-    .help = "elastic averaging: learners update their own parameters; every `every` "
-            "steps a learner and the centre on the servers move towards each other, "
-            "by alpha times their difference, where alpha is beta divided by the "
-            "number of learners",
-    .reads = "servers,replicas,compress",
     .open = easgd_open,
     .close = easgd_close,
+    .fits = easgd_fits,
     .step = {.before = easgd_before, .poll = weft_ps_exchange_poll, .after = easgd_after},
     .life = {.begin = easgd_begin,
              .state = weft_ps_exchange_state_at,
@@ -224,9 +219,17 @@ const weft_exchange_ops weft_exchange_easgd = {
              .store_state = weft_ps_exchange_store_state,
              .end = easgd_end,
              .figure = weft_ps_exchange_stat},
-    .deployment = {.fits = easgd_fits,
-                   .sockets = weft_ps_exchange_sockets,
-                   .simulate = easgd_simulate,
-                   .serve = easgd_serve,
-                   .began = easgd_began},
+    .actors = &easgd_actors,
+};
+
+const weft_entry weft_exchange_easgd = {
+    .kind = WEFT_KIND_EXCHANGE,
+    .name = "easgd",
+    .form = "easgd[:every=1][,alpha=A|,beta=0.9]",
+    .summary = "elastic averaging: learners update their own parameters; every `every` "
+               "steps a learner and the centre on the servers move towards each other, "
+               "by alpha times their difference, where alpha is beta divided by the "
+               "number of learners",
+    .ops = &easgd_ops,
+    .reads = "servers,replicas,compress",
 };

@@ -64,12 +64,9 @@ static void log_count(const weft_ps_exchange *x, const weft_exchange_setup *setu
 
 weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_setup *setup)
 {
-    void *data;
     size_t bytes;
     log_count(x, setup);
-    WEFT_TRY(weft_store_map(setup->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
-    weft_store_unmap_read(setup->store, data);
-    x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
+    WEFT_TRY(weft_exchange_parameters(setup->store, &x->dtype, &x->count, &bytes));
     /* With fewer parameters than servers, only as many servers run as there are parameters. */
     x->servers = (int)WEFT_MIN(setup->servers ? setup->servers : 1, WEFT_MAX(x->count, 1));
     if (!x->options.adds)
@@ -138,7 +135,6 @@ void weft_ps_exchange_close(weft_exchange *exchange)
     free(x->gradient_counts);
     free(x->late);
     free(x->gradients);
-    free(x);
 }
 
 /* --- waiting --- */

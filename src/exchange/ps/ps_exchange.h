@@ -84,7 +84,6 @@ weft_status weft_ps_exchange_sockets(const weft_exchange *exchange, const weft_e
  * has set. */
 weft_status weft_ps_exchange_make_room(weft_ps_exchange *x,
                                        const weft_exchange_setup *setup) WEFT_NODISCARD;
-/* Also frees the exchange itself. */
 void weft_ps_exchange_close(weft_exchange *exchange);
 weft_status weft_ps_exchange_poll(weft_exchange *exchange) WEFT_NODISCARD;
 /* Starts servers and client, and waits for the parameters of the servers, with which the learner

@@ -47,18 +47,12 @@ static weft_status parse(const weft_context *context, const char *arguments, wef
     return status;
 }
 
-static weft_status server_open(const weft_context *context, const char *arguments,
-                               const weft_exchange_setup *setup, weft_exchange **out)
+static weft_status server_open(weft_exchange *exchange, const char *arguments,
+                               const weft_exchange_setup *setup)
 {
-    weft_ps_exchange *x;
-    WEFT_TRY(WEFT_NEW(&x, 1));
-    weft_status status = parse(context, arguments, &x->options);
-    if (status == WEFT_OK && setup) status = weft_ps_exchange_make_room(x, setup);
-    if (status == WEFT_OK)
-        *out = &x->head;
-    else
-        weft_ps_exchange_close(&x->head);
-    return status;
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
+    WEFT_TRY(parse(exchange->setup.context, arguments, &x->options));
+    return setup ? weft_ps_exchange_make_room(x, setup) : WEFT_OK;
 }
 
 /* --- hooks --- */
@@ -217,20 +211,19 @@ static weft_status server_serve(const char *arguments, weft_serving *serving, we
     return weft_ps_exchange_serve(&options, serving, out);
 }
 
-const weft_exchange_ops weft_exchange_server = {
+static const weft_exchange_actors server_actors = {.sockets = weft_ps_exchange_sockets,
+                                                   .simulate = server_simulate,
+                                                   .serve = server_serve,
+                                                   .began = server_began};
+
+static const weft_exchange_ops server_ops = {
     .struct_size = sizeof(weft_exchange_ops),
+    .size = sizeof(weft_ps_exchange),
     .name = "server",
-    .form = "server:policy=bsp|async|softsync|ssp[,c=N][,bound=N][,scale=none|inverse|exp]"
-            "[,beta=X][,push=N][,fetch=N]",
-    .help = "parameter servers: an update combines one push of each learner (bsp), "
-            "c pushes (softsync), or is one push (async; ssp: a learner waits while "
-            "it is more than `bound` steps ahead of the slowest); scale=exp multiplies the "
-            "learning rate by exp(-beta * staleness), where beta is 0.5 unless given; a push is "
-            "the sum of the gradients of `push` steps, and learners pull every `fetch` steps",
     .owns_update = true,
-    .reads = "servers,replicas,compress,compress-downlink",
     .open = server_open,
     .close = weft_ps_exchange_close,
+    .fits = weft_ps_exchange_fits,
     .step = {.before = server_before,
              .ready = server_ready,
              .needed = weft_ps_exchange_needed,
@@ -246,9 +239,19 @@ const weft_exchange_ops weft_exchange_server = {
              .together = server_together,
              .end = server_end,
              .figure = weft_ps_exchange_stat},
-    .deployment = {.fits = weft_ps_exchange_fits,
-                   .sockets = weft_ps_exchange_sockets,
-                   .simulate = server_simulate,
-                   .serve = server_serve,
-                   .began = server_began},
+    .actors = &server_actors,
+};
+
+const weft_entry weft_exchange_server = {
+    .kind = WEFT_KIND_EXCHANGE,
+    .name = "server",
+    .form = "server:policy=bsp|async|softsync|ssp[,c=N][,bound=N][,scale=none|inverse|exp]"
+            "[,beta=X][,push=N][,fetch=N]",
+    .summary = "parameter servers: an update combines one push of each learner (bsp), "
+               "c pushes (softsync), or is one push (async; ssp: a learner waits while "
+               "it is more than `bound` steps ahead of the slowest); scale=exp multiplies the "
+               "learning rate by exp(-beta * staleness), where beta is 0.5 unless given; a push is "
+               "the sum of the gradients of `push` steps, and learners pull every `fetch` steps",
+    .ops = &server_ops,
+    .reads = "servers,replicas,compress,compress-downlink",
 };

@@ -142,7 +142,7 @@ static weft_status find_config(weft_context *context, const weft_trainer *t,
 {
     void *data;
     size_t bytes;
-    bool serves = ops->deployment.serve != NULL;
+    bool serves = WEFT_EXCHANGE_HAS(ops, serve);
     weft_optimizer_options optimizer;
     weft_store *store = t->runs[0].rank.store;
     WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &config->dtype, &data, &bytes));
@@ -333,7 +333,7 @@ static weft_status accepts_connections(weft_context *context, const char *listen
 {
     const weft_exchange_ops *ops;
     WEFT_TRY(weft_exchange_is_elastic(context, exchange, &ops));
-    if (!ops->deployment.serve) return WEFT_OK;
+    if (!WEFT_EXCHANGE_HAS(ops, serve)) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "listen is '%s', but learners of exchange %s connect to servers and accept no "
                      "connections; leave --listen out (weft server takes it)",

@@ -260,7 +260,7 @@ static weft_status make(const weft_context *context, process_plan *p)
     WEFT_TRY(fits(context, o));
     p->failure_timeout =
         WEFT_MIN(WEFT_MAX(o->job.timeout / 3, LEAST_FAILURE_TIMEOUT), MOST_FAILURE_TIMEOUT);
-    int servers = ops->deployment.serve ? (int)WEFT_MAX(o->parallel.servers, 1) : 0;
+    int servers = WEFT_EXCHANGE_HAS(ops, serve) ? (int)WEFT_MAX(o->parallel.servers, 1) : 0;
     WEFT_TRY(make_folder(p));
     WEFT_TRY(WEFT_NEW(&p->parts, 1 + servers + learners));
     p->count = 1 + servers + learners;
