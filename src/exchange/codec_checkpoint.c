@@ -104,10 +104,9 @@ weft_status weft_codec_checkpoint_exclude_padding(const weft_codec_checkpoint *c
     return weft_gaps_skip(checkpoint->gaps, codec, begin);
 }
 
-/* The first element from `begin` on that is not padding. A checkpoint has state by parameter, so
- * the arrays have no state for padding after loading. */
-static int64_t past_padding(weft_gap_list gaps, int64_t begin)
+int64_t weft_codec_checkpoint_first(const weft_codec_checkpoint *checkpoint, int64_t begin)
 {
+    const weft_gap_list gaps = checkpoint->gaps;
     for (size_t i = 0; i < gaps.count; i++)
         if (gaps.gaps[i].begin <= begin)
             begin = WEFT_MAX(begin, gaps.gaps[i].begin + gaps.gaps[i].count);
@@ -119,7 +118,7 @@ weft_status weft_codec_checkpoint_load(const weft_codec_checkpoint *checkpoint, 
 {
     weft_codec_state s;
     size_t size = weft_dtype_size(checkpoint->dtype);
-    int64_t first = past_padding(checkpoint->gaps, begin);
+    int64_t first = weft_codec_checkpoint_first(checkpoint, begin);
     for (int i = 0; weft_codec_state_of(codec, i, &s); i++) {
         const char *from = checkpoint->states[i].data;
         switch (s.extent) {

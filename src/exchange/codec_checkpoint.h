@@ -47,6 +47,9 @@ weft_status weft_gaps_skip(weft_gap_list gaps, weft_codec *codec, int64_t begin)
 /* The padding; empty if no codec has a residual. The gaps stay the checkpoint's. */
 weft_gap_list weft_codec_checkpoint_padding(const weft_codec_checkpoint *checkpoint);
 
+/* The first element from `begin` on that is not padding, which has no state in a checkpoint. */
+int64_t weft_codec_checkpoint_first(const weft_codec_checkpoint *checkpoint, int64_t begin);
+
 /* State i for a checkpoint, of which each learner has its own; false past the end. */
 bool weft_codec_checkpoint_state(const weft_codec_checkpoint *checkpoint, int i,
                                  weft_exchange_state *out);

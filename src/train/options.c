@@ -161,9 +161,8 @@ const weft_option weft_train_rows[] = {
         "resume", NULL, FLAG, RUN(output.resume), .letter = 'r', .with = "checkpoint",
         .help =
             "resume from DIR/latest, to the same bits as an uninterrupted run where learners step "
-            "together (on the downlink, a warm-up and an adaptive threshold begin anew, and so do "
-            "residuals of learners that are processes, other than the first); without a "
-            "checkpoint there, start a new run and log that"),
+            "together (residuals of learners that are processes, other than the first, begin "
+            "anew); without a checkpoint there, start a new run and log that"),
     OPTION("drop-state", NULL, FLAG, RUN(output.drop_state), .with = "resume",
            .help = "resume with the parameters and the step of the checkpoint even if other state "
                    "(residuals, moments) does not fit this run: that state is dropped and named"),

@@ -46,10 +46,8 @@ static weft_status open_downlink(host *h, int number, int64_t count, weft_served
     if (!h->run->back) return WEFT_OK;
     WEFT_TRY(weft_codec_open_back(context, h->run->back, WEFT_F64, count, &codec));
     WEFT_TRY(weft_downlink_open(codec, &out->published));
-    h->reference[number] =
-        (struct iovec){weft_downlink_reference(out->published), (size_t)count * sizeof(double)};
-    out->states = &h->reference[number];
-    out->state_count = 1;
+    out->states = h->states[number];
+    out->state_count = weft_downlink_parts(out->published, h->states[number]);
     return WEFT_OK;
 }
 

@@ -21,10 +21,10 @@ enum {
     FIRST_LEARNER = 100
 };
 
-/* A server of a simulated run, and the reference parameters of its ranges' downlinks. */
+/* A server of a simulated run, and the state of its ranges' downlinks. */
 typedef struct host {
     struct run *run;
-    struct iovec reference[MOST_SERVERS];
+    struct iovec states[MOST_SERVERS][1 + WEFT_CODEC_STATES];
 } host;
 
 /* A simulated run. The loss of each learner is a quadratic with a minimum of its own; a small term

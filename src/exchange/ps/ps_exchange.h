@@ -9,6 +9,7 @@
 #include "exchange/codec_checkpoint.h"
 #include "exchange/actor_thread.h"
 #include "exchange/ps/host/range_factory.h"
+#include "exchange/ps/range/downlink.h"
 
 /* A server of a job; one of the learners runs it as a thread of its process. */
 typedef struct weft_own_server {
@@ -16,15 +17,20 @@ typedef struct weft_own_server {
     weft_range_factory *ranges;
 } weft_own_server;
 
-/* A state of the servers' optimizers in a checkpoint: a number for each parameter, or one number,
- * that of the first range. */
+/* A state of the servers in a checkpoint: a number for each parameter, or one number, that of the
+ * first range. */
 typedef struct weft_ps_exchange_state {
     char name[64];
+    char what[96];
     bool like_parameters;
+    bool of_range; /* each range has one double, which all of its parameters have in a checkpoint */
+    bool downlink; /* it is of the downlink, and older checkpoints may lack it */
+    bool found;    /* with `downlink`: the loaded checkpoint had it */
+    bool known;    /* it is the reference parameters of the downlink */
+    double initial; /* with of_range */
     weft_type type;
     void *data;
     size_t bytes;
-    bool known; /* this state is the reference parameters of a compressed downlink */
 } weft_ps_exchange_state;
 
 typedef struct weft_ps_exchange {
@@ -72,7 +78,6 @@ typedef struct weft_ps_exchange {
     /* A checkpoint has put the exact parameters into the store; `before` puts the reference
      * parameters back. */
     bool has_exact_parameters;
-    bool resumed_known; /* the loaded checkpoint had the reference parameters */
 } weft_ps_exchange;
 
 /* The operations `fits` and `sockets` of the exchanges with servers. */
@@ -132,7 +137,7 @@ weft_status weft_ps_exchange_stop(weft_ps_exchange *x) WEFT_NODISCARD;
 weft_status weft_ps_exchange_count(weft_ps_exchange *x) WEFT_NODISCARD;
 bool weft_ps_exchange_stat(weft_exchange *exchange, int i, weft_series *out);
 
-/* optimizer_state.c: `_list_states` lists the optimizer state of the servers before these exist.
+/* server_state.c: `_list_states` lists the state of the servers before these exist.
  * `_take_state` takes the state of a range from a server, `_give_state` writes it for a server. */
 weft_status weft_ps_exchange_list_states(weft_ps_exchange *x, weft_context *context,
                                          const weft_store *store,

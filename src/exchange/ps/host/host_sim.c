@@ -15,7 +15,7 @@ static const double BEAT = 60;
 typedef struct sim_servers {
     weft_sim_exchange head;
     weft_ps_options options;
-    /* The exchange state of one learner for a checkpoint; only the fields that optimizer_state.c
+    /* The exchange state of one learner for a checkpoint; only the fields that server_state.c
      * reads are set. `codec_states` also has the padding. */
     weft_ps_exchange saved;
     int stored_learner;   /* the learner whose codec state is in `saved`, plus 1; 0: none */

@@ -100,21 +100,20 @@ static weft_status open_downlink(const weft_range_factory_options *o, int64_t co
     return status;
 }
 
-/* Lists the state of a range for pulls and snapshots: that of the optimizer, then the reference of
- * the downlink, in the order in which learners expect it (optimizer_state.c). */
+/* Lists the state of a range for pulls and snapshots: that of the optimizer, then that of the
+ * downlink, in the order in which learners expect it (server_state.c). */
 static weft_status list_states(made_range *r, weft_served *out)
 {
     weft_exchange_state s;
     int n = 0;
     for (int i = 0; r->optimizer && weft_flat_optimizer_state(r->optimizer, i, &s); i++)
         n += weft_flat_optimizer_parts(r->optimizer, i, NULL);
-    WEFT_TRY(WEFT_NEW(&r->states, n + 1));
+    if (out->published) n += weft_downlink_parts(out->published, NULL);
+    WEFT_TRY(WEFT_NEW(&r->states, WEFT_MAX(n, 1)));
     n = 0;
     for (int i = 0; r->optimizer && weft_flat_optimizer_state(r->optimizer, i, &s); i++)
         n += weft_flat_optimizer_parts(r->optimizer, i, &r->states[n]);
-    if (out->published)
-        r->states[n++] = (struct iovec){weft_downlink_reference(out->published),
-                                        (size_t)r->count * weft_dtype_size(r->dtype)};
+    if (out->published) n += weft_downlink_parts(out->published, &r->states[n]);
     out->states = r->states;
     out->state_count = r->state_count = n;
     return WEFT_OK;

@@ -32,8 +32,7 @@ weft_status weft_range_factory_open(void *factory, int number, weft_served *out)
 void weft_range_factory_close(void *factory, int number);
 /* The range of that number; NULL: it is not open. */
 weft_range *weft_range_factory_range(const weft_range_factory *factory, int number);
-/* The state of an open range, as in weft_served: optimizer state, and the reference of its
- * downlink. */
+/* The state of an open range, as in weft_served: optimizer state, and that of its downlink. */
 const struct iovec *weft_range_factory_states(const weft_range_factory *factory, int number,
                                               int *count);
 /* The specification of the downlink codec, from --compress and --compress-downlink as given; "none"

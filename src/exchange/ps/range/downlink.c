@@ -80,18 +80,35 @@ void *weft_downlink_reference(const weft_downlink *p)
     return p->public;
 }
 
-weft_downlink_position weft_downlink_position_of(const weft_downlink *p)
+bool weft_downlink_codec_state(weft_codec *codec, int i, weft_codec_state *out)
 {
-    return (weft_downlink_position){p->version, p->codec->messages, p->codec->step};
+    for (int k = 0; weft_codec_state_of(codec, k, out); k++)
+        if (out->data != codec->residual && i-- == 0) return true;
+    return false;
 }
 
-void weft_downlink_continue(weft_downlink *p, const weft_downlink_position *position)
+int weft_downlink_parts(const weft_downlink *p, struct iovec *parts)
+{
+    weft_codec_state s;
+    int n = 0;
+    if (parts) parts[0] = (struct iovec){p->public, p->bytes};
+    for (; weft_downlink_codec_state(p->codec, n, &s); n++)
+        if (parts)
+            parts[n + 1] =
+                (struct iovec){s.data, s.extent == WEFT_CODEC_EACH ? p->bytes : sizeof(double)};
+    return n + 1;
+}
+
+int64_t weft_downlink_version(const weft_downlink *p)
+{
+    return p->version;
+}
+
+void weft_downlink_continue(weft_downlink *p, int64_t version)
 {
     forget(p, p->count);
     weft_buffer_unref(&p->last);
-    p->version = position->version;
-    p->codec->messages = position->messages;
-    p->codec->step = position->step;
+    p->version = version;
 }
 
 #define SUBTRACT(type)                                                                             \

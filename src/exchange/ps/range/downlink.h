@@ -12,6 +12,8 @@
 #ifndef WEFT_EXCHANGE_PS_RANGE_DOWNLINK_H
 #define WEFT_EXCHANGE_PS_RANGE_DOWNLINK_H
 
+#include <sys/uio.h>
+
 #include "actor/actor.h"
 #include "compress/compress.h"
 
@@ -23,16 +25,17 @@ void weft_downlink_close(weft_downlink **published);
 /* The reference parameters at the newest version, [count]. The caller may write them before the
  * first version; all learners begin with them. */
 void *weft_downlink_reference(const weft_downlink *published);
-/* The position from which a downlink with the same reference encodes the same messages: the version
- * of the reference (-1: none yet), and the codec's count of messages and its step. */
-typedef struct weft_downlink_position {
-    int64_t version;
-    double messages, step;
-} weft_downlink_position;
-weft_downlink_position weft_downlink_position_of(const weft_downlink *published);
-/* Continues at that position of another downlink, whose reference the caller has written. Learners
- * of earlier versions get the whole reference. */
-void weft_downlink_continue(weft_downlink *published, const weft_downlink_position *position);
+/* State i of a codec of a downlink from which, with the same reference, it encodes the same
+ * messages: all but the residual. false past the last one. */
+bool weft_downlink_codec_state(weft_codec *codec, int i, weft_codec_state *out);
+/* Sets parts to the state of the downlink in memory, the reference first, and returns their number;
+ * parts NULL: the number alone. A state of one number is a double. */
+int weft_downlink_parts(const weft_downlink *published, struct iovec *parts);
+/* The version of the reference; -1: none yet. */
+int64_t weft_downlink_version(const weft_downlink *published);
+/* Continues at that version of another downlink, whose state the caller has written. Learners of
+ * earlier versions get the whole reference. */
+void weft_downlink_continue(weft_downlink *published, int64_t version);
 /* Brings the reference to a new version of the parameters. If the first version is not 0, the
  * reference becomes the parameters. NUMERIC: a parameter is not finite. */
 weft_status weft_downlink_update(weft_downlink *published, const void *parameters,

@@ -22,7 +22,7 @@ static weft_status publish(server *s, hosted_range *f)
 {
     const change c = {.kind = WEFT__APPEND__KIND__PUBLISH};
     if (!f->of.published ||
-        weft_downlink_position_of(f->of.published).version == weft_range_version(f->of.range))
+        weft_downlink_version(f->of.published) == weft_range_version(f->of.range))
         return WEFT_OK;
     return weft_hosted_range_apply(s, f, &c, NULL);
 }

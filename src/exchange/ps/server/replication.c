@@ -10,8 +10,8 @@
 /* Header of a snapshot: before the serialized range, and the parameters with the optimizer
  * state. */
 typedef struct state_card {
-    uint64_t snapshot_bytes;         /* bytes of parameters and optimizer state */
-    weft_downlink_position position; /* of the downlink, if there is one */
+    uint64_t snapshot_bytes; /* bytes of parameters and state */
+    int64_t version;         /* of the downlink, if there is one */
 } state_card;
 
 static weft_status pack_state(const hosted_range *f, weft_buffer **out)
@@ -24,7 +24,7 @@ static weft_status pack_state(const hosted_range *f, weft_buffer **out)
     if (status == WEFT_OK) {
         char *at = (*out)->data;
         state_card card = {.snapshot_bytes = snapshot->bytes};
-        if (f->of.published) card.position = weft_downlink_position_of(f->of.published);
+        if (f->of.published) card.version = weft_downlink_version(f->of.published);
         memcpy(at, &card, sizeof(card));
         memcpy(at + sizeof(card), range->data, range->bytes);
         memcpy(at + sizeof(card) + range->bytes, snapshot->data, snapshot->bytes);
@@ -210,7 +210,7 @@ static weft_status load_state(hosted_range *f, const weft_buffer *blob)
                             .data = (void *)(uintptr_t)(at + range)}; /* only read */
     WEFT_TRY(weft_range_load(f->of.range, at, range, &used));
     WEFT_TRY(weft_hosted_range_restore(f, &snapshot));
-    if (f->of.published) weft_downlink_continue(f->of.published, &card.position);
+    if (f->of.published) weft_downlink_continue(f->of.published, card.version);
     return WEFT_OK;
 }
 
