@@ -77,6 +77,8 @@ if(WEFT_MPI)
   endif()
 endif()
 target_link_libraries(weft_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
+set_property(SOURCE src/base/plugin.c APPEND PROPERTY COMPILE_DEFINITIONS
+  WEFT_LIBRARY_FOLDER="${CMAKE_INSTALL_LIBDIR}")
 add_dependencies(weft_objects weft_proto)
 target_include_directories(weft_objects SYSTEM PRIVATE ${WEFT_PROTO_DIR})
 add_library(weft_serve_objects OBJECT ${WEFT_SERVE_SOURCES})

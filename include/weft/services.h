@@ -239,6 +239,10 @@ struct weft_services {
     bool (*gradient_at)(const weft_instance *instance, int i, weft_gradient *out);
     weft_status (*gradient_map)(weft_instance *instance, int gradient, const void **data);
     void (*gradient_unmap)(const weft_instance *instance, int gradient, const void *data);
+
+    /* The function of each element that a node's operator is, and its numbers p and q in
+     * parameters[2]; NULL: the operator is none. */
+    const weft_element *(*node_element)(const weft_node *node, double *parameters);
 };
 
 /* Defines the symbol weft_plugin_entry (weft/plugin.h) of a plug-in whose start function only sets

@@ -64,6 +64,9 @@ void weft_registry_free(weft_context *context);
  * files and from the network. */
 weft_status weft_plugin_find(const weft_context *context, weft_kind kind, const char *name,
                              size_t size, const weft_entry **out) WEFT_NODISCARD;
+/* Loads libweft-NAME.so, which is installed beside the library or the command. UNSUPPORTED: it is
+ * not there. */
+weft_status weft_plugin_load_shipped(weft_context *context, const char *name) WEFT_NODISCARD;
 void weft_plugins_unload(weft_context *context);
 
 #endif

@@ -147,6 +147,50 @@ weft_status weft_plugin_load(weft_context *context, const char *path)
     return status;
 }
 
+/* The folder of the file at `path`, which the caller frees; NULL: there is no such file. */
+static char *folder_of(const char *path)
+{
+    char *full = path ? realpath(path, NULL) : NULL;
+    char *slash = full ? strrchr(full, '/') : NULL;
+    if (slash) *slash = '\0';
+    return full;
+}
+
+/* Sets *out to the path of the plug-in beside a folder; NULL: it is not there. */
+static weft_status find_beside(const char *folder, const char *name, char **out)
+{
+    static const char *const beside[] = {"", "/..", "/../" WEFT_LIBRARY_FOLDER, "/../lib"};
+    *out = NULL;
+    for (size_t i = 0; folder && i < WEFT_COUNT(beside); i++) {
+        WEFT_TRY(weft_format(out, "%s%s/libweft-%s.so", folder, beside[i], name));
+        if (access(*out, R_OK) == 0) return WEFT_OK;
+        free(*out);
+        *out = NULL;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_plugin_load_shipped(weft_context *context, const char *name)
+{
+    Dl_info own = {0};
+    char *path = NULL;
+    /* The library is a shared one, or a part of the program. */
+    if (!dladdr(context->services, &own)) own.dli_fname = NULL;
+    char *folders[] = {folder_of(own.dli_fname), folder_of("/proc/self/exe")};
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < WEFT_COUNT(folders) && status == WEFT_OK && !path; i++)
+        status = find_beside(folders[i], name, &path);
+    if (status == WEFT_OK && path) status = weft_plugin_load(context, path);
+    if (status == WEFT_OK && !path)
+        status = weft_fail(WEFT_ERR_UNSUPPORTED,
+                           "'%s' needs the plug-in libweft-%s.so, which is neither in %s nor in "
+                           "the libraries' folder beside it",
+                           name, name, folders[0] ? folders[0] : "the folder of the library");
+    for (size_t i = 0; i < WEFT_COUNT(folders); i++) free(folders[i]);
+    free(path);
+    return status;
+}
+
 bool weft_plugin_is_path(const char *name, size_t size)
 {
     return size > 3 && memcmp(name + size - 3, ".so", 3) == 0;

@@ -117,12 +117,27 @@ const char *weft_plugin_hint(const weft_context *context, weft_kind kind)
                : "";
 }
 
+/* Loads the plug-in beside the library that has the name; OK if there is no such name. */
+static weft_status load_shipped(const weft_context *context, weft_kind kind, const char *name,
+                                size_t size)
+{
+    const weft_extension *x = context->of->extensions[kind];
+    for (int i = 0; x && x->shipped && x->shipped[i]; i++)
+        if (is_called(x->shipped[i], name, size))
+            return weft_plugin_load_shipped(context->of, x->shipped[i]);
+    return WEFT_OK;
+}
+
 weft_status weft_registry_find(const weft_context *context, weft_kind kind, const char *name,
                                size_t size, const weft_entry **out)
 {
     char near[256], own[64];
     if (weft_plugin_is_path(name, size)) return weft_plugin_find(context, kind, name, size, out);
     const weft_entry *entry = weft_registry_look(context, kind, name, size);
+    if (!entry) {
+        WEFT_TRY(load_shipped(context, kind, name, size));
+        entry = weft_registry_look(context, kind, name, size);
+    }
     if (entry) {
         *out = entry;
         return WEFT_OK;

@@ -18,6 +18,10 @@ typedef struct weft_extension {
      * long as the context. *made is freed with free; NULL: the copy itself. */
     weft_status (*accept)(weft_context *context, const weft_entry *entry, const void *ops,
                           void **made);
+    /* Names of entries that plug-ins have which are installed beside the library, as
+     * libweft-NAME.so; the first use of a name loads its plug-in. NULL ends the list; NULL: none.
+     */
+    const char *const *shipped;
 } weft_extension;
 /* Lets weft_context_register add entries of a kind. The struct must outlive the context. */
 WEFT_PRIVATE_API void weft_context_extend(weft_context *context, const weft_extension *extension);

@@ -42,7 +42,11 @@ static weft_status accept(weft_context *context, const weft_entry *entry, const 
                      d->rates.flops, d->rates.bytes);
 }
 
+/* Devices whose plug-ins are installed with the library. */
+static const char *const shipped[] = {"opencl", NULL};
+
 static const weft_extension extension = {.kind = WEFT_KIND_DEVICE,
+                                         .shipped = shipped,
                                          .type = "weft_device_ops",
                                          .size = sizeof(weft_device_ops),
                                          .least = sizeof(weft_device_ops),

@@ -67,12 +67,15 @@ weft_value weft_element_gradient_of(weft_graph *graph, const weft_node *node, in
 /* Defines `name_element`, the element function of an operator with `operands` operands, whose
  * attributes first and second (NULL: none) are p and q, with these values if they are missing. */
 #define WEFT_ELEMENT(name, operands, first, first_value, second, second_value, formula)            \
+    WEFT_ELEMENT_OF(name, operands, first, first_value, second, second_value, #formula, formula)
+/* text_: the formula as it was written; an argument that has been passed on is expanded. */
+#define WEFT_ELEMENT_OF(name, operands, first, first_value, second, second_value, text_, formula)  \
     WEFT_ELEMENT_LOOP(name##_f32, float, WEFT_CLONES, formula)                                     \
     WEFT_ELEMENT_LOOP(name##_f64, double, , formula)                                               \
     static const weft_element name##_element = {.count = operands,                                 \
                                                 .attrs = {first, second},                          \
                                                 .values = {first_value, second_value},             \
-                                                .text = #formula,                                  \
+                                                .text = text_,                                     \
                                                 .f32 = name##_f32,                                 \
                                                 .f64 = name##_f64};
 
@@ -91,7 +94,7 @@ weft_value weft_element_gradient_of(weft_graph *graph, const weft_node *node, in
                                   __VA_ARGS__};
 /* An operator without attributes, with its formula. */
 #define WEFT_ELEMENT_OPERATOR(op, operands, summary_, derivative, formula)                         \
-    WEFT_ELEMENT(op, operands, NULL, 0, NULL, 0, formula)                                          \
+    WEFT_ELEMENT_OF(op, operands, NULL, 0, NULL, 0, #formula, formula)                             \
     WEFT_ELEMENT_ROW(op, operands, summary_, derivative, .attrs = NULL)
 
 #endif

@@ -42,6 +42,12 @@ static int node_ints(const weft_node *node, const char *attr, const int64_t **in
     return a ? a->count : 0;
 }
 
+static const weft_element *node_element(const weft_node *node, double *parameters)
+{
+    if (node->op->element) weft_node_parameters(node, parameters);
+    return node->op->element;
+}
+
 static double random_of(const weft_sample_key *key, uint64_t index)
 {
     weft_random random;
@@ -134,6 +140,7 @@ static const weft_services services = {
     .gradient_at = gradient_at,
     .gradient_map = weft_gradient_map,
     .gradient_unmap = weft_gradient_unmap,
+    .node_element = node_element,
 };
 
 const weft_services *weft_services_get(void)

@@ -1,0 +1,26 @@
+# Plug-ins for devices that compile kernels: one set of kernels (src/device/gpu) and a driver each. The texts of the kernels are
+# embedded, and a driver opens the library of its hardware itself, so that nothing else links it.
+find_path(WEFT_OPENCL_HEADERS CL/cl.h)
+file(GLOB WEFT_GPU_TEXTS CONFIGURE_DEPENDS src/device/gpu/kernels/*.cl)
+set(WEFT_GPU_EMBEDDED ${CMAKE_CURRENT_BINARY_DIR}/gpu_texts.c)
+add_custom_command(OUTPUT ${WEFT_GPU_EMBEDDED}
+  COMMAND ${CMAKE_COMMAND} "-DTEXTS=${WEFT_GPU_TEXTS}" -DOUT=${WEFT_GPU_EMBEDDED}
+    -P ${PROJECT_SOURCE_DIR}/cmake/embed_texts.cmake
+  DEPENDS ${WEFT_GPU_TEXTS} cmake/embed_texts.cmake VERBATIM)
+file(GLOB WEFT_GPU CONFIGURE_DEPENDS src/device/gpu/*.c)
+if(NOT WEFT_OPENCL_HEADERS)
+  message(STATUS "CL/cl.h is not installed (Debian: opencl-headers), so the device opencl is not built")
+  return()
+endif()
+file(GLOB WEFT_OPENCL CONFIGURE_DEPENDS src/device/opencl/*.c)
+add_library(weft_opencl MODULE ${WEFT_GPU} ${WEFT_OPENCL} ${WEFT_GPU_EMBEDDED})
+target_include_directories(weft_opencl PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(weft_opencl SYSTEM PRIVATE ${WEFT_OPENCL_HEADERS})
+target_compile_options(weft_opencl PRIVATE ${WEFT_FRAME})
+target_link_libraries(weft_opencl PRIVATE weft_flags Threads::Threads m ${CMAKE_DL_LIBS})
+set_target_properties(weft_opencl PROPERTIES OUTPUT_NAME weft-opencl C_VISIBILITY_PRESET hidden)
+# It calls the library through its services alone.
+if(NOT WEFT_SANITIZE)
+  target_link_options(weft_opencl PRIVATE LINKER:--no-undefined)
+endif()
+install(TARGETS weft_opencl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT weft)

@@ -1,0 +1,221 @@
+/* Declares the inside of devices that compile kernels: one set of kernels, in a dialect of C over
+ * the prelude of a driver, and the interface of drivers (OpenCL). A device of this kind is a
+ * plug-in, which calls the library through its services alone. */
+#ifndef WEFT_DEVICE_GPU_GPU_H
+#define WEFT_DEVICE_GPU_GPU_H
+
+#include "base/base.h"
+#include "weft/services.h"
+
+/* The services of the library, set when the plug-in is loaded. */
+extern const weft_services *weft_gpu_services;
+#define weft weft_gpu_services
+
+typedef struct gpu_driver gpu_driver;
+typedef struct gpu_module gpu_module;
+typedef struct gpu_call gpu_call;
+
+/* A kind of kernels: one file of src/device/gpu/kernels, embedded as text. */
+typedef struct gpu_text {
+    const char *name;
+    const char *text;
+} gpu_text;
+extern const gpu_text gpu_text_common, gpu_text_elements, gpu_text_product, gpu_text_shape,
+    gpu_text_reduce, gpu_text_norm, gpu_text_window, gpu_text_rows, gpu_text_loss, gpu_text_update,
+    gpu_text_attention, gpu_text_recurrence;
+
+/* A compiled program of a card; one for each different source. */
+typedef struct gpu_program gpu_program;
+
+/* A piece of hardware that this process has opened; all devices for it share its programs. A driver
+ * extends the struct. */
+typedef struct gpu_card gpu_card;
+struct gpu_card {
+    const gpu_driver *driver;
+    char *which;       /* the arguments that have opened it */
+    char name[128];    /* for messages */
+    char version[256]; /* of driver and hardware: binaries of another one are not loaded */
+    bool doubles;      /* it computes in double precision */
+    int users;         /* devices */
+    pthread_mutex_t lock;
+    gpu_program *programs;
+    gpu_card *next;
+};
+
+typedef struct gpu_device {
+    weft_device head;
+    gpu_card *card;
+} gpu_device;
+
+/* The size of a launch: groups along three dimensions, and work items of a group along two. */
+typedef struct gpu_grid {
+    int groups[3], block[2];
+} gpu_grid;
+
+typedef enum gpu_kind { GPU_IN, GPU_OUT, GPU_SCRATCH, GPU_INT, GPU_FLOAT, GPU_DOUBLE } gpu_kind;
+/* An argument of a launch. Memory (GPU_IN to GPU_SCRATCH) is passed as a buffer and an offset. */
+typedef struct gpu_argument {
+    gpu_kind kind;
+    int index; /* of an input or output of the group */
+    int32_t whole;
+    size_t offset;
+    double real;
+    weft_address address; /* when bound */
+} gpu_argument;
+
+/* A driver of hardware. */
+struct gpu_driver {
+    const char *name;    /* of the device */
+    const char *prelude; /* the macros of the dialect */
+    const weft_memory_ops *memory;
+    /* Opens the hardware that the arguments name: sets name, version and doubles. */
+    weft_status (*open)(const char *which, gpu_card **out);
+    void (*close)(gpu_card *card);
+    /* Compiles a source; what: the operator, for messages. UNSUPPORTED: with the compiler's log. */
+    weft_status (*compile)(gpu_card *card, const char *source, const char *what, gpu_module **out);
+    /* Loads what `binary` has returned, which is allocated with malloc. */
+    weft_status (*load)(gpu_card *card, const void *binary, size_t bytes, gpu_module **out);
+    weft_status (*binary)(gpu_card *card, gpu_module *module, void **out, size_t *bytes);
+    void (*unload)(gpu_module *module);
+    /* A call is a function of a module with its arguments; one thread at a time uses it. */
+    weft_status (*open_call)(gpu_card *card, gpu_module *module, const char *function,
+                             gpu_call **out);
+    void (*close_call)(gpu_call *call);
+    weft_status (*set)(gpu_call *call, const gpu_argument *arguments, int count);
+    weft_status (*launch)(weft_queue *queue, gpu_call *call, const gpu_grid *grid);
+};
+
+/* --- program.c --- */
+
+/* The module of a text with these definitions and, for generated kernels, a body (NULL: none); made
+ * once for each card, from the cache of binaries if it has it. */
+weft_status gpu_program_get(gpu_card *card, const gpu_text *text, const char *definitions,
+                            const char *body, const char *what, gpu_module **out) WEFT_NODISCARD;
+void gpu_programs_free(gpu_card *card);
+
+/* --- cache.c: compiled programs in files --- */
+
+/* Reads the binary of a source; *out is NULL if there is none that fits. The caller frees it. */
+void gpu_cache_read(const gpu_card *card, const char *source, void **out, size_t *bytes);
+void gpu_cache_write(const gpu_card *card, const char *source, const void *binary, size_t bytes);
+
+/* --- card.c --- */
+
+weft_status gpu_card_take(const gpu_driver *driver, const char *which,
+                          gpu_card **out) WEFT_NODISCARD;
+void gpu_card_give(gpu_card *card);
+
+/* --- device.c: the functions of weft_device_ops --- */
+
+weft_status gpu_device_open(const gpu_driver *driver, const char *arguments,
+                            weft_device **out) WEFT_NODISCARD;
+void gpu_device_close(weft_device *device);
+int gpu_candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
+                   weft_candidate out[WEFT_CANDIDATES]);
+weft_status gpu_kernel_make(weft_device *device, const weft_group *group,
+                            const weft_candidate *candidate, const weft_layout *const *in,
+                            weft_kernel **out) WEFT_NODISCARD;
+weft_status gpu_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
+                        const weft_layout *to, weft_kernel **out) WEFT_NODISCARD;
+
+/* --- kernel.c: a kernel is a list of launches, which a table's function describes --- */
+
+enum { GPU_ARGUMENTS = 72 };
+typedef struct gpu_launch {
+    const gpu_text *text;
+    char *definitions, *body; /* owned; NULL: none */
+    char function[32];
+    gpu_grid grid;
+    int count;
+    gpu_argument argument[GPU_ARGUMENTS];
+} gpu_launch;
+
+typedef struct gpu_kernel {
+    weft_kernel head;
+    gpu_device *device;
+    char what[64]; /* the operator and node, for messages */
+    int in_count, out_count, count;
+    gpu_launch *launch;
+} gpu_kernel;
+
+/* A kernel while it is described. The first failure sticks in `status`. */
+typedef struct gpu_plan {
+    gpu_kernel *kernel;
+    const weft_group *group;
+    const weft_node *node; /* the main node */
+    const weft_value *in;  /* its inputs and outputs */
+    weft_value out;
+    int in_count, out_count;
+    weft_dtype real;   /* the type of its real values: F32 or F64 */
+    size_t unread[16]; /* offsets in scratch memory of results that nothing reads */
+    gpu_launch *now;   /* the launch that gets arguments */
+    weft_status status;
+} gpu_plan;
+
+/* Begins a launch of a function with this many groups and work items. `definitions` is formatted;
+ * real_t, acc_t and their constants are defined besides. */
+void gpu_launch_add(gpu_plan *plan, const gpu_text *text, const char *function, gpu_grid grid,
+                    const char *definitions, ...) WEFT_PRINTF(5, 6);
+/* Append arguments: the memory of the node's input or output i, or of the group's; scratch memory;
+ * integers; numbers of type real_t or acc_t. */
+void gpu_in(gpu_plan *plan, int i);
+void gpu_out(gpu_plan *plan, int i);
+void gpu_group_in(gpu_plan *plan, int i);
+void gpu_group_out(gpu_plan *plan, int i);
+void gpu_scratch(gpu_plan *plan, size_t offset);
+void gpu_int(gpu_plan *plan, int64_t value);
+void gpu_ints(gpu_plan *plan, int count, const int64_t *values);
+void gpu_real(gpu_plan *plan, double value);
+void gpu_acc(gpu_plan *plan, double value);
+/* Reserves scratch memory, and returns its offset. */
+size_t gpu_reserve(gpu_plan *plan, size_t bytes);
+
+/* Groups of 256 items for `count` items, at most `most` groups (0: any number). */
+gpu_grid gpu_line(int64_t count, int64_t most);
+/* A group of 256 items for each of `rows` rows. */
+gpu_grid gpu_rows(int64_t rows);
+
+/* --- nodes --- */
+
+const weft_shape *gpu_in_shape(const gpu_plan *plan, int i);
+const weft_shape *gpu_out_shape(const gpu_plan *plan, int i);
+int64_t gpu_in_size(const gpu_plan *plan, int i);
+int64_t gpu_out_size(const gpu_plan *plan, int i);
+int64_t gpu_node_int(const weft_node *node, const char *name, int i, int64_t otherwise);
+static inline double gpu_node_real(const weft_node *node, const char *name, double otherwise)
+{
+    return weft->node_real(node, name, otherwise);
+}
+
+/* --- tables --- */
+
+typedef struct gpu_entry {
+    const char *op;   /* operator of the group's main node; NULL: any */
+    const char *name; /* for dumps */
+    /* Whether it can compute the group; NULL: single nodes. */
+    bool (*supports)(const weft_group *group);
+    void (*make)(gpu_plan *plan);
+    bool mixed; /* its values need not all have one real type */
+} gpu_entry;
+
+#define GPU_FILES(X)                                                                               \
+    X(product)                                                                                     \
+    X(window)                                                                                      \
+    X(shape)                                                                                       \
+    X(reduce)                                                                                      \
+    X(norm)                                                                                        \
+    X(loss)                                                                                        \
+    X(rows)                                                                                        \
+    X(update)                                                                                      \
+    X(attention)                                                                                   \
+    X(recurrence)                                                                                  \
+    X(elements)
+#define GPU_DECLARE(file) extern const gpu_entry gpu_##file##_entries[];
+GPU_FILES(GPU_DECLARE)
+
+/* --- elements.c: bodies that are generated from the formulas of a group's nodes --- */
+
+/* Whether nodes first, first + 1, ... of the group are functions of each element of one shape. */
+bool gpu_elements_supports(const weft_group *group);
+
+#endif

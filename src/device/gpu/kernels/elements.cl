@@ -1,0 +1,1 @@
+/* The body of a group of functions of each element is generated (elements.c). */

@@ -1,0 +1,151 @@
+/* Describes tables by their indices, dropout and rotary positions. */
+#include "device/gpu/gpu.h"
+
+static void begin(gpu_plan *plan, const char *function, int64_t count)
+{
+    gpu_launch_add(plan, &gpu_text_rows, function, gpu_line(count, 4096), "%s", "");
+}
+
+/* A tensor as [outer, rows, width]: indices select its rows. */
+typedef struct rows {
+    int64_t outer, rows, width;
+} rows;
+
+static rows rows_of(const gpu_plan *plan, const weft_shape *x)
+{
+    int axis = (int)gpu_node_int(plan->node, "axis", 0, 0);
+    rows r = {1, x->dim[axis], 1};
+    for (int d = 0; d < x->rank; d++)
+        *(d < axis ? &r.outer : &r.width) *= d == axis ? 1 : x->dim[d];
+    return r;
+}
+
+static void gather(gpu_plan *plan)
+{
+    rows r = rows_of(plan, gpu_in_shape(plan, 1));
+    int64_t count = gpu_out_size(plan, 0);
+    begin(plan, "gather", count);
+    gpu_in(plan, 0);
+    gpu_in(plan, 1);
+    gpu_out(plan, 0);
+    gpu_ints(plan, 4, (int64_t[]){count, r.rows, r.width, gpu_in_size(plan, 0)});
+}
+
+static void gather_grad(gpu_plan *plan)
+{
+    rows r = rows_of(plan, gpu_out_shape(plan, 0));
+    int64_t count = gpu_out_size(plan, 0), indices = gpu_in_size(plan, 0);
+    size_t next = gpu_reserve(plan, sizeof(int32_t) * (size_t)indices);
+    size_t heads = gpu_reserve(plan, sizeof(int32_t) * (size_t)r.rows);
+    begin(plan, "link_rows", indices);
+    gpu_in(plan, 0);
+    gpu_scratch(plan, next);
+    gpu_scratch(plan, heads);
+    gpu_ints(plan, 2, (int64_t[]){indices, r.rows});
+    begin(plan, "first_rows", r.rows);
+    gpu_in(plan, 0);
+    gpu_scratch(plan, heads);
+    gpu_ints(plan, 2, (int64_t[]){indices, r.rows});
+    begin(plan, "gather_grad", count);
+    gpu_scratch(plan, next);
+    gpu_scratch(plan, heads);
+    gpu_in(plan, 1);
+    gpu_out(plan, 0);
+    gpu_ints(plan, 4, (int64_t[]){count, r.rows, r.width, indices});
+}
+
+static void write_rows(gpu_plan *plan)
+{
+    int64_t count = gpu_out_size(plan, 0), batch = gpu_in_shape(plan, 0)->dim[0];
+    begin(plan, "write_rows", count);
+    for (int i = 0; i < 3; i++) gpu_in(plan, i);
+    gpu_out(plan, 0);
+    gpu_ints(plan, 3,
+             (int64_t[]){count, gpu_in_shape(plan, 0)->dim[1], gpu_in_size(plan, 1) / batch});
+}
+
+/* Philox4x32-10 of counter (low, high), as base/random.c. */
+static uint64_t mix(uint64_t key, uint64_t low)
+{
+    uint32_t x0 = (uint32_t)low, x1 = (uint32_t)(low >> 32), x2 = 0x77656674u, x3 = 0;
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * x0, p1 = (uint64_t)0xCD9E8D57u * x2;
+        x0 = (uint32_t)(p1 >> 32) ^ x1 ^ k0;
+        x1 = (uint32_t)p1;
+        x2 = (uint32_t)(p0 >> 32) ^ x3 ^ k1;
+        x3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return (uint64_t)x1 << 32 | x0;
+}
+
+/* The sizes of a sample along five dimensions, with ones in front: of the part that this node has,
+ * or an attribute's; begin: an attribute's, or zeros. */
+static void sample_sizes(gpu_plan *plan, const char *attr, int64_t otherwise)
+{
+    const weft_shape *s = gpu_in_shape(plan, 0);
+    int missing = 6 - s->rank;
+    for (int d = 1; d < 6; d++) {
+        int own = d - missing;
+        int64_t part = own >= 1 ? s->dim[own] : 1;
+        int64_t usual = otherwise < 0 ? part : otherwise;
+        bool has = own >= 1 && attr;
+        gpu_int(plan, has             ? gpu_node_int(plan->node, attr, own, usual)
+                      : own >= 1      ? usual
+                      : otherwise < 0 ? 1
+                                      : 0);
+    }
+}
+
+static void dropout(gpu_plan *plan)
+{
+    const weft_node *node = plan->node;
+    int64_t count = gpu_in_size(plan, 0), each = count / gpu_in_shape(plan, 0)->dim[0];
+    double rate = gpu_node_real(node, "rate", 0.5);
+    uint64_t key = mix((uint64_t)gpu_node_int(node, "seed", 0, 0),
+                       (uint64_t)gpu_node_int(node, "stream", 0, 0));
+    const int64_t *whole;
+    bool part =
+        weft->node_ints(node, "whole", &whole) > 0 && weft->node_ints(node, "start", &whole) > 0;
+    begin(plan, "dropout", count);
+    for (int i = 0; i < 3; i++) gpu_in(plan, i);
+    gpu_out(plan, 0);
+    gpu_ints(plan, 6,
+             (int64_t[]){count, each, gpu_node_int(node, "start", 0, 0), (int32_t)(uint32_t)key,
+                         (int32_t)(uint32_t)(key >> 32), (int32_t)(uint32_t)(rate * 4294967296.0)});
+    gpu_real(plan, 1 / (1 - rate));
+    sample_sizes(plan, NULL, -1);
+    sample_sizes(plan, part ? "whole" : NULL, -1);
+    sample_sizes(plan, part ? "start" : NULL, 0);
+}
+
+static void rotary(gpu_plan *plan)
+{
+    const weft_node *node = plan->node;
+    const int64_t *dim = gpu_in_shape(plan, 0)->dim;
+    bool added = plan->in_count == 2;
+    int64_t count = gpu_in_size(plan, 0) / 2;
+    begin(plan, "rotary", count);
+    gpu_in(plan, 0);
+    gpu_in(plan, added ? 1 : 0);
+    gpu_out(plan, 0);
+    gpu_ints(plan, 8,
+             (int64_t[]){count, dim[1], dim[2], dim[3] / 2,
+                         gpu_node_int(node, "interleaved", 0, 0) != 0, added,
+                         added && gpu_in_shape(plan, 1)->rank > 0,
+                         gpu_node_int(node, "first", 0, 0)});
+    gpu_acc(plan, gpu_node_real(node, "base", 10000));
+    gpu_acc(plan, gpu_node_int(node, "inverse", 0, 0) ? -1 : 1);
+}
+
+const gpu_entry gpu_rows_entries[] = {
+    {"embedding", "rows", NULL, gather, false},
+    {"gather", "rows", NULL, gather, false},
+    {"embedding_grad", "rows", NULL, gather_grad, false},
+    {"write_rows", "rows", NULL, write_rows, false},
+    {"dropout", "by position", NULL, dropout, false},
+    {"rotary", "pairs", NULL, rotary, false},
+    {NULL, NULL, NULL, NULL, false},
+};
