@@ -138,8 +138,8 @@ typedef struct weft_program_info {
                               may allocate further memory when it runs */
     double flops, update_flops; /* of all phases; of the update phase */
     size_t sequence_bytes;      /* states of the sequences of a batch (WEFT_ROLE_SEQUENCE) */
-    /* Of all these, those in the memory of a device that has its own; bytes of that memory in all,
-     * and those that were free when the program was made (0: unknown). */
+    /* The bytes of all the above in the memory of a device that has its own; bytes of that memory
+     * in all, and those that were free when the program was made (0: unknown). */
     size_t device_bytes, device_total, device_free;
     uint64_t room[4]; /* of later versions: 0 */
 } weft_program_info;

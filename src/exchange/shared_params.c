@@ -192,7 +192,7 @@ static weft_status find_parameters(weft_shared_params *c)
     void *data;
     WEFT_TRY(weft_store_map(c->store, WEFT_ALL_PARAMETERS, &c->dtype, &data, &c->bytes));
     weft_store_unmap_read(c->store, data);
-    c->apart = !weft_device_shares(schema_keeper(c->store->schema));
+    c->apart = !weft_device_shares(schema_store_device(c->store->schema));
     if (c->apart) return weft_new_aligned(c->bytes, &c->parameters);
     c->parameters = data;
     return WEFT_OK;

@@ -207,7 +207,7 @@ static weft_status make_store(unsharded *w)
     p.fetch_count = fetch[1] == WEFT_NO_VALUE ? 1 : 2;
     WEFT_TRY(weft_rank_store(r, &w->store));
     WEFT_TRY(weft_instance_build_with(w->store, r->graph, &p, NULL, &w->instance));
-    if (!weft_device_shares(schema_keeper(w->store->schema)))
+    if (!weft_device_shares(schema_store_device(w->store->schema)))
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "this learner shards its parameters over its ranks, but the device of its "
                          "first rank has its own memory; give that rank --device cpu");

@@ -42,7 +42,7 @@ static weft_device *device_of_view(const weft_program *p, const weft_node *node)
     bool away = p->schema->on_host;
     for (int i = p->versions_of[node->in[0]].first; i >= 0; i = p->versions[i].next)
         away = away && layout_space(p->versions[i].layout) == SPACE_HOST;
-    return away ? schema_keeper(p->schema) : p->schema->devices[0];
+    return away ? schema_store_device(p->schema) : p->schema->devices[0];
 }
 
 /* The layout in whose order a flat or unflat node lists the elements. A layout with padding is

@@ -81,7 +81,7 @@ weft_status weft_store_follow(const weft_store *store)
     if (!s->queue) return WEFT_OK;
     pthread_mutex_lock(&s->lock);
     for (weft_instance *x = s->instances; x && status == WEFT_OK; x = x->next)
-        status = weft_queue_wait(schema_keeper(s->schema), s->queue, x->ended);
+        status = weft_queue_wait(schema_store_device(s->schema), s->queue, x->ended);
     pthread_mutex_unlock(&s->lock);
     return status;
 }

@@ -158,7 +158,7 @@ static inline int schema_home(const schema *s)
 {
     return s->on_host ? SPACE_HOST : schema_own(s);
 }
-static inline weft_device *schema_keeper(const schema *s)
+static inline weft_device *schema_store_device(const schema *s)
 {
     return schema_device(s, schema_home(s));
 }

@@ -111,7 +111,7 @@ weft_status weft_schema_order(const schema *s, int i, const weft_layout **out)
     *out = NULL;
     if (like >= 0) *out = s->entries[like].flat ? s->entries[like].order : s->entries[like].layout;
     if (*out && (*out)->bytes == weft_type_bytes(&entry->part)) return WEFT_OK;
-    return weft_device_plain(schema_keeper(s), &entry->part, out);
+    return weft_device_plain(schema_store_device(s), &entry->part, out);
 }
 
 /* Places entries of a kind (parameters or state) one after another in a new slab. */

@@ -20,8 +20,8 @@ weft_status weft_store_synchronize(const weft_store *s)
 {
     if (!s->queue) return WEFT_OK;
     WEFT_TRY(weft_store_follow(s));
-    WEFT_TRY(weft_event_record(schema_keeper(s->schema), s->queue, s->event));
-    return weft_event_wait(schema_keeper(s->schema), s->event);
+    WEFT_TRY(weft_event_record(schema_store_device(s->schema), s->queue, s->event));
+    return weft_event_wait(schema_store_device(s->schema), s->event);
 }
 
 /* Creates a store; the store owns the caller's reference to the schema, also on failure. */
@@ -35,8 +35,8 @@ static weft_status make(schema *of, uint64_t seed, weft_store **out)
     }
     *s = (weft_store){.schema = of, .seed = seed, .written = 1};
     pthread_mutex_init(&s->lock, NULL);
-    status = weft_queue_open(schema_keeper(of), &s->queue);
-    if (status == WEFT_OK) status = weft_event_open(schema_keeper(of), &s->event);
+    status = weft_queue_open(schema_store_device(of), &s->queue);
+    if (status == WEFT_OK) status = weft_event_open(schema_store_device(of), &s->event);
     if (status == WEFT_OK)
         *out = s;
     else
@@ -60,8 +60,8 @@ weft_status weft_store_keep_on_host(weft_store *s)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the store has tensors already; choose where they are kept before the "
                          "first program is made on it");
-    weft_queue_close(schema_keeper(s->schema), &s->queue);
-    weft_event_close(schema_keeper(s->schema), &s->event);
+    weft_queue_close(schema_store_device(s->schema), &s->queue);
+    weft_event_close(schema_store_device(s->schema), &s->event);
     s->schema->on_host = true;
     return WEFT_OK;
 }
@@ -109,8 +109,8 @@ void weft_store_destroy(weft_store **store)
 {
     if (!store || !*store) return;
     weft_store *s = *store;
-    weft_queue_close(schema_keeper(s->schema), &s->queue);
-    weft_event_close(schema_keeper(s->schema), &s->event);
+    weft_queue_close(schema_store_device(s->schema), &s->queue);
+    weft_event_close(schema_store_device(s->schema), &s->event);
     for (int i = 0; i < s->slab_count; i++) weft_memory_free(&s->slabs[i]);
     free((void *)s->slabs);
     free(s->derived);

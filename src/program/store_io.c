@@ -7,7 +7,7 @@
 static weft_status reorder(const weft_store *s, const weft_type *type, const weft_layout *from,
                            const weft_layout *to, weft_address source, weft_address target)
 {
-    weft_device *device = schema_keeper(s->schema);
+    weft_device *device = schema_store_device(s->schema);
     weft_kernel *kernel;
     weft_memory *scratch = NULL;
     weft_bound *bound = NULL;
@@ -34,14 +34,14 @@ typedef struct staging {
 static weft_status staging_for(const weft_store *s, const side *x, size_t bytes, staging *out)
 {
     const void *host = x->given ? x->given : x->wanted;
-    *out = (staging){.shared = {.device = schema_keeper(s->schema)}, .at = x->there};
+    *out = (staging){.shared = {.device = schema_store_device(s->schema)}, .at = x->there};
     if (!host) return WEFT_OK;
-    if (weft_device_shares(schema_keeper(s->schema))) {
+    if (weft_device_shares(schema_store_device(s->schema))) {
         out->shared.base = (char *)(uintptr_t)host; /* `given` is only read */
         out->at = (weft_address){&out->shared, 0};
         return WEFT_OK;
     }
-    WEFT_TRY(weft_memory_new(schema_keeper(s->schema), bytes, &out->own));
+    WEFT_TRY(weft_memory_new(schema_store_device(s->schema), bytes, &out->own));
     out->at = (weft_address){out->own, 0};
     return WEFT_OK;
 }
@@ -82,7 +82,7 @@ static weft_status check_filled(const weft_store *s, int i)
 static weft_status plain_part(const weft_store *s, const store_entry *entry,
                               const weft_layout **out)
 {
-    return weft_device_plain(schema_keeper(s->schema), &entry->part, out);
+    return weft_device_plain(schema_store_device(s->schema), &entry->part, out);
 }
 
 static weft_status write_flat(weft_store *s, int i, const void *data)
@@ -93,7 +93,7 @@ static weft_status write_flat(weft_store *s, int i, const void *data)
     size_t begin = (size_t)entry->flat_begin * weft_dtype_size(entry->type.dtype);
     WEFT_TRY(weft_schema_order(s->schema, i, &order));
     WEFT_TRY(plain_part(s, entry, &plain));
-    WEFT_TRY(weft_memory_new(schema_keeper(s->schema), order->bytes, &room));
+    WEFT_TRY(weft_memory_new(schema_store_device(s->schema), order->bytes, &room));
     weft_status status = weft_store_convert(s, &entry->part, plain, order, (side){.given = data},
                                             (side){.there = {room, 0}});
     if (status == WEFT_OK)
@@ -225,7 +225,7 @@ weft_status weft_store_map(const weft_store *s, int i, weft_dtype *dtype, void *
     weft_address begin;
     WEFT_TRY(range_of(s, i, dtype, &begin, bytes));
     *data = (void *)(uintptr_t)s; /* not NULL, which memcpy forbids even for no bytes */
-    if (weft_device_shares(schema_keeper(s->schema))) {
+    if (weft_device_shares(schema_store_device(s->schema))) {
         if (*bytes > 0) *data = weft_host(begin);
         return WEFT_OK;
     }
@@ -240,7 +240,7 @@ weft_status weft_store_map(const weft_store *s, int i, weft_dtype *dtype, void *
 void weft_store_unmap_read(const weft_store *s, void *data)
 {
     WEFT_NEED_VOID_AS("store", s);
-    if (!weft_device_shares(schema_keeper(s->schema))) free(data);
+    if (!weft_device_shares(schema_store_device(s->schema))) free(data);
 }
 
 weft_status weft_store_unmap(weft_store *s, int i, void *data)
@@ -251,7 +251,7 @@ weft_status weft_store_unmap(weft_store *s, int i, void *data)
     weft_dtype dtype;
     WEFT_TRY(range_of(s, i, &dtype, &begin, &bytes));
     weft_store_touch(s);
-    if (weft_device_shares(schema_keeper(s->schema))) return WEFT_OK;
+    if (weft_device_shares(schema_store_device(s->schema))) return WEFT_OK;
     weft_status status = weft_store_follow(s);
     if (bytes > 0 && status == WEFT_OK) status = weft_copy_in(s->queue, begin, data, bytes);
     weft_status ended = weft_store_synchronize(s);
@@ -270,7 +270,7 @@ static weft_status map_own(const weft_store *s, int i, const void *image, const 
     weft_address begin, at = weft_store_address(s, i);
     size_t bytes;
     *copy = NULL;
-    *out = weft_device_shares(schema_keeper(s->schema)) ? weft_host(at) : NULL;
+    *out = weft_device_shares(schema_store_device(s->schema)) ? weft_host(at) : NULL;
     if (image) {
         WEFT_TRY(all_parameters(s, &dtype, &begin, &bytes));
         *out = (const char *)image + (at.offset - begin.offset);

@@ -33,6 +33,10 @@ weft_status weft_optimizer_chosen(const weft_context *context, const weft_update
     return WEFT_OK;
 }
 
+/* Where parameters are kept: the choices of --home. */
+enum { HOME_DEVICE, HOME_HOST };
+static const char *const homes[] = {[HOME_DEVICE] = "device", [HOME_HOST] = "cpu"};
+
 weft_status weft_trainer_write_run_spec(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
@@ -50,7 +54,7 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->real = WEFT_F32;
     (void)weft_dtype_parse(o->task.dtype, &k->real);
     k->device = o->where.device;
-    k->on_host = strcmp(o->where.home, "device") != 0;
+    k->on_host = strcmp(o->where.home, homes[HOME_HOST]) == 0;
     k->seed = (uint64_t)o->task.seed;
     weft_plan_options_init(&k->plan);
     k->plan.ranks = t->mesh;
