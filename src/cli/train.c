@@ -260,8 +260,8 @@ static int supervise(const weft_context *context, weft_train_options *options, c
     return relay_end(through, code);
 }
 
-/* Waits before the exit of a rank that prints no message. A launcher ends the job when its first
- * rank exits with an error, so the rank with the message must exit first. */
+/* Waits before the exit of a rank that has no message of its own. A launcher ends the job when its
+ * first rank exits with an error, so the rank with the message must exit first. */
 static void let_others_speak(void)
 {
     nanosleep(&(struct timespec){.tv_sec = 5}, NULL);
@@ -274,6 +274,8 @@ static int report_rank(weft_status status)
     bool common = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED ||
                   weft_job_failed_elsewhere(status);
     if (status == WEFT_OK) return 0;
+    /* Another rank has the message, unless it died before it could print it. */
+    if (weft_job_rank() == 0 && weft_job_failed_elsewhere(status)) let_others_speak();
     if (weft_job_rank() <= 0 || !common) {
         print_status_line(weft_status_name(status), weft_last_message());
         if (status != WEFT_ERR_INTERRUPTED) return status == WEFT_ERR_ARGUMENT ? 2 : 1;
