@@ -71,7 +71,7 @@ static void measure(weft_context *context, const char *spec, const room *r, int 
         encode[k] = 3.0 * COUNT * sizeof(float) / (weft_seconds() - began);
         share[k] = encode[k] / copy[k];
         began = weft_seconds();
-        stop_on(weft_encoded_open(r->message, bytes, WEFT_F32, COUNT, &message));
+        stop_on(weft_encoded_open(r->message, bytes, codec->ops, WEFT_F32, COUNT, &message));
         weft_encoded_add(&message, COUNT, 1, r->to);
         add[k] = weft_seconds() - began;
     }

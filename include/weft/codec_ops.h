@@ -3,10 +3,13 @@
  * one (weft/registry.h, weft/plugin.h: an entry of kind WEFT_KIND_CODEC whose `ops` is a
  * weft_codec_rule).
  *
- * A codec chooses which numbers of the updates of a range a message has. The library keeps what was
- * not sent (the residual), adds the next update to it, asks the codec, writes the message in its
- * shortest form and takes what it says off the residual; checkpoints have the residual and the
- * number of messages. A message describes itself, so receivers need neither codec nor plug-in.
+ * A codec chooses which numbers of the updates of a range a message has, or writes a form of
+ * messages of its own (sparse, quantized, of low rank). The library keeps what was not sent (the
+ * residual), adds the next update to it, asks the codec, and takes what the message says off the
+ * residual; checkpoints have the residual and the number of messages. The library writes the
+ * numbers that were chosen in the shortest of its forms, which all receivers know. Receivers of
+ * another form need the codec, too: servers, peers and learners add up its messages by `add`,
+ * without a codec that is open, and refuse those that `valid` refuses.
  *
  * Arguments begin with those that every codec has: warmup=N, the number of messages at first that
  * have all numbers. One thread at a time uses a codec; a sender has one for each range. The choice
@@ -36,6 +39,16 @@ typedef struct weft_codec_choice {
     int64_t *chosen;
 } weft_codec_choice;
 
+/* A message in a codec's own form, from anywhere: none of its numbers and bytes is known to be
+ * right before `valid` has seen it, except dtype and count, which are those of the range. */
+typedef struct weft_codec_message {
+    weft_dtype dtype; /* F32 or F64 */
+    int64_t count;    /* numbers of the range */
+    uint32_t number;  /* any, as the encoder has set it */
+    const uint8_t *body;
+    size_t bytes; /* of the body, which begins at a multiple of 8 */
+} weft_codec_message;
+
 typedef struct weft_codec_rule {
     size_t struct_size; /* sizeof(weft_codec_rule) */
     bool halves;        /* the numbers are sent in bf16; the residual keeps the rest */
@@ -44,6 +57,20 @@ typedef struct weft_codec_rule {
     weft_status (*open)(const char *arguments, int64_t count, void **state);
     void (*close)(void *state);
     weft_status (*choose)(void *state, const weft_codec_choice *choice);
+    /* In place of `choose` and `halves`, a form of its own: all three or none.
+     *
+     * Writes the numbers of a choice (whose at and chosen are NULL), or what the message says of
+     * them, into body, which has room for message->bytes bytes, and sets bytes and number. If it
+     * leaves bytes as they are, all numbers are sent as they are. */
+    weft_status (*encode)(void *state, const weft_codec_choice *choice, uint8_t *body,
+                          weft_codec_message *message);
+    /* Whether all of a message is right, so that `add` may rely on it: its lengths, and each number
+     * that it says is finite, of a magnitude of at most `most`. Reads nothing beyond the body. */
+    bool (*valid)(const weft_codec_message *message, double most);
+    /* to[i] += scale * number[begin + i] for n numbers of a valid message, in its dtype. The sum of
+     * pieces must have the bits of the whole. Several threads may call both at once. */
+    void (*add)(const weft_codec_message *message, int64_t begin, int64_t n, double scale,
+                void *to);
 } weft_codec_rule;
 
 #ifdef __cplusplus

@@ -29,14 +29,12 @@ weft_status weft_codecs_register(weft_context *context)
     return weft_registry_add(context, entries, (int)WEFT_COUNT(codecs));
 }
 
-static weft_status find(weft_context *context, const char *spec, const weft_codec_ops **ops,
-                        const char **arguments)
+weft_status weft_codec_find(const weft_context *context, const char *spec,
+                            const weft_codec_ops **ops)
 {
     const weft_entry *entry;
-    size_t size = strcspn(spec, ":");
-    WEFT_TRY(weft_registry_find(context, WEFT_KIND_CODEC, spec, size, &entry));
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_CODEC, spec, strcspn(spec, ":"), &entry));
     *ops = entry->ops;
-    *arguments = spec[size] ? spec + size + 1 : "";
     return WEFT_OK;
 }
 
@@ -44,8 +42,8 @@ static weft_status open_codec(weft_context *context, const char *spec, weft_dtyp
                               int64_t count, weft_codec **out)
 {
     const weft_codec_ops *ops;
-    const char *arguments;
-    WEFT_TRY(find(context, spec, &ops, &arguments));
+    const char *colon = strchr(spec, ':'), *arguments = colon ? colon + 1 : "";
+    WEFT_TRY(weft_codec_find(context, spec, &ops));
     WEFT_TRY(ops->open_added ? ops->open_added(ops, arguments, dtype, count, out)
                              : ops->open(arguments, dtype, count, out));
     (*out)->ops = ops;

@@ -5,9 +5,10 @@
  * the next update. So the sum of all updates always equals the sum of all messages plus the
  * residual, but for the rounding of that addition.
  *
- * A codec belongs to one sender, one range and one direction. A message describes its own encoding,
- * so a receiver needs no codec: weft_encoded_open checks the message, and weft_encoded_add adds it
- * to numbers, in whole or in pieces.
+ * A codec belongs to one sender, one range and one direction. A message describes its own encoding:
+ * a form that codecs share, or the one of its codec, whose table the receiver names. So a receiver
+ * needs no codec: weft_encoded_open checks the message, and weft_encoded_add adds it to numbers, in
+ * whole or in pieces.
  *
  * Codecs and messages belong to one thread at a time. */
 #ifndef WEFT_COMPRESS_COMPRESS_H
@@ -33,6 +34,11 @@ typedef struct weft_codec_ops {
     /* Adds the update to the residual, and encodes a message. */
     weft_status (*encode)(weft_codec *codec, const void *update, uint8_t *message, size_t *bytes);
     bool plain; /* the codec encodes updates exactly, and keeps no residual */
+    /* The form of messages of this codec alone, for F32 and F64 (kernels/kernels.h); NULL: its
+     * messages have shared forms. */
+    const struct weft_form *own[2];
+    double
+        tag; /* in the head of such messages as `step`: a number of the codec's name; 0: built in */
 } weft_codec_ops;
 
 /* The extent of a codec's state that checkpoints store. EACH: a number for each element of the
@@ -105,6 +111,9 @@ weft_status weft_codec_open_back(weft_context *context, const char *spec, weft_d
 /* The specification of the downlink codec: `back` if it is given, else `there`, the specification
  * of the uplink, else "none". A specification that is NULL or empty is not given. */
 const char *weft_codec_back(const char *there, const char *back);
+/* The codec that a specification names. */
+weft_status weft_codec_find(const weft_context *context, const char *spec,
+                            const weft_codec_ops **ops) WEFT_NODISCARD;
 /* Whether a codec of this checked specification sends updates exactly. */
 bool weft_codec_is_plain(const weft_context *context, const char *spec);
 /* Checks a specification without opening a codec for a range. */
@@ -147,7 +156,7 @@ typedef enum weft_encoded_form {
                             where it is more than 1 */
     WEFT_MESSAGE_VALUES, /* sparse numbers: gaps between nonzero elements, and their numbers */
     WEFT_MESSAGE_SHORTS, /* sparse numbers in bf16 */
-    WEFT_MESSAGE_BLOCKS, /* a bit for each element, which chooses one of two numbers of its block */
+    WEFT_MESSAGE_OWN,    /* the form of its codec */
 } weft_encoded_form;
 
 enum { WEFT_MESSAGE_HEADER = 24, WEFT_MESSAGE_VERSION = 1 };
@@ -157,14 +166,16 @@ enum { WEFT_MESSAGE_HEADER = 24, WEFT_MESSAGE_VERSION = 1 };
 typedef struct weft_encoded_head {
     weft_encoded_form form;
     weft_dtype dtype;
-    uint32_t hits; /* number of nonzero elements; for BLOCKS the size of a block */
+    uint32_t hits; /* number of nonzero elements; for OWN a number of the codec */
     int64_t count; /* elements of the range */
-    double step;   /* quantum of GAPS and BITMAP; else 0 */
+    double step;   /* quantum of GAPS and BITMAP; the tag of a codec for OWN; else 0 */
 } weft_encoded_head;
 
 /* A checked message, and the position up to which it has been read. */
 typedef struct weft_encoded {
     weft_encoded_head head;
+    const struct weft_form *form;
+    const weft_codec_ops *codec; /* of the form OWN; else any */
     const uint8_t *body;
     size_t bytes;
     struct weft_encoded_place {
@@ -181,11 +192,11 @@ typedef struct weft_encoded {
     } place;
 } weft_encoded;
 
-/* Checks a message from an untrusted source. FORMAT: the message is damaged, of another version,
- * not of `count` numbers of this type, or has a number that is not finite. The bytes begin at a
- * multiple of 8 and must outlive *m. */
-weft_status weft_encoded_open(const void *data, size_t bytes, weft_dtype dtype, int64_t count,
-                              weft_encoded *m) WEFT_NODISCARD;
+/* Checks a message from an untrusted source. codec: whose own form it may have; NULL: none. FORMAT:
+ * the message is damaged, of another version or another codec, not of `count` numbers of this type,
+ * or has a number that is not finite. The bytes begin at a multiple of 8 and must outlive *m. */
+weft_status weft_encoded_open(const void *data, size_t bytes, const weft_codec_ops *codec,
+                              weft_dtype dtype, int64_t count, weft_encoded *m) WEFT_NODISCARD;
 /* to[i] += scale * number[i] for the next n numbers of the message, which must have that many left;
  * `to` has the message's type. A sparse message does not touch elements of `to` whose number is
  * zero. */

@@ -1,5 +1,6 @@
 /* The table of the forms of messages: checks encoded updates from untrusted sources, and decodes
- * their bit streams. A new form is a file in kernels/ and a line here. */
+ * their bit streams. A new shared form is a file in kernels/ and a line here; that
+ * of a codec stands in the codec's own table. */
 #include <math.h>
 
 #include "compress/bits.h"
@@ -135,32 +136,27 @@ static const weft_form *const forms[][2] = {
     [WEFT_MESSAGE_DENSE] = FORM(dense),   [WEFT_MESSAGE_HALVES] = FORM(halves),
     [WEFT_MESSAGE_GAPS] = FORM(gaps),     [WEFT_MESSAGE_BITMAP] = FORM(bitmap),
     [WEFT_MESSAGE_VALUES] = FORM(values), [WEFT_MESSAGE_SHORTS] = FORM(shorts),
-    [WEFT_MESSAGE_BLOCKS] = FORM(blocks),
+    [WEFT_MESSAGE_OWN] = {NULL, NULL}, /* the codec has it */
 };
-
-static const weft_form *form_of(const weft_encoded_head *head)
-{
-    return forms[head->form][head->dtype == WEFT_F64];
-}
 
 size_t weft_encoded_table(const weft_encoded_head *h)
 {
-    return form_of(h)->bytes(h);
+    return forms[h->form][h->dtype == WEFT_F64]->bytes(h);
 }
 
 bool weft_encoded_is_plain(const weft_encoded *m)
 {
-    return form_of(&m->head)->plain;
+    return m->form->plain;
 }
 
 void weft_encoded_rewind(weft_encoded *m)
 {
     weft_gaps gaps = weft_gaps_begin(m->head.count, m->head.hits);
-    m->place = (struct weft_encoded_place){.left = m->head.hits,
-                                           .in = m->body +
-                                                 WEFT_MIN(weft_encoded_table(&m->head), m->bytes),
-                                           .gap_sum = gaps.sum,
-                                           .gap_count = gaps.count};
+    m->place =
+        (struct weft_encoded_place){.left = m->head.hits,
+                                    .in = m->body + WEFT_MIN(m->form->bytes(&m->head), m->bytes),
+                                    .gap_sum = gaps.sum,
+                                    .gap_count = gaps.count};
 }
 
 static bool read_head(const uint8_t *data, size_t bytes, weft_encoded *m)
@@ -179,8 +175,23 @@ static bool read_head(const uint8_t *data, size_t bytes, weft_encoded *m)
     return true;
 }
 
-weft_status weft_encoded_open(const void *data, size_t bytes, weft_dtype dtype, int64_t count,
-                              weft_encoded *m)
+/* Finds the form of a message, in the shared ones or the codec's. */
+static weft_status find_form(const weft_codec_ops *codec, weft_encoded *m)
+{
+    int wide = m->head.dtype == WEFT_F64;
+    m->codec = codec;
+    m->form = forms[m->head.form][wide];
+    if (!m->form && codec && m->head.step == codec->tag) m->form = codec->own[wide];
+    if (m->form) return WEFT_OK;
+    return weft_fail(
+        WEFT_ERR_FORMAT,
+        "an update of %zu bytes is damaged, or of another codec than %s: it has a form "
+        "of a codec's own; all learners and servers need the same --compress",
+        m->bytes + WEFT_MESSAGE_HEADER, codec ? codec->name : "none");
+}
+
+weft_status weft_encoded_open(const void *data, size_t bytes, const weft_codec_ops *codec,
+                              weft_dtype dtype, int64_t count, weft_encoded *m)
 {
     const uint8_t *head = data;
     if (!read_head(head, bytes, m))
@@ -193,8 +204,9 @@ weft_status weft_encoded_open(const void *data, size_t bytes, weft_dtype dtype, 
         return weft_fail(WEFT_ERR_FORMAT, "an update is of %lld %s, should be of %lld %s",
                          (long long)m->head.count, weft_dtype_name(m->head.dtype), (long long)count,
                          weft_dtype_name(dtype));
+    WEFT_TRY(find_form(codec, m));
     weft_encoded_rewind(m);
-    if (!form_of(&m->head)->check(m, weft_encoded_table(&m->head)))
+    if (!m->form->check(m, m->form->bytes(&m->head)))
         return weft_fail(WEFT_ERR_FORMAT, "an update of %zu bytes is damaged", bytes);
     weft_encoded_rewind(m);
     return WEFT_OK;
@@ -202,12 +214,12 @@ weft_status weft_encoded_open(const void *data, size_t bytes, weft_dtype dtype, 
 
 bool weft_encoded_squares(const weft_encoded *m)
 {
-    return form_of(&m->head)->within(m, m->head.dtype == WEFT_F32 ? 0x1p63 : 0x1p511);
+    return m->form->within(m, m->head.dtype == WEFT_F32 ? 0x1p63 : 0x1p511);
 }
 
 void weft_encoded_add(weft_encoded *m, int64_t n, double scale, void *to)
 {
-    form_of(&m->head)->add(m, n, scale, to);
+    m->form->add(m, n, scale, to);
     m->place.at += n;
 }
 

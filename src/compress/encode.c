@@ -118,12 +118,31 @@ size_t weft_encoded_numbers(weft_codec *codec, bool halves, uint8_t *message)
         weft_encoded_begin(message, &head);
         return WEFT_MESSAGE_HEADER + table + bytes;
     }
-    /* A dense message is shorter here, and leaves no residual. */
-    memcpy(body, codec->residual, all);
+    return weft_encoded_residual(codec, message); /* shorter here */
+}
+
+size_t weft_encoded_residual(weft_codec *codec, uint8_t *message)
+{
+    size_t all = dense_bytes(codec);
+    weft_encoded_head head = head_of(codec, WEFT_MESSAGE_DENSE, 0);
+    memcpy(message + WEFT_MESSAGE_HEADER, codec->residual, all);
     memset(codec->residual, 0, all);
-    head.form = WEFT_MESSAGE_DENSE;
     weft_encoded_begin(message, &head);
     return WEFT_MESSAGE_HEADER + all;
+}
+
+weft_status weft_encoded_own(weft_codec *codec, const void *update, uint32_t number,
+                             uint8_t *message, size_t *bytes)
+{
+    const weft_form *form = codec->ops->own[codec->dtype == WEFT_F64];
+    weft_encoded_head head = {WEFT_MESSAGE_OWN, codec->dtype, number, codec->count,
+                              codec->ops->tag};
+    size_t table = form->bytes(&head);
+    if (table >= dense_bytes(codec)) return weft_encoded_all(codec, update, message, bytes);
+    WEFT_TRY(form->take(codec, update, number, message + WEFT_MESSAGE_HEADER));
+    weft_encoded_begin(message, &head);
+    *bytes = WEFT_MESSAGE_HEADER + table;
+    return WEFT_OK;
 }
 
 weft_status weft_encoded_all(weft_codec *codec, const void *update, uint8_t *message, size_t *bytes)

@@ -32,6 +32,8 @@ static weft_status list(weft_codec_checkpoint *checkpoint, weft_codec *sample)
     for (int i = 0; weft_codec_state_of(sample, i, &s); i++) {
         struct codec_state *mine = &checkpoint->states[checkpoint->state_count];
         (void)snprintf(mine->name, sizeof(mine->name), "%s_%s", sample->ops->name, s.name);
+        for (char *c = mine->name; *c; c++) /* a codec's name may have others than a state's */
+            if (*c == '-' || *c == '.') *c = '_';
         (void)snprintf(mine->what, sizeof(mine->what), "%s of %s", s.what, sample->ops->name);
         mine->extent = s.extent;
         WEFT_TRY(weft_new_aligned(bytes_of(checkpoint, mine), &mine->data));

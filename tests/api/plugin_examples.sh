@@ -160,7 +160,7 @@ if [ -f "$own" ]; then
     for words in "the lamp is out" "the lamp is out" "exchange faulty: its function 'after' failed (io) and did not say why" \
         "the lamp is out" "exchange faulty: its state 'few' has 3 bytes"; do
         for engine in threads mpi; do
-            [ "$mpi" = OFF ] && [ $engine = mpi ] && continue
+            [ $engine = mpi ] && { [ "$mpi" = OFF ] || [ $how -gt 1 ]; } && continue
             refuses 1 "$words" timeout 120 "$weft" train -q $data --model mlp -n 3 --engine $engine --plugin "$own" --exchange faulty:how=$how
             [ "$(grep -c . err)" = 1 ] && pass || flunk "faulty:how=$how, $engine: $(cat err)"
         done
@@ -185,6 +185,32 @@ if [ -f "$own" ]; then
     for words in "the lamp is out" "codec faulty has chosen -1 of" "must be from 0 to all" "codec faulty has chosen number 1 of"; do
         timeout 120 "$weft" train -q $data --plugin "$own" --compress faulty:how=$how >out 2>err
         [ $? = 1 ] && grep -qF -- "$words" err && pass || flunk "codec faulty:how=$how"
+        how=$((how + 1))
+    done
+fi
+
+# A codec with a form of messages of its own: from servers and to them, between peers, of elastic averaging; a run goes on.
+for way in "server --compress int8" "server --compress int8 --compress-downlink int8" "gossip --compress int8" "easgd --compress int8" \
+    "server --compress int8 --engine processes --servers 2" "server --compress int8 --servers 2 --replicas 1"; do
+    rm -rf int8
+    accepts "int8: $way" timeout 300 "$weft" train ${data% --exchange server} -q --plugin "$plugins/libint8.so" --metrics int8.jsonl --exchange $way
+done
+weights int8 int8 --compress int8 --compress-downlink int8
+weights int8-half int8 --compress int8 --compress-downlink int8 --steps 3
+weights int8-half int8 --compress int8 --compress-downlink int8 --resume
+alike int8 int8-half
+for codec in none int8; do
+    accepts "bytes of $codec" "$weft" train $data -q --plugin "$plugins/libint8.so" --compress $codec --metrics $codec.jsonl
+    grep -o '"exchange_bytes":[0-9]*' $codec.jsonl | tail -n 1 | cut -d : -f 2 >$codec.bytes
+done
+[ $((3 * $(cat int8.bytes))) -lt $((2 * $(cat none.bytes))) ] && pass || flunk "int8 sends $(cat int8.bytes) bytes of $(cat none.bytes)"
+refuses 2 "no codec is named 'int8'" "$weft" train $data -q --compress int8
+if [ -f "$own" ]; then
+    how=0
+    for words in "the lamp is out" "codec faulty-form has written" "codec faulty-form refuses its own message: an update of 25 bytes is damaged" \
+        "server 0 rejects an update of this learner: its data"; do
+        timeout 120 "$weft" train -q $data --plugin "$own" --compress faulty-form:how=$how >out 2>err
+        [ $? = 1 ] && grep -qF -- "$words" err && pass || flunk "codec faulty-form:how=$how: $(cat err)"
         how=$((how + 1))
     done
 fi

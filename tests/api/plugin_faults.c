@@ -77,7 +77,9 @@ static weft_status data_read(void *state, const weft_sample_key *key, weft_sampl
 
 static const weft_data_ops data = {sizeof(data), data_open, free, data_read};
 
-/* The codec of kind `how`: 0: fails, 1: chooses nothing at all, 2: more than all, 3: one twice. */
+/* The codec of kind `how`: 0: fails, 1: chooses nothing at all, 2: more than all, 3: one twice. The
+ * codec faulty-form: 0: fails, 1: writes more than there is room, 2: what it refuses itself, 3:
+ * what only servers refuse, as too large. */
 static weft_status codec_open(const char *arguments, int64_t count, void **state)
 {
     double *how;
@@ -101,6 +103,35 @@ static weft_status codec_choose(void *state, const weft_codec_choice *choice)
 
 static const weft_codec_rule codec = {
     .struct_size = sizeof(codec), .open = codec_open, .close = free, .choose = codec_choose};
+
+static weft_status form_encode(void *state, const weft_codec_choice *choice, uint8_t *body,
+                               weft_codec_message *message)
+{
+    int how = (int)*(const double *)state;
+    (void)choice;
+    body[0] = (uint8_t)how;
+    message->number = (uint32_t)how;
+    message->bytes = how == 1 ? message->bytes + 1 : 1;
+    return how == 0 ? weft->fail(WEFT_ERR_IO, "the lamp is out") : WEFT_OK;
+}
+
+static bool form_valid(const weft_codec_message *message, double most)
+{
+    return message->bytes == 1 && message->number == 3 && most > 0x1p63;
+}
+
+static void form_add(const weft_codec_message *message, int64_t begin, int64_t n, double scale,
+                     void *to)
+{
+    (void)message, (void)begin, (void)n, (void)scale, (void)to;
+}
+
+static const weft_codec_rule form = {.struct_size = sizeof(form),
+                                     .open = codec_open,
+                                     .close = free,
+                                     .encode = form_encode,
+                                     .valid = form_valid,
+                                     .add = form_add};
 
 /* Policies of servers: the function complete of one returns the option c less 2, or with c = 9 far
  * too many; the function late of the other an unknown fate. */
@@ -233,6 +264,7 @@ static const weft_entry entries[] = {
     {.kind = WEFT_KIND_SERVER_POLICY, .name = "faulty", .ops = &policies[0]},
     {.kind = WEFT_KIND_SERVER_POLICY, .name = "faulty-late", .ops = &policies[1]},
     {.kind = WEFT_KIND_CODEC, .name = "faulty", .form = "faulty[:how=N]", .ops = &codec},
+    {.kind = WEFT_KIND_CODEC, .name = "faulty-form", .ops = &form},
     {.kind = WEFT_KIND_DATA, .name = "faulty", .form = "faulty[:how=N]", .ops = &data},
     {.name = NULL}};
 

@@ -104,6 +104,66 @@ static weft_status exchange_update(weft_exchange *exchange, int64_t step)
     return WEFT_OK;
 }
 
+static weft_status codec_open(const char *arguments, int64_t count, void **state)
+{
+    (void)arguments, (void)count, (void)state;
+    return WEFT_OK;
+}
+
+static weft_status codec_choose(void *state, const weft_codec_choice *choice)
+{
+    (void)state, (void)choice;
+    return WEFT_OK;
+}
+
+static weft_status codec_encode(void *state, const weft_codec_choice *choice, uint8_t *body,
+                                weft_codec_message *message)
+{
+    (void)state, (void)choice, (void)body, (void)message;
+    return WEFT_OK;
+}
+
+static bool codec_valid(const weft_codec_message *message, double most)
+{
+    (void)message, (void)most;
+    return true;
+}
+
+static void codec_add(const weft_codec_message *message, int64_t begin, int64_t n, double scale,
+                      void *to)
+{
+    (void)message, (void)begin, (void)n, (void)scale, (void)to;
+}
+
+/* A codec chooses, or has a whole form of its own; a struct of the time before forms is taken. */
+static void test_codecs(void **state)
+{
+    (void)state;
+    weft_context *context;
+    weft_codec_rule rule = {.struct_size = sizeof(rule), .open = codec_open, .close = free};
+    weft_entry e = {.kind = WEFT_KIND_CODEC, .name = "own", .ops = &rule};
+    assert_ok(weft_context_create(&context));
+    rule.encode = codec_encode;
+    assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                   "codec own: its 'valid' is NULL");
+    rule.valid = codec_valid;
+    assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                   "codec own: its 'add' is NULL");
+    rule.add = codec_add;
+    rule.choose = codec_choose;
+    assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
+                   "codec own: with a form of its own it has no use for 'choose'");
+    rule.choose = NULL;
+    assert_ok(weft_context_register(context, &e, 1));
+    e.name = "older";
+    rule = (weft_codec_rule){.struct_size = offsetof(weft_codec_rule, encode),
+                             .open = codec_open,
+                             .close = free,
+                             .choose = codec_choose};
+    assert_ok(weft_context_register(context, &e, 1));
+    weft_context_destroy(&context);
+}
+
 static void test_exchanges(void **state)
 {
     (void)state;
@@ -179,9 +239,8 @@ static void test_derivative(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wrong_structs),
-        cmocka_unit_test(test_server_policies),
-        cmocka_unit_test(test_exchanges),
+        cmocka_unit_test(test_wrong_structs), cmocka_unit_test(test_server_policies),
+        cmocka_unit_test(test_exchanges),     cmocka_unit_test(test_codecs),
         cmocka_unit_test(test_derivative),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

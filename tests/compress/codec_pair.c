@@ -42,7 +42,8 @@ void line_receive(line *l, double scale, int64_t piece)
 {
     weft_encoded m;
     size_t size = weft_dtype_size(l->dtype);
-    assert_int_equal(weft_encoded_open(l->message, l->bytes, l->dtype, l->count, &m), WEFT_OK);
+    assert_int_equal(weft_encoded_open(l->message, l->bytes, l->codec->ops, l->dtype, l->count, &m),
+                     WEFT_OK);
     memset(l->got, 0, (size_t)l->count * size);
     for (int64_t at = 0; at < l->count; at += piece)
         weft_encoded_add(&m, WEFT_MIN(piece, l->count - at), scale, (char *)l->got + at * size);

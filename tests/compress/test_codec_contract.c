@@ -6,8 +6,8 @@
 #include "one_context.h"
 #include "codec_pair.h"
 
-/* Each codec with its defaults and with other settings; dgc without momentum, which
- * test_codec_cases.c covers. */
+/* Each codec with its defaults and with other settings, also those of plug-ins; dgc without
+ * momentum, which test_codec_cases.c covers. */
 static const char *const specs[] = {
     "none",
     "bf16",
@@ -26,6 +26,9 @@ static const char *const specs[] = {
     "dgc:momentum=0,ratio=0.1",
     "dgc:momentum=0,ratio=0.01,values=bf16,warmup=6",
     "dgc:momentum=0,ratio=1",
+    "int8",
+    "int8:warmup=2",
+    "cycle:parts=3",
 };
 static const int64_t counts[] = {1, 2, 15, 64, 257, 1000, 4099};
 
@@ -169,22 +172,25 @@ static void refuses_damage(const char *spec, weft_dtype dtype, int64_t count)
         draw(&l.random, dtype, l.update, count);
         line_send(&l);
     }
-    assert_ok(weft_encoded_open(l.message, l.bytes, dtype, count, &m));
+    assert_ok(weft_encoded_open(l.message, l.bytes, l.codec->ops, dtype, count, &m));
     assert_true(weft_encoded_squares(&m));
     for (size_t cut = 0; cut < l.bytes; cut++) {
         void *copy;
         assert_int_equal(weft_new_aligned(WEFT_MAX(cut, 1), &copy), WEFT_OK);
         memcpy(copy, l.message, cut);
-        assert_int_equal(weft_encoded_open(copy, cut, dtype, count, &m), WEFT_ERR_FORMAT);
+        assert_int_equal(weft_encoded_open(copy, cut, l.codec->ops, dtype, count, &m),
+                         WEFT_ERR_FORMAT);
         free(copy);
     }
-    assert_int_equal(weft_encoded_open(l.message, l.bytes + 1, dtype, count, &m), WEFT_ERR_FORMAT);
-    assert_int_equal(weft_encoded_open(l.message, l.bytes, dtype, count + 1, &m), WEFT_ERR_FORMAT);
+    assert_int_equal(weft_encoded_open(l.message, l.bytes + 1, l.codec->ops, dtype, count, &m),
+                     WEFT_ERR_FORMAT);
+    assert_int_equal(weft_encoded_open(l.message, l.bytes, l.codec->ops, dtype, count + 1, &m),
+                     WEFT_ERR_FORMAT);
     for (size_t at = 0; at < l.bytes; at++)
         for (int bit = 0; bit < 8; bit++) {
             uint8_t *byte = (uint8_t *)l.message + at;
             *byte ^= (uint8_t)(1 << bit);
-            if (weft_encoded_open(l.message, l.bytes, dtype, count, &m) == WEFT_OK) {
+            if (weft_encoded_open(l.message, l.bytes, l.codec->ops, dtype, count, &m) == WEFT_OK) {
                 double most = weft_encoded_squares(&m) ? dtype == WEFT_F32 ? 0x1p63 : 0x1p511
                               : dtype == WEFT_F32      ? FLT_MAX
                                                        : DBL_MAX;
@@ -272,13 +278,39 @@ static void test_arguments(void **state)
                      WEFT_ERR_ARGUMENT);
 }
 
+/* A message in the own form of a codec is refused without this codec, and with another one. */
+static void test_other_codecs(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"onebit", "int8"};
+    for (size_t i = 0; i < WEFT_COUNT(own); i++) {
+        line l = line_open(context, own[i], WEFT_F32, 1000, 6);
+        const weft_codec_ops *other;
+        weft_encoded m;
+        draw(&l.random, WEFT_F32, l.update, 1000);
+        line_send(&l);
+        assert_ok(weft_codec_find(context, own[1 - i], &other));
+        assert_refused(weft_encoded_open(l.message, l.bytes, other, WEFT_F32, 1000, &m),
+                       WEFT_ERR_FORMAT, "or of another codec than");
+        assert_refused(weft_encoded_open(l.message, l.bytes, NULL, WEFT_F32, 1000, &m),
+                       WEFT_ERR_FORMAT, "or of another codec than none");
+        line_close(&l);
+    }
+}
+
+static int setup_all(void **state)
+{
+    return setup(state) || weft_plugin_load(context, PLUGINS "/libint8.so") != WEFT_OK ||
+           weft_plugin_load(context, PLUGINS "/libcycle.so") != WEFT_OK;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conservation), cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_laid),         cmocka_unit_test(test_state),
         cmocka_unit_test(test_damage),       cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_arguments),    cmocka_unit_test(test_other_codecs),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup_all, teardown);
 }

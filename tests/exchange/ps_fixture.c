@@ -56,7 +56,10 @@ static weft_status open_range(void *user, int number, weft_served *out)
     host *h = user;
     const run *r = h->run;
     ranges[number] = (descent){LR, begin_of(r, number + 1) - begin_of(r, number)};
+    const weft_codec_ops *codec;
+    WEFT_TRY(weft_codec_find(context, r->codec, &codec));
     weft_range_options options = {.struct_size = sizeof(options),
+                                  .codec = codec,
                                   .policy = r->policy,
                                   .dtype = WEFT_F64,
                                   .count = ranges[number].count,
@@ -105,7 +108,10 @@ static weft_status make_learner(run *r, int i, weft_actor **out)
                                      .count = begin_of(r, k + 1) - begin_of(r, k)};
         WEFT_TRY(weft_codec_open(context, r->codec, WEFT_F64, range->count, &range->codec));
     }
+    const weft_codec_ops *back = NULL;
+    if (r->back) WEFT_TRY(weft_codec_find(context, r->back, &back));
     weft_ps_client_options options = {.struct_size = sizeof(options),
+                                      .back = back,
                                       .member = member_of((uint64_t)(1000 + i), i),
                                       .dtype = WEFT_F64,
                                       .ranges = r->reach[i],

@@ -16,6 +16,7 @@ typedef struct world {
     int64_t count, version;
     size_t size;
     weft_downlink *p;
+    const weft_codec_ops *ops;
     _Alignas(8) char now[MOST * 8];
     _Alignas(8) char known[FOLLOWERS][MOST * 8];
     int64_t at[FOLLOWERS];
@@ -32,6 +33,7 @@ static world *begin_with(const char *spec, weft_dtype dtype, int64_t count)
     w->size = weft_dtype_size(dtype);
     for (int64_t i = 0; i < count; i++) weft_number_put(dtype, w->now, i, sin(0.7 * (double)i));
     assert_int_equal(weft_codec_open_back(context, spec, dtype, count, &codec), WEFT_OK);
+    w->ops = codec->ops;
     assert_int_equal(weft_downlink_open(codec, &w->p), WEFT_OK);
     memcpy(weft_downlink_reference(w->p), w->now, (size_t)count * w->size);
     for (int k = 0; k < FOLLOWERS; k++) w->at[k] = -1;
@@ -64,7 +66,8 @@ static void follow(world *w, int k)
     w->sent += blob->bytes;
     assert_true(blob->bytes <= (size_t)w->count * w->size);
     if (changes)
-        assert_int_equal(weft_downlink_apply(blob, w->dtype, w->count, w->known[k]), WEFT_OK);
+        assert_int_equal(weft_downlink_apply(blob, w->ops, w->dtype, w->count, w->known[k]),
+                         WEFT_OK);
     else
         memcpy(w->known[k], blob->data, (size_t)w->count * w->size);
     weft_buffer_unref(&blob);
@@ -177,7 +180,8 @@ static void test_damaged(void **state)
     for (size_t bytes = 1; bytes + 8 < blob->bytes; bytes++) {
         memcpy(part->data, blob->data, bytes);
         part->bytes = bytes;
-        assert_int_equal(weft_downlink_apply(part, w->dtype, 500, w->known[0]), WEFT_ERR_FORMAT);
+        assert_int_equal(weft_downlink_apply(part, w->ops, w->dtype, 500, w->known[0]),
+                         WEFT_ERR_FORMAT);
     }
     weft_buffer_unref(&part);
     weft_buffer_unref(&blob);

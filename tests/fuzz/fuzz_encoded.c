@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     weft_dtype dtype = data[0] & 1 ? WEFT_F64 : WEFT_F32;
     int64_t count = 1 + data[0] / 4;
     memcpy(room, data + 1, size - 1);
-    if (weft_encoded_open(room, size - 1, dtype, count, &m) != WEFT_OK) return 0;
+    if (weft_encoded_open(room, size - 1, &weft_codec_onebit, dtype, count, &m) != WEFT_OK)
+        return 0;
     size_t each = weft_dtype_size(dtype);
     weft_encoded_add(&m, count, 2, numbers);
     weft_encoded_rewind(&m);

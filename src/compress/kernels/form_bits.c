@@ -1,8 +1,5 @@
-/* The forms of messages with bits for each element: two that say its multiple of a step, or one
- * that chooses one of the two numbers of its block. */
+/* The form of messages with two bits for each element, which say its multiple of a step. */
 #include "compress/kernels/precision.h"
-
-/* --- two bits an element --- */
 
 static size_t bitmap_bytes(const weft_encoded_head *h)
 {
@@ -42,40 +39,3 @@ const weft_form WEFT_REAL_NAME(weft_form_bitmap) = {.bytes = bitmap_bytes,
                                                     .check = bitmap_check,
                                                     .within = weft_encoded_step_within,
                                                     .add = bitmap_add};
-
-/* --- blocks --- */
-
-static int64_t blocks_of(const weft_encoded_head *h)
-{
-    return (h->count + h->hits - 1) / h->hits;
-}
-
-static size_t blocks_bytes(const weft_encoded_head *h)
-{
-    return h->hits ? (size_t)(2 * blocks_of(h)) * sizeof(real) + (size_t)((h->count + 7) / 8)
-                   : SIZE_MAX;
-}
-
-static bool blocks_check(weft_encoded *m, size_t bytes)
-{
-    return m->head.hits && m->bytes == bytes &&
-           WEFT_REAL_NAME(weft_all_finite)(m->body, 2 * blocks_of(&m->head));
-}
-
-static bool blocks_within(const weft_encoded *m, double most)
-{
-    return WEFT_REAL_NAME(weft_all_within)(m->body, 2 * blocks_of(&m->head), most);
-}
-
-static void blocks_add(weft_encoded *m, int64_t n, double wide, void *numbers)
-{
-    real scale = (real)wide, *to = numbers;
-    int64_t block = m->head.hits, blocks = blocks_of(&m->head);
-    const real *means = (const real *)(const void *)m->body;
-    const uint8_t *bits = m->body + (size_t)(2 * blocks) * sizeof(real);
-    for (int64_t i = m->place.at, end = i + n; i < end; i++)
-        to[i - m->place.at] += scale * means[2 * (i / block) + (bits[i / 8] >> i % 8 & 1)];
-}
-
-const weft_form WEFT_REAL_NAME(weft_form_blocks) = {
-    .bytes = blocks_bytes, .check = blocks_check, .within = blocks_within, .add = blocks_add};

@@ -19,9 +19,12 @@ typedef struct weft_form {
     /* to[i] += scale * number[i] for the next n numbers of a checked message. */
     void (*add)(weft_encoded *message, int64_t n, double scale, void *to);
     bool plain; /* the body is the numbers themselves */
+    /* In the own form of a codec: adds the update to the residual and moves what the message says
+     * into a body. number: hits of the head. */
+    weft_status (*take)(weft_codec *codec, const void *update, uint32_t number, uint8_t *body);
 } weft_form;
 
-/* Implemented in threshold.c, dense.c, onebit.c, topk.c and form_*.c. A codec without a
+/* Implemented in threshold.c, dense.c, topk.c and form_*.c. A codec without a
  * residual (NULL) sends exactly. NUMERIC: a number to be sent is not finite. */
 #define WEFT_CODEC_ARITHMETIC(R)                                                                   \
     /* Quantizes residual and update: multiples of `step` become hits, in order. */                \
@@ -35,9 +38,6 @@ typedef struct weft_form {
     weft_status weft_numbers_lay_##R(const void *numbers, int64_t at, int64_t n, void *body);      \
     /* Rounds residual and update to bf16; the rounding errors remain. */                          \
     weft_status weft_halves_take_##R(weft_codec *codec, const void *update, uint16_t *numbers);    \
-    /* For each block the means of its negative and other numbers, then a bit a number. */         \
-    weft_status weft_blocks_take_##R(weft_codec *codec, const void *update, int64_t block,         \
-                                     uint8_t *body);                                               \
     /* Names the first number of the residual that is not finite. */                               \
     weft_status weft_residual_check_##R(const weft_codec *codec);                                  \
     /* residual += update */                                                                       \
@@ -53,7 +53,7 @@ typedef struct weft_form {
     /* Whether no magnitude is above `most`. */                                                    \
     bool weft_all_within_##R(const void *numbers, int64_t n, double most);                         \
     extern const weft_form weft_form_dense_##R, weft_form_halves_##R, weft_form_gaps_##R,          \
-        weft_form_bitmap_##R, weft_form_values_##R, weft_form_shorts_##R, weft_form_blocks_##R;
+        weft_form_bitmap_##R, weft_form_values_##R, weft_form_shorts_##R;
 WEFT_CODEC_ARITHMETIC(float)
 WEFT_CODEC_ARITHMETIC(double)
 #define WEFT_OF_REAL(dtype, name) ((dtype) == WEFT_F64 ? name##_double : name##_float)
@@ -74,7 +74,7 @@ bool weft_encoded_step_within(const weft_encoded *message, double most);
 /* Whether n numbers in bf16 are finite; whether their squares are, as numbers of type float. */
 bool weft_halves_finite(const uint8_t *numbers, int64_t n);
 bool weft_halves_within(const uint8_t *numbers, int64_t n);
-/* `bytes` of the form of this head. */
+/* `bytes` of the shared form of this head. */
 size_t weft_encoded_table(const weft_encoded_head *head);
 
 /* --- encode.c --- */
@@ -87,6 +87,12 @@ size_t weft_encoded_steps(weft_codec *codec, double step, bool bitmap, uint8_t *
 /* Encodes the codec's hits with their numbers, which are subtracted from the residual. Returns the
  * bytes of the message. */
 size_t weft_encoded_numbers(weft_codec *codec, bool halves, uint8_t *message);
+/* Encodes the residual as a dense message, and clears it. Returns the bytes of the message. */
+size_t weft_encoded_residual(weft_codec *codec, uint8_t *message);
+/* Encodes the sum of residual and update in the codec's own form, or as a dense message if that is
+ * shorter. number: hits of the head. */
+weft_status weft_encoded_own(weft_codec *codec, const void *update, uint32_t number,
+                             uint8_t *message, size_t *bytes) WEFT_NODISCARD;
 /* Encodes the sum of residual and update as a dense message. */
 weft_status weft_encoded_all(weft_codec *codec, const void *update, uint8_t *message,
                              size_t *bytes) WEFT_NODISCARD;

@@ -1,8 +1,9 @@
-/* Quantizes to one bit per number (1-bit SGD, Seide et al. 2014): for each block, the means of its
- * negative and of its other numbers, and a bit for each number. */
+/* The codec onebit, 1-bit SGD (Seide et al. 2014), with a form of messages of its own: for each
+ * block, the means of its negative and of its other numbers, and a bit for each number. */
 #include <float.h>
 #include <math.h>
 
+#include "compress/codec.h"
 #include "compress/kernels/precision.h"
 
 enum { LANES = 16 };
@@ -99,9 +100,9 @@ static weft_status too_large(const weft_codec *codec)
     return weft_fail(WEFT_ERR_NUMERIC, "an update is too large for its mean");
 }
 
-weft_status WEFT_REAL_NAME(weft_blocks_take)(weft_codec *codec, const void *update, int64_t block,
-                                             uint8_t *body)
+static weft_status take(weft_codec *codec, const void *update, uint32_t number, uint8_t *body)
 {
+    int64_t block = number;
     real *r = codec->residual, *means = (real *)(void *)body;
     const real *u = update;
     int64_t blocks = (codec->count + block - 1) / block;
@@ -117,3 +118,91 @@ weft_status WEFT_REAL_NAME(weft_blocks_take)(weft_codec *codec, const void *upda
     }
     return WEFT_OK;
 }
+
+/* --- the form --- */
+
+static int64_t blocks_of(const weft_encoded_head *h)
+{
+    return (h->count + h->hits - 1) / h->hits;
+}
+
+static size_t blocks_bytes(const weft_encoded_head *h)
+{
+    return h->hits ? (size_t)(2 * blocks_of(h)) * sizeof(real) + (size_t)((h->count + 7) / 8)
+                   : SIZE_MAX;
+}
+
+static bool blocks_check(weft_encoded *m, size_t bytes)
+{
+    return m->head.hits && m->bytes == bytes &&
+           WEFT_REAL_NAME(weft_all_finite)(m->body, 2 * blocks_of(&m->head));
+}
+
+static bool blocks_within(const weft_encoded *m, double most)
+{
+    return WEFT_REAL_NAME(weft_all_within)(m->body, 2 * blocks_of(&m->head), most);
+}
+
+static void blocks_add(weft_encoded *m, int64_t n, double wide, void *numbers)
+{
+    real scale = (real)wide, *to = numbers;
+    int64_t block = m->head.hits, blocks = blocks_of(&m->head);
+    const real *means = (const real *)(const void *)m->body;
+    const uint8_t *bits = m->body + (size_t)(2 * blocks) * sizeof(real);
+    for (int64_t i = m->place.at, end = i + n; i < end; i++)
+        to[i - m->place.at] += scale * means[2 * (i / block) + (bits[i / 8] >> i % 8 & 1)];
+}
+
+extern const weft_form weft_onebit_float, weft_onebit_double;
+const weft_form WEFT_REAL_NAME(weft_onebit) = {.bytes = blocks_bytes,
+                                               .check = blocks_check,
+                                               .within = blocks_within,
+                                               .add = blocks_add,
+                                               .take = take};
+
+/* --- the codec, which is compiled once --- */
+
+#if WEFT_REAL_IS_DOUBLE
+typedef struct onebit {
+    weft_codec head;
+    int64_t block;
+} onebit;
+
+static weft_status onebit_open(const char *arguments, weft_dtype dtype, int64_t count,
+                               weft_codec **out)
+{
+    double block = 512, warmup = 0;
+    weft_codec *codec;
+    weft_spec_key keys[] = {
+        {.name = "block", .number = &block, .low = 16, .high = 1 << 20, .integer = true},
+        WEFT_WARMUP_KEY(&warmup),
+        {.name = NULL}};
+    WEFT_TRY(weft_codec_parse("onebit", arguments, keys));
+    if ((int64_t)block % 8)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "codec onebit: block=%d, must be a multiple of 8; %d is near", (int)block,
+                         (int)block / 8 * 8);
+    WEFT_TRY(weft_codec_new(sizeof(onebit), dtype, count, true, &codec));
+    ((onebit *)codec)->block = (int64_t)block;
+    codec->warmup = (int64_t)warmup;
+    *out = codec;
+    return WEFT_OK;
+}
+
+static weft_status onebit_encode(weft_codec *codec, const void *update, uint8_t *message,
+                                 size_t *bytes)
+{
+    return weft_encoded_own(codec, update, (uint32_t)((onebit *)codec)->block, message, bytes);
+}
+
+const weft_codec_ops weft_codec_onebit = {
+    .name = "onebit",
+    .form = "onebit[:block=N][,warmup=N]",
+    .help = "sends one sign bit per element, and per block the mean of its "
+            "negative elements and the mean of the others",
+    .open = onebit_open,
+    .close = weft_codec_free,
+    .encode = onebit_encode,
+    .own = {&weft_onebit_float, &weft_onebit_double},
+};
+#endif

@@ -12,6 +12,10 @@
 #define WEFT_REAL float
 #endif
 typedef WEFT_REAL real;
+/* Whether it is double: for what a file has once for both types, such as a codec. */
+#define WEFT_REAL_WIDE_float 0
+#define WEFT_REAL_WIDE_double 1
+#define WEFT_REAL_IS_DOUBLE WEFT_REAL_NAME(WEFT_REAL_WIDE)
 #define WEFT_REAL_NAME2(name, type) name##_##type
 #define WEFT_REAL_NAME1(name, type) WEFT_REAL_NAME2(name, type)
 #define WEFT_REAL_NAME(name) WEFT_REAL_NAME1(name, WEFT_REAL)

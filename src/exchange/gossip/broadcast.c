@@ -20,6 +20,7 @@ static void carry_over(weft_link *link, weft_link *old, double now)
                         .byte_limit = link->byte_limit,
                         .dtype = link->dtype,
                         .elements = link->elements,
+                        .codec = link->codec,
                         .unsent_since = all_sent    ? now
                                         : old->open ? old->queue[0].arrived
                                                     : old->unsent_since};
@@ -52,6 +53,7 @@ weft_status weft_broadcast_arrange(weft_peer *p)
                             .byte_limit = byte_limit(p),
                             .dtype = p->options.dtype,
                             .elements = p->options.count,
+                            .codec = p->options.codec ? p->options.codec->ops : NULL,
                             .open = !p->member,
                             .unsent_since = now};
         for (int k = 0; k < old_count; k++)

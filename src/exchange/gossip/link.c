@@ -111,7 +111,8 @@ static weft_gossip_update *find_merge_target(const weft_link *link,
 static weft_status add(const weft_link *link, const weft_buffer *payload, void *sum)
 {
     weft_encoded m;
-    WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, link->dtype, link->elements, &m));
+    WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, link->codec, link->dtype,
+                               link->elements, &m));
     weft_encoded_add(&m, link->elements, 1, sum);
     return WEFT_OK;
 }

@@ -6,6 +6,7 @@
 #ifndef WEFT_EXCHANGE_GOSSIP_LINK_H
 #define WEFT_EXCHANGE_GOSSIP_LINK_H
 
+#include "compress/compress.h"
 #include "actor/actor.h"
 #include "actor/rto.h"
 
@@ -33,6 +34,7 @@ typedef struct weft_link {
     size_t byte_limit; /* bound on in_flight_bytes, and on waiting_bytes */
     weft_dtype dtype;  /* of the parameters, which have `elements` elements */
     int64_t elements;
+    const weft_codec_ops *codec; /* of the updates; NULL: none */
     /* Time of the last acknowledgement, or when the first update was in transit. */
     double last_progress;
     weft_rto rto;

@@ -6,7 +6,8 @@ static weft_status apply(weft_peer *p, const weft_buffer *payload)
 {
     const weft_peer_options *o = &p->options;
     weft_encoded message;
-    WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, o->dtype, o->count, &message));
+    WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, o->codec->ops, o->dtype, o->count,
+                               &message));
     weft_encoded_add(&message, o->count, 1, p->current);
     return WEFT_OK;
 }
@@ -15,7 +16,8 @@ static void add(const weft_peer *p, double scale, const weft_buffer *payload, vo
 {
     const weft_peer_options *o = &p->options;
     weft_encoded message;
-    if (weft_encoded_open(payload->data, payload->bytes, o->dtype, o->count, &message) == WEFT_OK)
+    if (weft_encoded_open(payload->data, payload->bytes, o->codec->ops, o->dtype, o->count,
+                          &message) == WEFT_OK)
         weft_encoded_add(&message, o->count, scale, to);
 }
 

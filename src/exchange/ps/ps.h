@@ -104,6 +104,7 @@ typedef struct weft_ps_client_options {
     size_t struct_size;         /* sizeof(weft_ps_client_options) */
     weft_member_options member; /* weft_ps_client_create fills in the role */
     weft_dtype dtype;
+    const weft_codec_ops *back; /* the downlink codec; NULL: its messages have shared forms alone */
     const weft_server_range *ranges; /* [range_count]: all ranges of the run; stay the caller's */
     int range_count;
     /* The clock at which the client is done. A learner that joins later begins at the clock of the

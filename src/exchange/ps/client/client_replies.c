@@ -102,7 +102,8 @@ static weft_status take_parameters(void *self, const weft_message *message, cons
                                        (const char *)payload->data + bytes, have - bytes));
     char *numbers = (char *)c->options.parameters + weft_range_request_offset(c, r);
     if (m->changes)
-        WEFT_TRY(weft_downlink_apply(payload, c->options.dtype, r->of.count, numbers));
+        WEFT_TRY(
+            weft_downlink_apply(payload, c->options.back, c->options.dtype, r->of.count, numbers));
     else if (have)
         memcpy(numbers, payload->data, bytes);
     note_staleness(c, r, m);

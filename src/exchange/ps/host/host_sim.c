@@ -136,7 +136,10 @@ static weft_status make_learner(sim_servers *c, int i, weft_actor **out)
     bool draws = c->options.draw;
     WEFT_TRY(start_meanwhile(c, i));
     weft_server_range *reach = c->reach + (size_t)i * (size_t)c->range_count;
-    const char *codec = s->codec && *s->codec ? s->codec : "none";
+    const char *codec = weft_codec_back(s->codec, NULL);
+    const weft_codec_ops *back;
+    WEFT_TRY(weft_codec_find(s->context,
+                             weft_range_factory_back(c->options.adds, s->codec, s->back), &back));
     for (int k = 0; k < c->range_count; k++) {
         reach[k] = (weft_server_range){.begin = begin_of(c, k),
                                        .count = begin_of(c, k + 1) - begin_of(c, k)};
@@ -147,6 +150,7 @@ static weft_status make_learner(sim_servers *c, int i, weft_actor **out)
     weft_ps_client_options options = {.struct_size = sizeof(options),
                                       .member = member_of(learner_id(c, i), i),
                                       .dtype = s->dtype,
+                                      .back = back,
                                       .ranges = reach,
                                       .range_count = c->range_count,
                                       .steps = s->steps,

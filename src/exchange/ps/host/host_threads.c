@@ -110,7 +110,10 @@ static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
     /* A learner of one job needs no fingerprint, since the learners have compared their settings
      * before. With elastic updates the client's clock counts these, so it pulls after each (fetch
      * 1). */
+    const weft_codec_ops *back;
+    WEFT_TRY(weft_codec_find(x->head.setup.context, x->back, &back));
     weft_ps_client_options options = {.struct_size = sizeof(options),
+                                      .back = back,
                                       .member = x->head.setup.cluster
                                                     ? weft_elastic_member(&x->head.setup, BEAT)
                                                     : member_of(id, me),

@@ -133,7 +133,9 @@ weft_status weft_range_factory_open(void *factory, int number, weft_served *out)
                                   .policy = o->options.policy,
                                   .dtype = o->dtype,
                                   .count = end - begin};
-    weft_status status = open_update(o, begin, r, &options);
+    weft_status status =
+        weft_codec_find(o->context, weft_codec_back(o->codec, NULL), &options.codec);
+    if (status == WEFT_OK) status = open_update(o, begin, r, &options);
     if (status == WEFT_OK) status = open_downlink(o, options.count, begin, &out->published);
     if (status == WEFT_OK) status = list_states(r, out);
     if (status == WEFT_OK) status = weft_range_create(&options, &r->range);

@@ -151,7 +151,8 @@ static weft_status add_link(weft_downlink *p, int64_t version, size_t bytes)
     memset(new.message + UNIT + bytes, 0, padded - bytes);
     p->links[p->count++] = new;
     p->sum += new.bytes;
-    WEFT_TRY(weft_encoded_open(p->room, bytes, p->codec->dtype, p->codec->count, &message));
+    WEFT_TRY(weft_encoded_open(p->room, bytes, p->codec->ops, p->codec->dtype, p->codec->count,
+                               &message));
     weft_encoded_add(&message, p->codec->count, 1, p->public);
     while (p->sum >= p->bytes) forget(p, 1);
     return WEFT_OK;
@@ -209,8 +210,8 @@ weft_status weft_downlink_delta_since(weft_downlink *p, int64_t have, weft_buffe
     return WEFT_OK;
 }
 
-weft_status weft_downlink_apply(const weft_buffer *changes, weft_dtype dtype, int64_t count,
-                                void *numbers)
+weft_status weft_downlink_apply(const weft_buffer *changes, const weft_codec_ops *codec,
+                                weft_dtype dtype, int64_t count, void *numbers)
 {
     const uint8_t *at = changes->data, *end = at + changes->bytes;
     while (end - at >= UNIT) {
@@ -219,7 +220,7 @@ weft_status weft_downlink_apply(const weft_buffer *changes, weft_dtype dtype, in
         for (int i = 0; i < UNIT; i++) length |= (uint64_t)at[i] << 8 * i;
         if (length > (uint64_t)(end - at) - UNIT) break;
         at += UNIT;
-        WEFT_TRY(weft_encoded_open(at, (size_t)length, dtype, count, &message));
+        WEFT_TRY(weft_encoded_open(at, (size_t)length, codec, dtype, count, &message));
         weft_encoded_add(&message, count, 1, numbers);
         at += WEFT_MIN((size_t)(end - at), ((size_t)length + UNIT - 1) / UNIT * UNIT);
     }

@@ -45,9 +45,9 @@ weft_status weft_downlink_update(weft_downlink *published, const void *parameter
 weft_status weft_downlink_delta_since(weft_downlink *published, int64_t have, weft_buffer **out,
                                       bool *changes) WEFT_NODISCARD;
 
-/* Adds the messages of such a payload to numbers[count], the learner's parameters. FORMAT: the
- * messages are damaged. */
-weft_status weft_downlink_apply(const weft_buffer *changes, weft_dtype dtype, int64_t count,
-                                void *numbers) WEFT_NODISCARD;
+/* Adds the messages of such a payload, which the downlink codec has encoded, to numbers[count], the
+ * learner's parameters. FORMAT: the messages are damaged. */
+weft_status weft_downlink_apply(const weft_buffer *changes, const weft_codec_ops *codec,
+                                weft_dtype dtype, int64_t count, void *numbers) WEFT_NODISCARD;
 
 #endif

@@ -218,8 +218,8 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
                          "%lld, weight %g",
                          m->slot, (long long)push->step, push->weight);
     if (!push->update) return weft_fail(WEFT_ERR_FORMAT, "learner %d pushes no update", m->slot);
-    WEFT_TRY(
-        weft_encoded_open(push->update->data, push->update->bytes, o->dtype, o->count, message));
+    WEFT_TRY(weft_encoded_open(push->update->data, push->update->bytes, o->codec, o->dtype,
+                               o->count, message));
     if (weft_encoded_squares(message)) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT,
                      "an update of learner %d has a number whose square is not finite in %s; it "

@@ -9,6 +9,7 @@
 
 #include "actor/actor.h"
 #include "base/base.h"
+#include "compress/compress.h"
 #include "weft/server_policy_ops.h"
 
 /* Factor of the learning rate for an update of staleness t (Zhang et al. 2016): 1, 1/t, or
@@ -54,8 +55,9 @@ typedef weft_status (*weft_range_update_fn)(void *user, void *parameters, const 
 typedef struct weft_range_options {
     size_t struct_size; /* sizeof(weft_range_options) */
     weft_policy policy;
-    weft_dtype dtype; /* F32 or F64 */
-    int64_t count;    /* numbers in the range */
+    weft_dtype dtype;            /* F32 or F64 */
+    int64_t count;               /* numbers in the range */
+    const weft_codec_ops *codec; /* of the updates; NULL: they have shared forms alone */
     weft_range_update_fn update;
     /* Called before `update`, with the latest step of the run among the updates of the version.
      * NULL: not needed. */
