@@ -5,10 +5,11 @@
  *
  * A transport carries bytes from each rank to each other one, in order and without loss. The
  * library makes messages, collectives, splits, time limits and aborts of them (weft/comm.h); sums
- * have the bits of all other engines. A collective sends the whole contribution of each rank to
- * each other one, so a transport suits few ranks. No function waits. The thread of a rank alone
- * calls `send` with that rank as `from` and `receive` with it as `to`; those of several ranks do so
- * at once. A function that fails (services->fail) ends the job with its message.
+ * have the bits of all other engines. Each rank sends each other one, in one round, what that needs
+ * of it: the fewest bytes there are, but N (N - 1) frames. An all-reduce of more than 4 KiB takes
+ * two rounds, the slices of the sum and their results. No function waits. The thread of a rank
+ * alone calls `send` with that rank as `from` and `receive` with it as `to`; those of several ranks
+ * do so at once. A function that fails (services->fail) ends the job with its message.
  */
 #ifndef WEFT_TRANSPORT_OPS_H
 #define WEFT_TRANSPORT_OPS_H

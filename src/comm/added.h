@@ -15,6 +15,7 @@ typedef struct added {
 typedef struct pending {
     int unsent;
     bool received, started;
+    bool summed; /* of a sliced all-reduce: the slices are summed, and their sums are sent */
     const void **source; /* [ranks] of a sum */
     void *room;          /* workspace of a sum */
 } pending;

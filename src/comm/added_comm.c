@@ -65,7 +65,7 @@ static weft_status added_start(weft_operation *o)
     pending *p = o->state;
     transport_job *job = weft_added_of(o)->lines->job;
     if (atomic_load(&job->aborted)) return weft_operation_ended(o, "before", job->why);
-    p->received = false;
+    p->received = p->summed = false;
     p->started = true;
     if (o->t.kind == WEFT_SEND) WEFT_TRY(weft_added_send(o, o->t.peer));
     for (int r = 0; weft_is_collective(o->t.kind) && r < o->comm->size; r++)
