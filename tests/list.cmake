@@ -282,6 +282,7 @@ row(cli        help_options             T.....D......   49 script   help_options
 row(cli        completion               T.....D......    5 script   completion.sh)
 row(cli        simulate_compare         ..P..........   25 script   simulate_compare.sh)
 row(cli        invalid_options          T............    4 script   invalid_options.sh)
+row(cli        misspelt_names           T............    9 script   misspelt_names.py)
 row(cli        eval_predict             T............   28 script   eval_predict.sh)
 row(cli        output_paths             T.P.........C   12 script   output_paths.sh ${MPI_TESTS})
 row(cli        plugin_command           T.........R..    1 script   plugin_command.sh ${plugins} ${MPI_TESTS})

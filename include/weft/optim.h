@@ -9,22 +9,6 @@
 extern "C" {
 #endif
 
-/* The learning rate after the warm-up, as a function of the step. */
-typedef enum weft_schedule_kind {
-    WEFT_SCHEDULE_CONSTANT,
-    WEFT_SCHEDULE_STEP,         /* multiplied by gamma every `every` steps */
-    WEFT_SCHEDULE_COSINE,       /* half a cosine from lr down to `floor` at step `total` */
-    WEFT_SCHEDULE_LINEAR,       /* a line from lr down to `floor` at step `total` */
-    WEFT_SCHEDULE_INVERSE_SQRT, /* lr times the root of (warmup, at least 1) / (step + 1) */
-    /* Up from lr / 25 for 30 % of the steps until `total`, then down to lr / 250,000, along half a
-     * cosine each (Smith and Topin 2018, with PyTorch's defaults). */
-    WEFT_SCHEDULE_ONE_CYCLE,
-    /* Multiplied by gamma, down to `floor`, whenever a measured loss has not fallen below its
-     * minimum for more than so many measurements (PyTorch's ReduceLROnPlateau). The trainer
-     * measures; see weft_optimizer_values. */
-    WEFT_SCHEDULE_PLATEAU
-} weft_schedule_kind;
-
 /* The clock of the schedule: step `step` of the run is step `at` of the schedule, and each step of
  * the run counts as `pace` steps of it. A run that goes on with other batches keeps its place in
  * the schedule and changes its pace. */
@@ -55,21 +39,24 @@ typedef struct weft_optimizer_options {
     double beta1, beta2; /* adam, adamw: decay rates of the moments, in [0, 1) */
     double epsilon;      /* adam, adamw: added to the denominator, > 0 */
     double clip_norm;    /* largest global norm of all gradients; 0: no clipping */
-    weft_schedule_kind schedule;
+    /* Number of the learning-rate schedule, as weft_optimizer_set_schedule finds it; 0:
+     * constant. */
+    int schedule;
     /* The following numbers are steps of the schedule: by default those of the run. */
     weft_schedule_clock clock;
-    int64_t warmup;     /* steps in which the learning rate grows linearly to lr; 0: none */
-    int64_t total;      /* cosine, linear, one-cycle: step, > 0, at which the schedule ends */
-    int64_t every;      /* step: steps between two drops */
-    double gamma;       /* step: factor of each drop */
-    double floor;       /* cosine, linear: last learning rate; plateau: the smallest */
+    int64_t warmup; /* steps in which the learning rate grows linearly to lr; 0: none. A schedule
+                       that rises by itself, such as one-cycle, has none */
+    int64_t total;  /* cosine, linear, one-cycle: step, > 0, at which the schedule ends */
+    int64_t every;  /* step: steps between two drops */
+    double gamma;   /* step: factor of each drop */
+    double floor;   /* cosine, linear: last learning rate; plateau: the smallest */
     int64_t accumulate; /* micro-batches in a step, whose gradients are added; at least 1 */
     weft_update update; /* exported gradients are summed over micro-batches and clipped */
     /* Factors of the learning rate, "PATTERN=FACTOR,...": a parameter has the factor of the first
      * pattern (fnmatch) that matches its name, otherwise 1. With 0 it has no moments, stays as it
      * is, and does not count for clip_norm. NULL: 1 for all. */
     const char *multipliers;
-    /* Numbers of the schedule. Plateau: patience, the measurements without a smaller loss that are
+    /* Keys of the schedule. plateau: patience, the measurements without a smaller loss that are
      * accepted in a row; threshold, the share of the minimum by which a loss must be below it; and
      * cooldown, the measurements after a reduction that do not count. By default 10, 1e-4, 0. */
     double schedule_keys[4];
@@ -80,6 +67,13 @@ typedef struct weft_optimizer_options {
 WEFT_API void weft_optimizer_options_init_size(weft_optimizer_options *options, size_t size);
 #define weft_optimizer_options_init(options)                                                       \
     weft_optimizer_options_init_size(options, sizeof(*(options)))
+
+/* Sets the schedule of the options, and its keys, from a text NAME[:key=value,...], as in "cosine"
+ * or "plateau:patience=3"; the context has the names. ARGUMENT: there is no such schedule or key,
+ * or a number is out of range. */
+WEFT_API WEFT_NODISCARD weft_status weft_optimizer_set_schedule(const weft_context *context,
+                                                                const char *text,
+                                                                weft_optimizer_options *options);
 
 /* Values of the graph that a trainer feeds or reads. */
 typedef struct weft_optimizer_values {

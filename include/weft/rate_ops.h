@@ -50,6 +50,7 @@ typedef struct weft_rate_ops {
      * the rate follows from the step alone. */
     int measures;
     void (*measure)(const weft_rate_options *options, double loss, double *state);
+    bool rises; /* it begins with a rise of its own, so that a warm-up is refused */
 } weft_rate_ops;
 
 #ifdef __cplusplus

@@ -152,6 +152,12 @@ WEFT_PRIVATE_API const char *weft_suggest(char *buffer, size_t size, const char 
                                           const char *(*next)(const void *user, int i),
                                           const void *user);
 
+/* Sets *out to the index of a name in a list with commas, such as "none,inverse,exp". ARGUMENT: it
+ * is not listed; the message says that `what` is this text, and which there are and which is
+ * nearest or else (NULL: nothing) what `otherwise` says. */
+WEFT_PRIVATE_API weft_status weft_choose(const char *what, const char *text, const char *list,
+                                         const char *otherwise, int *out) WEFT_NODISCARD;
+
 /* Writes "[8, 3, 28, 28]" to buffer; returns buffer. */
 WEFT_PRIVATE_API const char *weft_shape_text(const weft_shape *shape, char *buffer, size_t size);
 

@@ -107,8 +107,11 @@ const weft_rate_schedule weft_rate_schedules[] = {
     {"cosine", "falls along half a cosine", "lr-floor", NULL, OPS(true, cosine)},
     {"linear", "falls along a line", "lr-floor", NULL, OPS(true, linear)},
     {"inverse-sqrt", "falls with the root of the step", NULL, NULL, OPS(false, inverse_sqrt)},
-    {"one-cycle", "rises for 30 % of the steps, then falls almost to 0", NULL, NULL,
-     OPS(true, one_cycle)},
+    {"one-cycle",
+     "rises for 30 % of the steps, then falls almost to 0",
+     NULL,
+     NULL,
+     {.struct_size = sizeof(weft_rate_ops), .ends = true, .rate = one_cycle, .rises = true}},
     {"plateau",
      "drops by a factor when the loss of an epoch, on the test data if there are any, has not "
      "fallen for more than `patience` epochs",

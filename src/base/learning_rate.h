@@ -14,7 +14,7 @@ typedef struct weft_learning_rate {
     double at, pace; /* pace: steps of the schedule in a step of the run */
 } weft_learning_rate;
 
-/* The built-in schedules, in the order of weft_schedule_kind. */
+/* The built-in schedules; the first one is constant. */
 typedef struct weft_rate_schedule {
     const char *name, *summary;
     const char *reads; /* options of a run that it reads, see weft_entry */

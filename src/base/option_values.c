@@ -72,14 +72,18 @@ weft_status weft_option_check_value(const weft_option *o, const void *options)
 
 static weft_status check_choice(const weft_option *o, const char *text)
 {
-    char *choices, *name = NULL;
+    char *choices, *name = NULL, *what = NULL;
     size_t size = o->names && o->forms ? strcspn(text, ":") : strlen(text);
+    int chosen;
     if (o->names && weft_plugin_is_path(text, size)) return WEFT_OK;
     WEFT_TRY(weft_option_choices(o, &choices));
+    if (!choices) return WEFT_OK;
     weft_status status = weft_format(&name, "%.*s", (int)size, text);
-    if (status == WEFT_OK && choices && !weft_is_listed(choices, name))
-        status = weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be one of %s%s", o->name,
-                           name, choices, o->context ? weft_plugin_hint(o->context, o->names) : "");
+    if (status == WEFT_OK) status = weft_format(&what, "option '%s'", o->name);
+    if (status == WEFT_OK)
+        status = weft_choose(what, name, choices,
+                             o->context ? weft_plugin_hint(o->context, o->names) : NULL, &chosen);
+    free(what);
     free(name);
     free(choices);
     return status;

@@ -191,9 +191,9 @@ weft_status weft_options_set(const weft_option *table, void *target, const char 
 }
 
 /* Parses an option at argv[0]; `left` words are left. *used: the number of words that it takes, 1
- * or 2. */
+ * or 2. *flag: the option, if it is a flag without a value. */
 static weft_status parse_one(const weft_option *table, void *target, int left, char **argv,
-                             int *used)
+                             int *used, const weft_option **flag)
 {
     char name[64];
     const char *word = argv[0], *value = NULL;
@@ -212,6 +212,7 @@ static weft_status parse_one(const weft_option *table, void *target, int left, c
         if (!o) return weft_fail(WEFT_ERR_ARGUMENT, "no option is named '-%c'", word[1]);
         if (word[2]) value = word + 2;
     }
+    if (o->kind == WEFT_OPT_FLAG && !value) *flag = o;
     if (o->kind == WEFT_OPT_FLAG) return store_given(o, target, value ? value : "true");
     if (!value) {
         if (left < 2)
@@ -221,6 +222,19 @@ static weft_status parse_one(const weft_option *table, void *target, int left, c
         *used = 2;
     }
     return store_given(o, target, value);
+}
+
+/* Fails if the word behind a flag is the value of one, or a number, and no file. */
+static weft_status refuse_value(const weft_option *flag, const char *word)
+{
+    double number;
+    if ((!weft_is_listed("true,false,yes,no,on,off", word) && !weft_parse_real(word, &number)) ||
+        weft_file_exists(word))
+        return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "--%s takes no value, but '%s' follows it; leave '%s' out, or give --%s=false "
+                     "for the contrary",
+                     flag->name, word, word, flag->name);
 }
 
 weft_status weft_options_parse(const weft_option *table, void *target, int argc, char **argv,
@@ -235,19 +249,26 @@ weft_status weft_options_parse(const weft_option *table, void *target, int argc,
                          argc, max_words);
     bool ended = false;
     int count = 0;
+    const weft_option *flag = NULL, *before;
     for (int i = 0, used; i < argc; i += used) {
         used = 1;
+        before = flag; /* the flag that the previous word is */
+        flag = NULL;
         if (!ended && strcmp(argv[i], "--") == 0) {
             ended = true;
         } else if (!ended && argv[i][0] == '-' && argv[i][1]) {
-            WEFT_TRY(parse_one(table, target, argc - i, argv + i, &used));
+            WEFT_TRY(parse_one(table, target, argc - i, argv + i, &used, &flag));
         } else if (!argv[i][0]) {
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "an argument is empty; give what is meant, or leave it out");
         } else if (count == max_words) {
-            return weft_fail(WEFT_ERR_ARGUMENT, "unexpected argument '%s'%s", argv[i],
-                             max_words ? "" : "; options begin with --");
+            return weft_fail(WEFT_ERR_ARGUMENT, "unexpected argument '%s'%s%s%s", argv[i],
+                             before      ? "; --"
+                             : max_words ? ""
+                                         : "; options begin with --",
+                             before ? before->name : "", before ? " takes no value" : "");
         } else {
+            if (before) WEFT_TRY(refuse_value(before, argv[i]));
             words[count++] = argv[i];
         }
     }
@@ -293,7 +314,8 @@ static weft_status add_option(weft_text *text, const weft_option *o)
     int used = o->letter ? snprintf(head, sizeof(head), "  -%c, --%s", o->letter, o->name)
                          : snprintf(head, sizeof(head), "  --%s", o->name);
     if (o->kind != WEFT_OPT_FLAG && used > 0 && (size_t)used < sizeof(head))
-        (void)snprintf(head + used, sizeof(head) - (size_t)used, " %s", o->argument);
+        (void)snprintf(head + used, sizeof(head) - (size_t)used, "%s%s",
+                       o->argument[0] == '[' ? "" : " ", o->argument);
     weft_text_add(text, "%-25s ", head);
     if (strlen(head) > 25) weft_text_add(text, "\n%26s", "");
     add_wrapped(text, help, 26);

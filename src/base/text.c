@@ -165,6 +165,40 @@ const char *weft_suggest(char *buffer, size_t size, const char *name,
     return buffer;
 }
 
+/* A list with commas whose pieces have been cut apart. */
+typedef struct pieces {
+    const char *first;
+    size_t size;
+} pieces;
+
+static const char *piece_at(const void *user, int i)
+{
+    const pieces *p = user;
+    for (size_t at = 0; at < p->size; at += strlen(p->first + at) + 1)
+        if (i-- == 0) return p->first + at;
+    return NULL;
+}
+
+weft_status weft_choose(const char *what, const char *text, const char *list, const char *otherwise,
+                        int *out)
+{
+    char *copy, near[256];
+    const char *name;
+    WEFT_TRY(weft_strdup(list, &copy));
+    const pieces p = {copy, strlen(list) + 1};
+    for (char *c = copy; (c = strchr(c, ','));) *c++ = '\0';
+    for (*out = 0; (name = piece_at(&p, *out)) && strcmp(name, text) != 0;) ++*out;
+    weft_status status = WEFT_OK;
+    if (!name)
+        status = weft_fail(WEFT_ERR_ARGUMENT, "%s is '%s', must be one of %s%s", what, text, list,
+                           weft_nearest(text, piece_at, &p)
+                               ? weft_suggest(near, sizeof(near), text, piece_at, &p)
+                           : otherwise ? otherwise
+                                       : "");
+    free(copy);
+    return status;
+}
+
 weft_status weft_each_piece(const char *what, const char *text, weft_piece_fn fn, void *user)
 {
     char *copy;

@@ -17,6 +17,8 @@ typedef struct command {
     const char *text;    /* paragraphs of the help */
     const char *examples;
     const weft_option *(*table)(const weft_context *context);
+    /* Further options, beside those of the table, for take_own_options; NULL: none. */
+    const weft_option *own;
     /* Runs the command and returns the exit code. argv begins after the command's name. */
     int (*run)(weft_context *context, int argc, char **argv);
     bool computes; /* runs kernels on several threads */
@@ -55,6 +57,10 @@ weft_kind topic_find(const char *name);
 int print_topic(const weft_context *context, weft_kind kind, bool man);
 /* help.c: prints text with escapes where roff would read a command. */
 void print_roff(const char *text);
+/* Removes the options --NAME and --NAME=VALUE of a command's own table from the arguments, and sets
+ * them in `out`. One without a value gets its `initial`, or if it is a flag, true. */
+weft_status take_own_options(const weft_option *own, void *out, int *argc, char **argv);
+
 /* completion.c: prints a completion script for bash; returns the exit code. */
 int print_completion(const weft_context *context);
 /* Raises this process's limit on open files to `wanted`, or to the hard limit if that is lower.

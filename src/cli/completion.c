@@ -52,11 +52,17 @@ static weft_status print_values(const weft_context *context, const command *c,
     return WEFT_OK;
 }
 
+static void print_names_of(const weft_option *table)
+{
+    for (const weft_option *o = table; o && o->name; o++)
+        if (!o->unused) printf("--%s ", o->name);
+}
+
 static void print_options(const command *c, const weft_option *table)
 {
     printf("    '%s '*) options='", c->name);
-    for (const weft_option *o = table; o && o->name; o++)
-        if (!o->unused) printf("--%s ", o->name);
+    print_names_of(c->own);
+    print_names_of(table);
     printf("--plugin --help'");
     if (strstr(c->usage, "COMMAND")) printf(" words=\"$commands $topics\"");
     printf(" ;;\n");

@@ -1,5 +1,6 @@
 /* weft help: prints the help of commands, and their man pages, from the tables of commands and
  * options. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,8 +37,10 @@ static int explain(const weft_context *context, const command *c)
 {
     char *options = NULL;
     printf("usage: weft %s %s\n\n%s\n\n%s\n", c->name, c->usage, c->summary, c->text);
-    if (c->table) {
-        weft_status status = weft_options_help(c->table(context), &options);
+    for (int i = 0; i < 2; i++) {
+        const weft_option *table = i == 0 ? c->own : c->table ? c->table(context) : NULL;
+        if (!table) continue;
+        weft_status status = weft_options_help(table, &options);
         if (status != WEFT_OK) return report_failure(status);
         printf("\n%s", options);
         weft_free(options);
@@ -72,7 +75,7 @@ static weft_status man_option(const weft_option *o)
     print_roff(o->name);
     printf("\\fR");
     if (o->argument) {
-        printf(" \\fI");
+        printf("%s\\fI", o->argument[0] == '[' ? "" : " ");
         print_roff(o->argument);
         printf("\\fR");
     }
@@ -80,6 +83,20 @@ static weft_status man_option(const weft_option *o)
     print_roff(help);
     printf("\n");
     weft_free(help);
+    return WEFT_OK;
+}
+
+/* table: may be NULL. */
+static weft_status man_options(const weft_option *table)
+{
+    const char *group = NULL, *shown = "";
+    for (const weft_option *o = table; o && o->name; o++) {
+        if (o->group) group = o->group;
+        if (o->unused) continue;
+        if (group && strcmp(group, shown) != 0) printf(".SH %s\n", shown = group);
+        weft_status status = man_option(o);
+        if (status != WEFT_OK) return status;
+    }
     return WEFT_OK;
 }
 
@@ -93,12 +110,8 @@ static int man_page(const weft_context *context, const command *c)
     printf("\n.SH DESCRIPTION\n");
     print_roff(c->text);
     printf("\n");
-    const char *group = NULL, *shown = "";
-    for (const weft_option *o = c->table ? c->table(context) : NULL; o && o->name; o++) {
-        if (o->group) group = o->group;
-        if (o->unused) continue;
-        if (group && strcmp(group, shown) != 0) printf(".SH %s\n", shown = group);
-        weft_status status = man_option(o);
+    for (int i = 0; i < 2; i++) {
+        weft_status status = man_options(i == 0 ? c->own : c->table ? c->table(context) : NULL);
         if (status != WEFT_OK) return report_failure(status);
     }
     if (c->examples) {
@@ -134,17 +147,63 @@ static int man_overview(void)
     return 0;
 }
 
+typedef struct help_options {
+    bool man, bash;
+} help_options;
+
+static const weft_option own_table[] = {
+    {.name = "man",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(help_options, man),
+     .group = "What to print",
+     .help = "the manual page of the command or topic, or of weft itself, as source for man(1)"},
+    {.name = "bash",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(help_options, bash),
+     .help = "a script for bash that completes commands, options and their values"},
+    {.name = NULL},
+};
+
+weft_status take_own_options(const weft_option *own, void *out, int *argc, char **argv)
+{
+    weft_status status = WEFT_OK;
+    int kept = 0;
+    for (int i = 0; i < *argc; i++) {
+        const weft_option *o = own;
+        size_t size = strncmp(argv[i], "--", 2) == 0 ? strcspn(argv[i] + 2, "=") : 0;
+        while (o->name && (strlen(o->name) != size || strncmp(argv[i] + 2, o->name, size) != 0))
+            o++;
+        if (!o->name)
+            argv[kept++] = argv[i];
+        else if (status == WEFT_OK)
+            status = weft_options_set(own, out, o->name,
+                                      argv[i][size + 2] ? argv[i] + size + 3
+                                      : o->initial      ? o->initial
+                                                        : "true");
+    }
+    *argc = kept;
+    return status;
+}
+
 static int run(weft_context *context, int argc, char **argv)
 {
-    if (argc == 1 && strcmp(argv[0], "--bash") == 0) return print_completion(context);
-    bool man = argc > 0 && strcmp(argv[0], "--man") == 0;
-    const char *name = argc > man ? argv[man] : NULL;
+    help_options own = {0};
+    weft_status status = take_own_options(own_table, &own, &argc, argv);
+    if (status != WEFT_OK) return usage_failure("help");
+    const bool man = own.man;
+    const char *name = argc > 0 ? argv[0] : NULL;
     char shown[256];
-    if (argc > man + 1) {
+    if (own.bash && (man || name)) {
+        fprintf(stderr, "weft: --bash is about all commands, so it stands alone\n"
+                        "Try 'weft help help'.\n");
+        return 2;
+    }
+    if (own.bash) return print_completion(context);
+    if (argc > 1) {
         fprintf(stderr,
                 "weft: help explains one command, and '%s' is a second one; give one of them\n"
                 "Try 'weft help'.\n",
-                weft_printable(argv[man + 1], shown, sizeof(shown)));
+                weft_printable(argv[1], shown, sizeof(shown)));
         return 2;
     }
     if (!name && man) return man_overview();
@@ -164,11 +223,11 @@ static int run(weft_context *context, int argc, char **argv)
 
 const command command_help = {
     .name = "help",
-    .usage = "[--man] [COMMAND]\n       weft help --bash",
+    .usage = "[--man] [COMMAND | TOPIC]\n       weft help --bash",
     .summary = "explain a command",
     .text =
-        "Without a command: the list of commands. With --man: the manual page of the command,\n"
-        "or of weft itself, as source for man(1). With --bash: a script for bash that completes\n"
-        "commands, options and their values.",
+        "Without a command: the list of commands. A topic is the page of all that is of a kind,\n"
+        "such as optimizers.",
+    .own = own_table,
     .run = run,
 };

@@ -34,12 +34,6 @@ static const weft_option inspect_table[] = {
     {.name = NULL},
 };
 
-static const weft_option *table(const weft_context *context)
-{
-    (void)context;
-    return inspect_table;
-}
-
 /* Prints the names of a kind. Below a long form its summary has a line of its own. */
 static void print_kind(const weft_context *context, weft_kind kind)
 {
@@ -152,23 +146,6 @@ static weft_status inspect_checkpoint(weft_context *context, const char *path)
     return print_text(status, &text);
 }
 
-/* Removes the flags of weft inspect from argv and sets them in *what; the remaining arguments are
- * options of weft train. Returns their number. */
-static int take_flags(int argc, char **argv, inspect_options *what)
-{
-    int left = 0;
-    for (int i = 0; i < argc; i++) {
-        const weft_option *o = inspect_table;
-        while (o->name && (strncmp(argv[i], "--", 2) != 0 || strcmp(argv[i] + 2, o->name) != 0))
-            o++;
-        if (o->name)
-            *(bool *)(void *)((char *)what + o->offset) = true;
-        else
-            argv[left++] = argv[i];
-    }
-    return left;
-}
-
 /* Whether the path is a regular file: then it is a run file, since a checkpoint is a folder. */
 static bool is_file(const char *path)
 {
@@ -182,10 +159,10 @@ static int run(weft_context *context, int argc, char **argv)
     weft_train_options options = {0};
     const char *words[1];
     int count, code;
-    argc = take_flags(argc, argv, &what);
+    weft_status status = take_own_options(inspect_table, &what, &argc, argv);
     bool shows = what.graph || what.dot || what.program;
-    if (what.list) return print_lists(context, argc == 0 && !shows);
-    weft_status status = weft_train_options_init(context, &options);
+    if (status == WEFT_OK && what.list) return print_lists(context, argc == 0 && !shows);
+    if (status == WEFT_OK) status = weft_train_options_init(context, &options);
     if (status == WEFT_OK)
         status =
             weft_options_parse(weft_train_table(context), &options, argc, argv, 1, words, &count);
@@ -222,6 +199,6 @@ const command command_inspect = {
     .examples = "  weft inspect runs/a/latest\n"
                 "  weft inspect --model vgg11 --data glyphs:size=32 --program\n"
                 "  weft inspect --dot | dot -Tsvg > lenet.svg\n",
-    .table = table,
+    .own = inspect_table,
     .run = run,
 };

@@ -2,7 +2,6 @@
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli.h"
 
@@ -13,11 +12,18 @@ typedef struct plan_options {
 
 static const weft_option own_table[] = {
     {.name = "dump",
+     .argument = "[=RANK]",
+     .group = "What to print",
+     .initial = "0",
+     .help = "also the graph and the program of a rank",
      .kind = WEFT_OPT_INT,
      .offset = offsetof(plan_options, dump),
      .low = 0,
      .high = INT_MAX},
     {.name = "passes",
+     .argument = "[=RANK]",
+     .initial = "0",
+     .help = "in place of the plan, the graph after each pass, up to the part of a rank",
      .kind = WEFT_OPT_INT,
      .offset = offsetof(plan_options, passes),
      .low = 0,
@@ -25,34 +31,17 @@ static const weft_option own_table[] = {
     {.name = NULL},
 };
 
-/* Removes "--NAME" and "--NAME=K" of these options from the arguments, which are options of weft
- * train otherwise, and sets them. */
-static weft_status take_own(int *argc, char **argv, plan_options *out)
-{
-    weft_status status = WEFT_OK;
-    int kept = 0;
-    for (int i = 0; i < *argc; i++) {
-        const weft_option *own = own_table;
-        size_t size = strncmp(argv[i], "--", 2) == 0 ? strcspn(argv[i] + 2, "=") : 0;
-        while (own->name &&
-               (strlen(own->name) != size || strncmp(argv[i] + 2, own->name, size) != 0))
-            own++;
-        if (!own->name)
-            argv[kept++] = argv[i];
-        else if (status == WEFT_OK)
-            status = weft_options_set(own_table, out, own->name,
-                                      argv[i][size + 2] ? argv[i] + size + 3 : "0");
-    }
-    *argc = kept;
-    return status;
-}
-
 static int run(weft_context *context, int argc, char **argv)
 {
     weft_train_options options = {0};
     plan_options plan = {.dump = -1, .passes = -1};
     char *text = NULL;
-    weft_status status = take_own(&argc, argv, &plan);
+    weft_status status = take_own_options(own_table, &plan, &argc, argv);
+    if (status == WEFT_OK && plan.dump >= 0 && plan.passes >= 0) {
+        fprintf(stderr, "weft: --dump adds to the plan, and --passes prints graphs in its place; "
+                        "give one of them\nTry 'weft help plan'.\n");
+        return 2;
+    }
     if (status == WEFT_OK) status = read_train_options(context, &options, argc, argv);
     if (status != WEFT_OK) {
         weft_options_free(weft_train_table(context), &options);
@@ -90,5 +79,6 @@ const command command_plan = {
                 "  weft plan -n 8 --zero 3 --dump=1\n"
                 "  weft plan -n 2 --mesh tensor=2 --passes\n",
     .table = weft_train_table,
+    .own = own_table,
     .run = run,
 };

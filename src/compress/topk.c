@@ -2,6 +2,7 @@
  * Deep Gradient Compression (Lin et al. 2018): topk with local clipping, momentum correction,
  * momentum factor masking and warm-up. */
 #include <math.h>
+#include <stdio.h>
 
 #include "compress/codec.h"
 
@@ -16,9 +17,12 @@ typedef struct largest {
 
 static weft_status parse_values(const char *name, const char *text, bool *halves)
 {
-    *halves = text && strcmp(text, "bf16") == 0;
-    if (!text || *halves || strcmp(text, "full") == 0) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT, "codec %s: values=%s; there are full and bf16", name, text);
+    char what[64];
+    int i = 0;
+    (void)snprintf(what, sizeof(what), "codec %s: values", name);
+    if (text) WEFT_TRY(weft_choose(what, text, "full,bf16", NULL, &i));
+    *halves = i > 0;
+    return WEFT_OK;
 }
 
 static weft_status parse(const char *name, const char *arguments, const weft_spec_key *keys,

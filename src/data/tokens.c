@@ -97,11 +97,8 @@ static weft_status load(token_source *s, const char *type, const char *held, dou
     size_t size = s->file.size;
     if (is_npy(&s->file)) WEFT_TRY(open_array(s, path, &type, &size));
     if (!type) type = held;
-    size_t kind = 0;
-    while (type && kind < WEFT_COUNT(types) && strcmp(type, types[kind].name) != 0) kind++;
-    if (kind == WEFT_COUNT(types))
-        return weft_fail(WEFT_ERR_ARGUMENT, "data 'tokens': type is '%s', must be uint16 or uint32",
-                         type);
+    int kind = 0;
+    if (type) WEFT_TRY(weft_choose("data 'tokens': type", type, "uint16,uint32", NULL, &kind));
     if (values == 0 && request->stats) values = request->stats->input[0].values;
     if (values == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'tokens': give the number of different tokens, "

@@ -13,11 +13,10 @@
 
 /* The treatment of optimizer state when parameters are averaged. */
 typedef struct state_option {
-    const char *name;
     bool averages, resets;
 } state_option;
-static const state_option state_options[] = {
-    {"keep", false, false}, {"average", true, false}, {"reset", false, true}};
+static const char state_names[] = "keep,average,reset";
+static const state_option state_options[] = {{false, false}, {true, false}, {false, true}};
 
 typedef struct average {
     weft_exchange head;
@@ -31,17 +30,13 @@ typedef struct average {
     int64_t last_average; /* step of the last average */
 } average;
 
+/* state: NULL, that of the first option. */
 static weft_status parse_state(const char *text, const state_option **out)
 {
-    for (size_t i = 0; i < WEFT_COUNT(state_options); i++)
-        if (!text || strcmp(state_options[i].name, text) == 0) {
-            *out = &state_options[i];
-            return WEFT_OK;
-        }
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "exchange average: there is no state=%s; the optimizer state can be kept, "
-                     "averaged or reset: state=keep, average or reset",
-                     text);
+    int i = 0;
+    if (text) WEFT_TRY(weft_choose("exchange average: state", text, state_names, NULL, &i));
+    *out = &state_options[i];
+    return WEFT_OK;
 }
 
 static weft_status make_ranges(average *a)
@@ -66,12 +61,11 @@ static weft_status average_open(weft_exchange *exchange, const char *arguments,
     weft_status status =
         *arguments ? weft_spec_parse("exchange average", arguments, keys) : WEFT_OK;
     if (status == WEFT_OK) status = parse_state(state, &a->state);
-    if (status == WEFT_OK && outer && strcmp(outer, "nesterov") != 0 && strcmp(outer, "none") != 0)
-        status =
-            weft_fail(WEFT_ERR_ARGUMENT,
-                      "exchange average: there is no outer=%s; it can be none or nesterov", outer);
+    int which = 0;
+    if (status == WEFT_OK && outer)
+        status = weft_choose("exchange average: outer", outer, "none,nesterov", NULL, &which);
     a->every = (int64_t)every;
-    a->outer = outer && strcmp(outer, "nesterov") == 0;
+    a->outer = which > 0;
     if (status == WEFT_OK && !a->outer && !(isnan(lr) && isnan(momentum)))
         status = weft_fail(WEFT_ERR_ARGUMENT,
                            "exchange average: %s is an option of the outer optimizer, and "

@@ -1,6 +1,7 @@
 /* Makes optimizers of those that programs and plug-ins add (weft/optim_ops.h), and checks schedules
  * of the learning rate (weft/rate_ops.h). */
 #include <math.h>
+#include <stddef.h>
 
 #include "base/registry.h"
 #include "optim/rule.h"
@@ -96,5 +97,5 @@ static weft_status accept_rate(weft_context *context, const weft_entry *entry, c
 const weft_extension weft_rates_extension = {.kind = WEFT_KIND_RATE,
                                              .type = "weft_rate_ops",
                                              .size = sizeof(weft_rate_ops),
-                                             .least = sizeof(weft_rate_ops),
+                                             .least = offsetof(weft_rate_ops, rises),
                                              .accept = accept_rate};

@@ -13,10 +13,6 @@ weft_status weft_optimizers_register(weft_context *context) WEFT_NODISCARD;
 weft_status weft_optimizer_check(const weft_context *context, const char *text,
                                  weft_tensor_need *need) WEFT_NODISCARD;
 
-/* Sets the schedule of the options and its numbers from a text NAME[:key=value,...]. ARGUMENT:
- * unknown name, or a number out of range. */
-weft_status weft_schedule_choose(const weft_context *context, const char *text,
-                                 weft_optimizer_options *options) WEFT_NODISCARD;
 /* Elements of the state of a schedule by measurements behind those of its row: the sum of the
  * losses since the last measurement, and of their weights. */
 enum { WEFT_MEASURED_LOSS, WEFT_MEASURED_WEIGHT, WEFT_MEASURED };

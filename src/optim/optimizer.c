@@ -14,17 +14,37 @@ static const weft_optimizer *const optimizers[] = {
     &weft_optimizer_lamb,    &weft_optimizer_adafactor, &weft_optimizer_muon,
 };
 
-weft_status weft_schedule_choose(const weft_context *context, const char *text,
-                                 weft_optimizer_options *options)
+/* Parses the keys of an entry NAME[:key=value,...], of which `arguments` are behind the colon;
+ * NULL: none are given. what: the kind of the entry, for messages. */
+static weft_status parse_keys(const char *what, const char *name, const char *arguments,
+                              const weft_spec_key *keys)
 {
+    char *kind;
+    if (!arguments) return WEFT_OK;
+    WEFT_TRY(weft_format(&kind, "%s '%s'", what, name));
+    weft_status status = weft_spec_parse(kind, arguments, keys);
+    free(kind);
+    return status;
+}
+
+/* The part of a specification behind its colon; NULL: it has none. */
+static const char *arguments_of(const char *text)
+{
+    const char *colon = strchr(text, ':');
+    return colon ? colon + 1 : NULL;
+}
+
+weft_status weft_optimizer_set_schedule(const weft_context *context, const char *text,
+                                        weft_optimizer_options *options)
+{
+    WEFT_NEED(context, text, options);
     const weft_entry *entry;
-    size_t size = strcspn(text, ":");
     weft_spec_key all[WEFT_MOST_RATE_KEYS + 1] = {{.name = NULL}};
-    WEFT_TRY(weft_registry_find(context, WEFT_KIND_RATE, text, size, &entry));
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_RATE, text, strcspn(text, ":"), &entry));
     const weft_rate_ops *s = entry->ops;
     int i = 0;
     while (weft_context_entry(context, WEFT_KIND_RATE, i) != entry) i++;
-    options->schedule = (weft_schedule_kind)i;
+    options->schedule = i;
     for (int k = 0; s->keys && s->keys[k].name; k++) {
         options->schedule_keys[k] = s->keys[k].initial;
         all[k] = (weft_spec_key){.name = s->keys[k].name,
@@ -33,11 +53,7 @@ weft_status weft_schedule_choose(const weft_context *context, const char *text,
                                  .high = s->keys[k].high,
                                  .integer = s->keys[k].integer};
     }
-    if (!text[size]) return WEFT_OK;
-    if (!s->keys)
-        return weft_fail(WEFT_ERR_ARGUMENT, "the learning rate schedule '%s' has no keys",
-                         entry->name);
-    return weft_spec_parse("learning rate schedule", text + size + 1, all);
+    return parse_keys("learning-rate schedule", entry->name, arguments_of(text), all);
 }
 
 static weft_status rates_register(weft_context *context)
@@ -77,8 +93,7 @@ static weft_status find_optimizer(const weft_context *context, const char *text,
 {
     const weft_entry *entry;
     weft_spec_key all[WEFT_MOST_RULE_KEYS + 1] = {{.name = NULL}};
-    size_t size = strcspn(text, ":");
-    WEFT_TRY(weft_registry_find(context, WEFT_KIND_OPTIMIZER, text, size, &entry));
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_OPTIMIZER, text, strcspn(text, ":"), &entry));
     *out = entry->ops;
     for (int k = 0; (*out)->keys && (*out)->keys[k].name; k++) {
         const weft_rule_key *key = &(*out)->keys[k];
@@ -89,16 +104,7 @@ static weft_status find_optimizer(const weft_context *context, const char *text,
                                  .high = key->high,
                                  .integer = key->integer};
     }
-    if (!text[size]) return WEFT_OK;
-    if (!(*out)->keys)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the optimizer '%s' has no keys; its options are those of the run",
-                         (*out)->name);
-    char *kind;
-    WEFT_TRY(weft_format(&kind, "optimizer %s", (*out)->name));
-    weft_status status = weft_spec_parse(kind, text + size + 1, all);
-    free(kind);
-    return status;
+    return parse_keys("optimizer", (*out)->name, arguments_of(text), all);
 }
 
 weft_status weft_optimizer_check(const weft_context *context, const char *text,
@@ -131,7 +137,7 @@ static weft_value add_schedule(const weft_rule *b, weft_value *measured)
 {
     weft_value in[2] = {b->graph->step};
     const weft_optimizer_options *o = b->options;
-    const weft_rate_ops *schedule = weft_rate_schedule_at(b->graph->context, (int)o->schedule);
+    const weft_rate_ops *schedule = weft_rate_schedule_at(b->graph->context, o->schedule);
     int measures = schedule->measures;
     *measured = WEFT_NO_VALUE;
     if (measures > 0) {

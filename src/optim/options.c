@@ -3,6 +3,7 @@
 
 #include "base/learning_rate.h"
 #include "optim/rule.h"
+#include "weft/registry.h"
 
 void weft_optimizer_options_init_size(weft_optimizer_options *options, size_t size)
 {
@@ -31,7 +32,7 @@ static weft_status check_range(const char *name, double value, bool legal, const
 weft_status weft_optimizer_options_check(const weft_context *context,
                                          const weft_optimizer_options *o)
 {
-    const weft_rate_ops *schedule = weft_rate_schedule_at(context, (int)o->schedule);
+    const weft_rate_ops *schedule = weft_rate_schedule_at(context, o->schedule);
     if (!o->name || !*o->name)
         return weft_fail(WEFT_ERR_ARGUMENT, "the optimizer is %s, must be a name",
                          o->name ? "empty" : "NULL");
@@ -39,7 +40,7 @@ weft_status weft_optimizer_options_check(const weft_context *context,
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the schedule is %d, must be from 0 to %d or the number of one that was "
                          "added",
-                         (int)o->schedule, weft_rate_schedule_count - 1);
+                         o->schedule, weft_rate_schedule_count - 1);
     if ((unsigned)o->update > WEFT_UPDATE_ELSEWHERE)
         return weft_fail(WEFT_ERR_ARGUMENT, "the update is %d, must be from 0 to %d",
                          (int)o->update, WEFT_UPDATE_ELSEWHERE);
@@ -58,6 +59,12 @@ weft_status weft_optimizer_options_check(const weft_context *context,
     WEFT_TRY(check_range("gamma", o->gamma, o->gamma > 0, "above 0"));
     WEFT_TRY(check_range("floor", o->floor, o->floor >= 0, "at least 0"));
     WEFT_TRY(check_range("warmup", (double)o->warmup, o->warmup >= 0, "at least 0 steps"));
+    if (schedule->rises && o->warmup > 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "warmup is %lld, but the schedule '%s' rises by itself; leave warmup out, "
+                         "or give another schedule",
+                         (long long)o->warmup,
+                         weft_context_name(context, WEFT_KIND_RATE, o->schedule));
     WEFT_TRY(check_range("total", (double)o->total, !schedule->ends || o->total > 0,
                          "at least 1 step with a schedule that ends there, such as cosine"));
     WEFT_TRY(check_range("clock.step", (double)o->clock.step, o->clock.step >= 0, "at least 0"));

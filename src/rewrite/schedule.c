@@ -4,7 +4,7 @@
 #include "rewrite/rewrite.h"
 
 typedef struct kind {
-    const char *name;
+    const char *name, *summary;
     /* The number of forward passes of a stage before its first backward pass. */
     int (*ahead)(int stages, int stage, int microbatches);
 } kind;
@@ -21,14 +21,20 @@ static int one_ahead(int stages, int stage, int microbatches)
     return WEFT_MIN(stages - stage, microbatches);
 }
 
-static const kind kinds[] = {{"gpipe", gpipe_ahead}, {"1f1b", one_ahead}};
+static const kind kinds[] = {
+    {"gpipe", "all micro-batches forward, then all backward", gpipe_ahead},
+    {"1f1b",
+     "one forward, one backward: a stage keeps at most as many micro-batches as stages follow",
+     one_ahead}};
 
 weft_status weft_schedules_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(kinds)];
     for (size_t i = 0; i < WEFT_COUNT(kinds); i++)
-        entries[i] =
-            (weft_entry){.kind = WEFT_KIND_SCHEDULE, .name = kinds[i].name, .ops = &kinds[i]};
+        entries[i] = (weft_entry){.kind = WEFT_KIND_SCHEDULE,
+                                  .name = kinds[i].name,
+                                  .summary = kinds[i].summary,
+                                  .ops = &kinds[i]};
     return weft_registry_add(context, entries, WEFT_COUNT(kinds));
 }
 

@@ -44,7 +44,7 @@ const weft_option weft_train_rows[] = {
     OPTION("lr-schedule", "NAME[:KEY=VALUE,...]", TEXT_IS("constant"), RUN(update.lr_schedule),
            .names = WEFT_KIND_RATE, .forms = WEFT_KIND_RATE, .help = "learning rate schedule: "),
     OPTION("warmup", "STEPS", WHOLE("0", 0, 1e9), RUN(update.warmup),
-           .help = "steps of linear warm-up of the learning rate"),
+           .help = "steps of linear warm-up of the learning rate; none with one-cycle"),
     OPTION("decay-every", "STEPS", WHOLE("1000", 1, 1e9), RUN(update.decay_every),
            .with = "lr-schedule", .help = "lr-schedule step: steps between two decays"),
     OPTION("gamma", "X", REAL("0.1", 1e-12, 1), RUN(update.gamma), .with = "lr-schedule",

@@ -90,8 +90,8 @@ static weft_status log_schedule(const weft_trainer *t, const weft_optimizer_opti
                      weft_learning_rate_at(&before, step));
         free(changes);
     }
-    bool moves = (is->schedule != WEFT_SCHEDULE_CONSTANT && !now.schedule->measure) ||
-                 now.at < (double)now.of.warmup;
+    /* The first schedule is the constant one. */
+    bool moves = (is->schedule > 0 && !now.schedule->measure) || now.at < (double)now.of.warmup;
     if (moves && now.pace != 1)
         weft_log(t->context, WEFT_LOG_NOTE,
                  "an epoch has another number of steps than when the run began: the learning rate "

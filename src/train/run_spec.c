@@ -17,7 +17,7 @@ weft_status weft_optimizer_chosen(const weft_context *context, const weft_update
     out->beta2 = o->beta2;
     out->epsilon = o->epsilon;
     out->clip_norm = o->clip_norm;
-    WEFT_TRY(weft_schedule_choose(context, o->lr_schedule, out));
+    WEFT_TRY(weft_optimizer_set_schedule(context, o->lr_schedule, out));
     out->warmup = o->warmup;
     out->clock = place->clock;
     out->total = place->total;

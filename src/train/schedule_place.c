@@ -10,11 +10,12 @@
 
 #include "base/learning_rate.h"
 #include "models/models.h"
+#include "optim/optim.h"
 #include "train/trainer.h"
 
 weft_learning_rate weft_schedule_rate(const weft_context *context, const weft_optimizer_options *o)
 {
-    return (weft_learning_rate){.schedule = weft_rate_schedule_at(context, (int)o->schedule),
+    return (weft_learning_rate){.schedule = weft_rate_schedule_at(context, o->schedule),
                                 .of = {.lr = o->lr,
                                        .gamma = o->gamma,
                                        .floor = o->floor,
@@ -76,6 +77,24 @@ weft_position weft_trainer_position(const weft_trainer *t, weft_position p)
     return p;
 }
 
+/* Copies the state of a schedule by measurements, of so many numbers, from a checkpoint to `state`
+ * and returns it; NULL: there is none. Its name ends with signs if a leaf of the model has it. */
+static const double *measured_then(const weft_checkpoint *c, int measures, double *state)
+{
+    static const char name[] = "measured";
+    const weft_safetensors *all = &c->tensors[WEFT_STATE_FILE];
+    size_t bytes = (size_t)measures * sizeof(double), sums = WEFT_MEASURED * sizeof(double);
+    for (size_t i = 0; i < all->count && measures > 0; i++) {
+        const weft_tensor *t = &all->tensors[i];
+        if (strncmp(t->name, name, sizeof(name) - 1) != 0 || t->bytes != bytes + sums ||
+            t->name[sizeof(name) - 1 + strspn(t->name + sizeof(name) - 1, "_")])
+            continue;
+        memcpy(state, t->data, bytes);
+        return state;
+    }
+    return NULL;
+}
+
 weft_status weft_schedule_text(const weft_context *context, const weft_checkpoint *c, char **out)
 {
     const weft_position *at = &c->position;
@@ -92,11 +111,12 @@ weft_status weft_schedule_text(const weft_context *context, const weft_checkpoin
     weft_status status = weft_optimizer_chosen(context, &run.update, &place, &optimizer);
     if (status == WEFT_OK && (known || run.length.steps > 0)) {
         weft_learning_rate rate = weft_schedule_rate(context, &optimizer);
-        if (!rate.schedule->measure)
-            weft_text_add(
-                &text, "learning rate %.6g in step %lld: at step %.6g of %lld of the schedule %s\n",
-                weft_learning_rate_at(&rate, at->step), (long long)at->step + 1, place.clock.at,
-                (long long)place.total, run.update.lr_schedule);
+        double state[WEFT_MOST_MEASURES];
+        rate.of.measured = measured_then(c, rate.schedule->measures, state);
+        weft_text_add(&text,
+                      "learning rate %.6g in step %lld: at step %.6g of %lld of the schedule %s\n",
+                      weft_learning_rate_at(&rate, at->step), (long long)at->step + 1,
+                      place.clock.at, (long long)place.total, run.update.lr_schedule);
     }
     weft_options_free(table, &run);
     return status == WEFT_OK ? weft_text_take(&text, out) : status;

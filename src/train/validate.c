@@ -129,8 +129,8 @@ static weft_status check_schedule(const weft_trainer *t)
     const weft_exchange_ops *ops;
     const char *arguments, *exchange = t->options.parallel.exchange;
     weft_optimizer_options_init(&optimizer);
-    WEFT_TRY(weft_schedule_choose(t->context, t->options.update.lr_schedule, &optimizer));
-    const weft_rate_ops *s = weft_rate_schedule_at(t->context, (int)optimizer.schedule);
+    WEFT_TRY(weft_optimizer_set_schedule(t->context, t->options.update.lr_schedule, &optimizer));
+    const weft_rate_ops *s = weft_rate_schedule_at(t->context, optimizer.schedule);
     if (!s->measure || !exchange) return WEFT_OK;
     WEFT_TRY(weft_exchange_find(t->context, exchange, &ops, &arguments));
     if (ops->lockstep) return WEFT_OK;

@@ -20,13 +20,15 @@ for rate, step in told:
     assert step not in rates or abs(rate - rates[step]) <= 1e-5 * rate, (rate, step, rates)
 assert sum(step in rates for _, step in told) >= 3, told
 PY
-done <<'RUNS'
+done < <("$weft" inspect --list | sed -n '/^learning rate schedules:/,/^$/s/^  \([a-z][a-z-]*\).*/--epochs 3 --lr-schedule \1/p' && cat <<'RUNS'
 --steps 9
 --epochs 3 --warmup 5
 --epochs 3 --lr-schedule cosine --lr-floor 0.001
 --steps 9 --lr-schedule cosine --warmup 3
 --epochs 4 --lr-schedule step --decay-every 3 --gamma 0.5
+--epochs 5 --lr-schedule plateau:patience=0,threshold=1 --gamma 0.5
 RUNS
+)
 
 # A layer whose result nobody reads is warned of, and a checkpoint holds it all the same.
 cat >side.yaml <<'YAML'

@@ -39,6 +39,10 @@ for part in re.split(r"\n(?=  (?:-., )?--[a-z])", "\n" + sys.stdin.read())[1:]:
     names = re.search(r"\(one of ([^)]*)\)", re.sub(r"\s+", " ", part))
     print(name, letter or "", names.group(1) if names else "", sep="|")' >options
     same "$(cut -d'|' -f1 options | sed 's/^/--/'; printf '%s\n' --help --plugin)" weft "$command" -
+    # The line of usage names no other option.
+    "$weft" help "$command" | sed -n '1,/^$/p' | grep -o -- '--[a-z][a-z-]*' | sort -u >used
+    cut -d'|' -f1 options | sed 's/^/--/' | sort | comm -23 used - >unknown
+    [ -s unknown ] && flunk "the usage of $command names $(cat unknown)" || pass
     while IFS='|' read -r name letter values; do
         [ -n "$values" ] || continue
         same "$(tr , '\n' <<<"$values")" weft "$command" "--$name" ""
@@ -57,6 +61,14 @@ same "lenet" weft train --model le
 for topic in $topics; do
     "$weft" help "$topic" >page
     title=$(head -n 1 page)
+    # Below each name, or behind it, there is a sentence.
+    python3 - page <<'PY' 2>empty || flunk "weft help $topic: $(cat empty)"
+import re, sys
+text = open(sys.argv[1]).read()
+entries = re.split(r"(?m)^  (?=[a-z0-9]\S*)", text)[1:]
+bare = [entry.split("\n")[0] for entry in entries if len(re.sub(r"\S+", "w", entry, flags=re.S).split()) < 2]
+sys.exit(f"no sentence about {bare}" if bare or not entries else 0)
+PY
     sed -n "/^$title:$/,/^$/p" list | sed -n 's/^  \([a-z0-9]\S*\).*/\1/p' >expected
     sed -n 's/^  \([a-z0-9]\S*\).*/\1/p' page | diff expected - >differs && [ -s expected ] && pass || flunk "weft help $topic: $(head -n 5 differs)"
 done

@@ -19,6 +19,9 @@ refuses 2 "did you mean 'data'" -n 2 --mesh dta=2
 refuses 2 "no mesh axis is named 'batch'; known are data, domain, tensor, pipeline" -n 2 --mesh batch=2
 [ "$(grep -o pipeline err | wc -l)" = 1 ] && pass || flunk "the axes are listed twice"
 refuses 2 "must be from 1 to 1024" -n 2 --mesh data=0
+refuses 2 "--quiet takes no value, but 'true' follows it" --quiet true
+refuses 2 "--recompute takes no value, but '3' follows it" --recompute 3 -n 1
+command=plan refuses 2 "--dump adds to the plan, and --passes prints graphs in its place" --passes --dump=0
 refuses 2 "given twice" -n 4 --mesh data=2,data=2
 refuses 2 "such as the height of images, has 16 rows to share out; give domain=16 or less" -n 17 --mesh domain=17
 refuses 2 "batch is 20, which cannot be shared out to 21 ranks; give --batch 21 or more, or at most 20 ranks" -n 21
@@ -58,13 +61,13 @@ refuses 2 "64 pipeline stages, at most 63 are possible" -n 64 --mesh pipeline=64
 refuses 2 "LEAF:DIMENSION=AXIS" -n 2 --mesh tensor=2 --shard fc1=tensor
 refuses 2 "did you mean 'average'" -n 2 --exchange avrage
 refuses 2 "did you mean 'every'" -n 2 --exchange average:evry=2
-refuses 2 "there is no outer=adam; it can be none or nesterov" -n 2 --exchange average:outer=adam
+refuses 2 "outer is 'adam', must be one of none,nesterov" -n 2 --exchange average:outer=adam
 refuses 2 "lr is an option of the outer optimizer" -n 2 --exchange average:every=2,lr=17,momentum=0.9
 refuses 2 "momentum is an option of the outer optimizer" -n 2 --exchange average:outer=none,momentum=0.9
 refuses 2 "the tensor axis, which this mesh does not have; give --mesh tensor=N" -n 2 --shard fc1/weight:out=tensor
 refuses 2 "the data axis, which this mesh does not have" -n 2 --exchange oneshot --shard fc1/weight:out=data
 refuses 2 "the data axis, which this mesh does not have" --shard fc1/weight:out=data
-refuses 2 "state=keep, average or reset" -n 2 --exchange average:state=lose
+refuses 2 "state is 'lose', must be one of keep,average,reset" -n 2 --exchange average:state=lose
 # A single learner has nobody to exchange with, of one rank or of several, and every exchange is told so.
 for exchange in $("$weft" inspect --list | sed -n '/^exchanges /,/^$/s/^  \([a-z]*\).*/\1/p'); do
     [ "$exchange" = hogwild ] && meshes=data=1 || meshes="data=1 data=2 tensor=2"
@@ -112,7 +115,7 @@ refuses 2 "must be a whole number from 0 to 1024" -n 2 --exchange server --serve
 refuses 2 "replicas is '1', but there is no exchange" -n 2 --replicas 1
 refuses 2 "but exchange server makes the update itself; give --zero 0" -n 4 --mesh data=2 --exchange server --zero 1
 refuses 2 "there is no topology=star; known are all, ring, torus, random" -n 2 --exchange gossip:topology=star
-refuses 2 "there is no mode=meet; it can be updates (each goes to all peers) or average (of two neighbours)" -n 2 --exchange gossip:mode=meet
+refuses 2 "mode is 'meet', must be one of updates,average" -n 2 --exchange gossip:mode=meet
 refuses 2 "has nothing to compress; give mode=updates, or leave it out" -n 2 --exchange gossip:mode=average --compress bf16
 refuses 2 "compress is 'bf16', but there is no exchange" -n 2 --compress bf16
 refuses 2 "compress is 'bf16', but exchange average has no use for it" -n 2 --exchange average --compress bf16

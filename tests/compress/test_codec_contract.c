@@ -250,7 +250,7 @@ static void test_arguments(void **state)
         {"threshold:tau=0,adaptive", "begins above 0"},
         {"bitmap:ratio=1", "no key is named 'ratio'"},
         {"topk:ratio=0", "must be from"},
-        {"topk:values=half", "there are full and bf16"},
+        {"topk:values=half", "must be one of full,bf16"},
         {"dgc:momentum=1", "must be from"},
         {"onebit:block=20", "must be a multiple of 8; 16 is near"},
         {"onebit:warmup=1.5", "a whole number"},

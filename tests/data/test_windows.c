@@ -133,7 +133,7 @@ static void test_token_files(void **state)
     expect_refused("tokens", path, ",values=50256,context=2", NULL,
                    "token 6 (byte 12) is 50256, and there are 50256 different tokens");
     expect_refused("tokens", path, ",values=60000,type=uint32", NULL, "no multiple of the 4");
-    expect_refused("tokens", path, ",values=60000,type=int8", NULL, "must be uint16 or uint32");
+    expect_refused("tokens", path, ",values=60000,type=int8", NULL, "must be one of uint16,uint32");
     expect_refused("tokens", path, "", NULL, "give the number of different tokens");
     write_file(folder, "a.bin", words, sizeof(words), path, sizeof(path));
     d = open_data("tokens", path, ",values=70001,type=uint32,context=3,test=0", NULL);

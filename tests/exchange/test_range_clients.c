@@ -319,7 +319,7 @@ static void test_policies(void **state)
         {"softsync", -1, -1, NULL, -1, "policy=softsync needs c="},
         {"bsp", -1, 2, NULL, -1, "policy=bsp has no bound; ssp has one"},
         {"ssp", -1, -1, NULL, -1, "policy=ssp needs bound="},
-        {"async", -1, -1, "linear", -1, "there is no scale=linear; it can be none, inverse or exp"},
+        {"async", -1, -1, "linear", -1, "scale is 'linear', must be one of none,inverse,exp"},
         {"async", -1, -1, "inverse", 0.5, "beta is an option of scale=exp"},
     };
     weft_policy p;

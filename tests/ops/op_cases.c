@@ -263,9 +263,11 @@ static void schedule(fixture *f)
 static void schedule_measured(fixture *f)
 {
     weft_value wide = node(f, "cast", IN(POSITIVE(f, 7)), ATTRS(WEFT_ATTR_INT("dtype", WEFT_F64)));
-    weft_value rate =
-        node(f, "schedule", IN(fixture_ints(f, 0, NULL, 5), wide),
-             ATTRS(WEFT_ATTR_INT("kind", WEFT_SCHEDULE_PLATEAU), WEFT_ATTR_REAL("base", 0.5)));
+    weft_optimizer_options o;
+    weft_optimizer_options_init(&o);
+    assert_ok(weft_optimizer_set_schedule(f->context, "plateau", &o));
+    weft_value rate = node(f, "schedule", IN(fixture_ints(f, 0, NULL, 5), wide),
+                           ATTRS(WEFT_ATTR_INT("kind", o.schedule), WEFT_ATTR_REAL("base", 0.5)));
     out(f, node(f, "cast", IN(rate), ATTRS(WEFT_ATTR_INT("dtype", weft_graph_real(f->graph)))));
 }
 static void counter(fixture *f)

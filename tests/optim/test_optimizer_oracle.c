@@ -333,10 +333,10 @@ static void test_rates(void **state)
             weft_optimizer_options_init(&o);
             o.name = "sgd";
             o.lr = c->rate;
-            o.schedule = (weft_schedule_kind)c->kind;
+            o.schedule = c->kind;
             o.warmup = c->warmup;
             o.total = 0;
-            if (o.schedule == WEFT_SCHEDULE_COSINE)
+            if (c->kind == 2)
                 assert_refused(weft_optimizer_build(graph, &o, &values), WEFT_ERR_ARGUMENT,
                                "total is 0, must be at least 1 step");
             o.total = TOTAL;

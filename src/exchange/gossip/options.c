@@ -7,15 +7,17 @@ static const weft_peer_mode *const modes[] = {&weft_peer_updates, &weft_peer_ave
 
 static weft_status find_mode(const char *name, const weft_peer_mode **out)
 {
-    for (size_t i = 0; i < WEFT_COUNT(modes); i++)
-        if (!name || strcmp(modes[i]->name, name) == 0) {
-            *out = modes[i];
-            return WEFT_OK;
-        }
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "exchange gossip: there is no mode=%s; it can be updates (each goes to all "
-                     "peers) or average (of two neighbours)",
-                     name);
+    weft_text names = {0};
+    char *list;
+    int i;
+    for (size_t k = 0; k < WEFT_COUNT(modes); k++)
+        weft_text_add(&names, "%s%s", k ? "," : "", modes[k]->name);
+    WEFT_TRY(weft_text_take(&names, &list));
+    weft_status status =
+        weft_choose("exchange gossip: mode", name ? name : modes[0]->name, list, NULL, &i);
+    free(list);
+    if (status == WEFT_OK) *out = modes[i];
+    return status;
 }
 
 weft_status weft_gossip_parse(const char *arguments, char **topology, const weft_peer_mode **mode)

@@ -91,16 +91,10 @@ weft_status weft_server_policies_register(weft_context *context)
     return weft_registry_add(context, entries, (int)WEFT_COUNT(policies));
 }
 
-static const char *const scales[] = {
-    [WEFT_SCALE_NONE] = "none", [WEFT_SCALE_INVERSE] = "inverse", [WEFT_SCALE_EXP] = "exp"};
-
 static weft_status set_scale(const char *name, double beta, weft_policy *out)
 {
-    size_t i = 0;
-    while (i < WEFT_COUNT(scales) && strcmp(scales[i], name) != 0) i++;
-    if (i == WEFT_COUNT(scales))
-        return weft_fail(WEFT_ERR_ARGUMENT, "there is no scale=%s; it can be none, inverse or exp",
-                         name);
+    int i; /* in the order of weft_scale */
+    WEFT_TRY(weft_choose("scale", name, "none,inverse,exp", NULL, &i));
     if (beta >= 0 && i != WEFT_SCALE_EXP)
         return weft_fail(WEFT_ERR_ARGUMENT, "beta is an option of scale=exp, not of scale=%s",
                          name);

@@ -6,18 +6,11 @@
 
 weft_status weft_goal_parse(const char *name, double slo, weft_goal *out)
 {
-    static const struct {
-        const char *name;
-        double quantile;
-    } goals[] = {{"mean", 0}, {"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}};
-    *out = (weft_goal){.slo = slo};
-    for (size_t i = 0; i < WEFT_COUNT(goals); i++) {
-        if (strcmp(goals[i].name, name) != 0) continue;
-        out->quantile = goals[i].quantile;
-        return WEFT_OK;
-    }
-    return weft_fail(WEFT_ERR_ARGUMENT, "adaptive: goal is '%s', must be mean, p50, p95 or p99",
-                     name);
+    static const double quantiles[] = {0, 0.5, 0.95, 0.99};
+    int i;
+    WEFT_TRY(weft_choose("adaptive: goal", name, "mean,p50,p95,p99", NULL, &i));
+    *out = (weft_goal){.slo = slo, .quantile = quantiles[i]};
+    return WEFT_OK;
 }
 
 /* The element of `x` that would be at index `nth` if `x` were sorted (Hoare's quickselect);
