@@ -91,14 +91,29 @@ weft_status weft_server_policies_register(weft_context *context)
     return weft_registry_add(context, entries, (int)WEFT_COUNT(policies));
 }
 
+static double inverse(double beta, double staleness)
+{
+    (void)beta;
+    return 1 / staleness;
+}
+
+static double exponential(double beta, double staleness)
+{
+    return exp(-beta * staleness);
+}
+
 static weft_status set_scale(const char *name, double beta, weft_policy *out)
 {
-    int i; /* in the order of weft_scale */
+    static const struct {
+        double (*factor)(double beta, double staleness);
+        bool beta;
+    } scales[] = {{NULL, false}, {inverse, false}, {exponential, true}};
+    int i;
     WEFT_TRY(weft_choose("scale", name, "none,inverse,exp", NULL, &i));
-    if (beta >= 0 && i != WEFT_SCALE_EXP)
+    if (beta >= 0 && !scales[i].beta)
         return weft_fail(WEFT_ERR_ARGUMENT, "beta is an option of scale=exp, not of scale=%s",
                          name);
-    out->scale = (weft_scale)i;
+    out->scale = scales[i].factor;
     out->beta = beta < 0 ? 0.5 : beta;
     return WEFT_OK;
 }
@@ -142,7 +157,5 @@ weft_status weft_policy_make(const weft_context *context, const char *name, doub
 
 double weft_policy_rate(const weft_policy *p, int64_t staleness)
 {
-    if (staleness <= 0 || p->scale == WEFT_SCALE_NONE) return 1;
-    if (p->scale == WEFT_SCALE_INVERSE) return 1 / (double)staleness;
-    return exp(-p->beta * (double)staleness);
+    return staleness <= 0 || !p->scale ? 1 : p->scale(p->beta, (double)staleness);
 }

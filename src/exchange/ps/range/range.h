@@ -12,10 +12,6 @@
 #include "compress/compress.h"
 #include "weft/server_policy_ops.h"
 
-/* Factor of the learning rate for an update of staleness t (Zhang et al. 2016): 1, 1/t, or
- * exp(-beta t). */
-typedef enum weft_scale { WEFT_SCALE_NONE, WEFT_SCALE_INVERSE, WEFT_SCALE_EXP } weft_scale;
-
 /* The policy says which updates make a version, when a learner may begin a step, and what becomes
  * of late updates. bsp: one update of each learner makes a version, and no learner is ahead. async:
  * each update makes a version. softsync: each `count` updates, of any learners, make a version.
@@ -25,8 +21,10 @@ typedef struct weft_policy {
     const weft_server_policy_ops *rule;
     int count;     /* updates that make a version; 0: one update of each learner */
     int64_t bound; /* steps that a learner may be ahead of the slowest; -1: any number */
-    weft_scale scale;
-    double beta; /* of WEFT_SCALE_EXP */
+    /* The factor of the learning rate for an update of staleness t, at least 1 (Zhang et al. 2016):
+     * 1/t, or exp(-beta t); NULL: 1. */
+    double (*scale)(double beta, double staleness);
+    double beta; /* of scale=exp */
 } weft_policy;
 enum { WEFT_NO_BOUND = -1 };
 
