@@ -69,8 +69,24 @@ static weft_range *copy_of(weft_range *r, descent *d, weft_policy policy)
     return copy;
 }
 
-/* Learner 3 is late by one step, then by two; `copies`: a replica goes on in between. */
-static void run(int fate, bool copies, double after[4])
+/* The updates of the range's statistics, which are those of the learners. */
+static int64_t counted(const weft_range *r)
+{
+    size_t bins;
+    int64_t updates = 0, met = 0, of_one, stale;
+    const int64_t *staleness = weft_range_staleness(r, &bins);
+    for (size_t i = 0; i < bins; i++) updates += staleness[i];
+    for (int l = 0; l < LEARNERS; l++) {
+        weft_range_met(r, (weft_actor_id)l + 1, &of_one, &stale);
+        met += of_one;
+    }
+    assert_int_equal(met, updates);
+    return updates;
+}
+
+/* Learner 3 is late by one step, then by two; `copies`: a replica goes on in between. Returns the
+ * number of updates in versions. */
+static int64_t run(int fate, bool copies, double after[4])
 {
     const weft_server_policy_ops rule = {
         .rounds = true, .complete = all_but_one, .may_begin = after_version, .late = fates[fate]};
@@ -98,8 +114,10 @@ static void run(int fate, bool copies, double after[4])
     push_all(&l[0], r, 0); /* the version of clock 4 */
     after[3] = value(r);
     assert_int_equal(weft_range_pending(r), 0);
+    int64_t updates = counted(r);
     for (int i = 0; i < LEARNERS; i++) end_learner(&l[i]);
     weft_range_destroy(&r);
+    return updates;
 }
 
 static void test_fates(void **state)
@@ -111,7 +129,8 @@ static void test_fates(void **state)
     for (int fate = 0; fate < 3; fate++)
         for (int copies = 0; copies < 2; copies++) {
             double after[4];
-            run(fate, copies, after);
+            int64_t updates = run(fate, copies, after);
+            assert_int_equal(updates, fates[fate] == discarded ? 11 - 3 : 11);
             for (int i = 0; i < 4; i++) assert_true(after[i] == right[fate][i]);
         }
 }

@@ -186,13 +186,15 @@ static weft_status add_to_residual(weft_range *r, const pushed *late)
     const weft_range_options *o = &r->options;
     weft_encoded message = late->message;
     size_t bytes = weft_range_bytes(r);
+    int64_t staleness =
+        r->version - late->push.version; /* that of the next version, which has it */
     if (!r->residual) {
         WEFT_TRY(weft_new_aligned(bytes, &r->residual));
         memset(r->residual, 0, bytes);
     }
-    weft_encoded_add(&message, o->count,
-                     weft_policy_rate(&o->policy, r->version - late->push.version), r->residual);
-    return WEFT_OK;
+    weft_encoded_add(&message, o->count, weft_policy_rate(&o->policy, staleness), r->residual);
+    note_met(r, late->push.learner, staleness);
+    return note_staleness(r, staleness);
 }
 
 weft_status weft_range_take_late(weft_range *r, const pushed *late, weft_late fate)
