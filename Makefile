@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test check bench bench-links bench-serve bench-sequences clients torch tokenizers strategies soak soak-processes soak-serve hunt chaos mutate lint fuzz install-test man clean
+.PHONY: all deps demo test check bench bench-links bench-serve bench-sequences clients torch tokenizers strategies soak soak-processes soak-serve hunt chaos mutate lint fuzz dist install-test man clean
 
 all: $(BUILD)/weft
 
@@ -120,6 +120,11 @@ mutate: deps
 # Half a minute for each parser; FUZZ_SECONDS sets another time.
 fuzz: deps
 	@scripts/check --again fuzz
+
+# An archive that runs on any Linux for x86-64 with glibc 2.36, without a package.
+dist: $(BUILD)/weft
+	@scripts/deps dist
+	@scripts/dist $(BUILD)
 
 install-test: $(BUILD)/weft
 	@tests/api/install/run $(BUILD)

@@ -6,6 +6,9 @@ file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
   src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/compress/*.c src/actor/*.c src/membership/*.c src/exchange/*.c src/exchange/gossip/*.c
   src/exchange/ps/*.c src/exchange/ps/range/*.c src/exchange/ps/server/*.c src/exchange/ps/client/*.c src/exchange/ps/host/*.c
   src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c src/train/sim/*.c src/train/elastic/*.c src/train/engine/*.c)
+# The engine mpi, which is compiled without MPI, too (cmake/dist.cmake).
+file(GLOB WEFT_MPI_SOURCES CONFIGURE_DEPENDS src/comm/mpi*.c)
+list(REMOVE_ITEM WEFT_SOURCES ${WEFT_MPI_SOURCES})
 file(GLOB WEFT_SERVE_SOURCES CONFIGURE_DEPENDS
   src/load/*.c src/serve/*.c src/serve/batch/*.c src/serve/http/*.c src/serve/picture/*.c src/serve/front/*.c)
 file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)
@@ -67,18 +70,22 @@ set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::J
 )
 # Oniguruma has functions of its own under the names of POSIX (regcomp): the C library's come first.
 list(APPEND WEFT_LIBRARIES c PkgConfig::ONIGURUMA)
+set(WEFT_LIBRARIES_BUT_MPI ${WEFT_LIBRARIES})
+target_link_libraries(weft_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
+add_library(weft_mpi_objects OBJECT ${WEFT_MPI_SOURCES})
 if(WEFT_MPI)
   list(APPEND WEFT_LIBRARIES MPI::MPI_C)
-  file(GLOB WEFT_MPI_SOURCES CONFIGURE_DEPENDS src/comm/mpi*.c)
-  set_source_files_properties(${WEFT_MPI_SOURCES} PROPERTIES COMPILE_DEFINITIONS WEFT_MPI)
+  target_compile_definitions(weft_mpi_objects PRIVATE WEFT_MPI)
   # MPICH's constants for "no status" look to gcc like arrays that are too small.
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    set_source_files_properties(${WEFT_MPI_SOURCES} PROPERTIES COMPILE_OPTIONS -Wno-stringop-overflow)
+    target_compile_options(weft_mpi_objects PRIVATE -Wno-stringop-overflow)
   endif()
 endif()
-target_link_libraries(weft_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
 set_property(SOURCE src/base/plugin.c APPEND PROPERTY COMPILE_DEFINITIONS
   WEFT_LIBRARY_FOLDER="${CMAKE_INSTALL_LIBDIR}")
+weft_sources(weft_mpi_objects)
+target_compile_definitions(weft_mpi_objects PRIVATE WEFT_SHARED)
+target_link_libraries(weft_mpi_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
 add_dependencies(weft_objects weft_proto)
 target_include_directories(weft_objects SYSTEM PRIVATE ${WEFT_PROTO_DIR})
 add_library(weft_serve_objects OBJECT ${WEFT_SERVE_SOURCES})
@@ -87,9 +94,21 @@ target_compile_definitions(weft_serve_objects PRIVATE WEFT_SHARED)
 set(WEFT_SERVE_LIBRARIES PkgConfig::JANSSON Threads::Threads m PkgConfig::GNUTLS PkgConfig::PNG PkgConfig::TURBOJPEG)
 target_link_libraries(weft_serve_objects PRIVATE weft_flags ${WEFT_SERVE_LIBRARIES})
 
-set(WEFT_OBJECTS $<TARGET_OBJECTS:weft_objects> $<TARGET_OBJECTS:weft_reference_float>
+set(WEFT_OBJECTS_BUT_MPI $<TARGET_OBJECTS:weft_objects> $<TARGET_OBJECTS:weft_reference_float>
   $<TARGET_OBJECTS:weft_reference_double> $<TARGET_OBJECTS:weft_compress_float> $<TARGET_OBJECTS:weft_compress_double>
   $<TARGET_OBJECTS:weft_proto>)
+set(WEFT_OBJECTS ${WEFT_OBJECTS_BUT_MPI} $<TARGET_OBJECTS:weft_mpi_objects>)
+# weft_linked(TARGET NAME LINK...): a library of objects, libNAME, and what it links.
+function(weft_linked target name)
+  weft_sources(${target})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR})
+  target_link_libraries(${target} PRIVATE weft_flags ${ARGN})
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY" AND NOT WEFT_SANITIZE) # clang leaves the functions of its sanitizers to the program
+    target_link_options(${target} PRIVATE LINKER:--no-undefined LINKER:-Bsymbolic-functions)
+  endif()
+endfunction()
 # weft_library(TARGET NAME OBJECTS... LINK...): the shared library libNAME.so, and the static one that tests link. They are
 # installed as the component NAME.
 function(weft_library target name)
@@ -97,14 +116,8 @@ function(weft_library target name)
   add_library(${target} SHARED ${L_OBJECTS})
   add_library(${target}_static STATIC ${L_OBJECTS})
   foreach(library ${target} ${target}_static)
-    weft_sources(${library})
-    set_target_properties(${library} PROPERTIES OUTPUT_NAME ${name} VERSION ${PROJECT_VERSION}
-      SOVERSION ${PROJECT_VERSION_MAJOR})
-    target_link_libraries(${library} PRIVATE weft_flags ${L_LINK})
+    weft_linked(${library} ${name} ${L_LINK})
   endforeach()
-  if(NOT WEFT_SANITIZE) # clang leaves the functions of its sanitizers to the program
-    target_link_options(${target} PRIVATE LINKER:--no-undefined LINKER:-Bsymbolic-functions)
-  endif()
   # The static library that is installed is one object whose only global names are those that the shared one exports, so
   # that no name of a program can collide with one of the library's own. Tests link the other one, which shows all names.
   if(NOT WEFT_SANITIZE AND CMAKE_OBJCOPY)
@@ -136,15 +149,20 @@ add_custom_command(OUTPUT ${WEFT_PRIVATE_MAP}
     -P ${PROJECT_SOURCE_DIR}/cmake/private_map.cmake
   DEPENDS ${WEFT_ROOM_HEADERS} cmake/private_map.cmake VERBATIM)
 add_custom_target(weft_private_map DEPENDS ${WEFT_PRIVATE_MAP})
-add_dependencies(weft weft_private_map)
-set_target_properties(weft PROPERTIES LINK_DEPENDS ${WEFT_PRIVATE_MAP})
-target_link_options(weft PRIVATE LINKER:--version-script=${WEFT_PRIVATE_MAP})
+function(weft_private_names target)
+  add_dependencies(${target} weft_private_map)
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${WEFT_PRIVATE_MAP})
+  target_link_options(${target} PRIVATE LINKER:--version-script=${WEFT_PRIVATE_MAP})
+endfunction()
+weft_private_names(weft)
 
 file(GLOB WEFT_CLI CONFIGURE_DEPENDS src/cli/*.c)
 if(WEFT_CLI)
-  add_executable(weft_command ${WEFT_CLI})
+  add_library(weft_cli OBJECT ${WEFT_CLI})
+  target_include_directories(weft_cli PRIVATE src/cli include)
+  target_compile_options(weft_cli PRIVATE ${WEFT_FRAME})
+  target_link_libraries(weft_cli PRIVATE weft_flags ${WEFT_LIBRARIES} ${WEFT_SERVE_LIBRARIES})
+  add_executable(weft_command $<TARGET_OBJECTS:weft_cli>)
   set_target_properties(weft_command PROPERTIES OUTPUT_NAME weft)
-  target_include_directories(weft_command PRIVATE src/cli)
-  target_compile_options(weft_command PRIVATE ${WEFT_FRAME})
   target_link_libraries(weft_command PRIVATE weft_flags weft_serve_static weft_static ${WEFT_LIBRARIES} ${WEFT_SERVE_LIBRARIES})
 endif()

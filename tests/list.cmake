@@ -299,6 +299,7 @@ row(api        plugin_paths             T............    1 script   plugin_paths
 row(api        struct_layouts           T............    1 tool     struct_layouts.py ${PROJECT_SOURCE_DIR}/include ${CMAKE_C_COMPILER})
 row(api        headers                  T.....D...R..    1 tool     headers.sh ${PROJECT_SOURCE_DIR}/include NATIVE)
 row(api        install                  ......D...R..   10 tool     install/run ${PROJECT_BINARY_DIR} NATIVE)
+row(api        dist                     T.........R..   40 script   dist.sh NATIVE)
 row(api        wrong_calls              T......UA.R..    1 made)
 
 row(checking   failures                 .....F.....W.  170 script   failures.py $<TARGET_FILE:fail> ${MPI_TESTS} TIMEOUT 5400 NOT_SANITIZED)

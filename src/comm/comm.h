@@ -79,6 +79,8 @@ extern const struct weft_extension weft_engines_extension;
 /* Registers the built-in engines with a context. */
 weft_status weft_engines_register(weft_context *context) WEFT_NODISCARD;
 
+/* mpi.c: fails with UNSUPPORTED where the build has no MPI, and says so. */
+weft_status weft_mpi_built(void) WEFT_NODISCARD;
 /* For tests: sets the size in bytes of the largest MPI message, which is 2^30 otherwise. MPI counts
  * in int, so longer transfers take several messages. */
 void weft_mpi_set_piece(int64_t bytes);

@@ -196,6 +196,11 @@ static weft_status make(weft_context *context, weft_progress *member, MPI_Comm c
     return WEFT_OK;
 }
 
+weft_status weft_mpi_built(void)
+{
+    return WEFT_OK;
+}
+
 static weft_status mpi_open(const weft_engine *engine, weft_context *context, int ranks,
                             weft_comm **out, int *local)
 {
@@ -226,6 +231,13 @@ void weft_mpi_set_piece(int64_t bytes)
     (void)bytes;
 }
 
+weft_status weft_mpi_built(void)
+{
+    return weft_fail(WEFT_ERR_UNSUPPORTED,
+                     "this weft was built without MPI; use --engine threads or processes, or build "
+                     "weft on a machine that has MPI (apt-get install libopenmpi-dev openmpi-bin)");
+}
+
 static weft_status mpi_open(const weft_engine *engine, weft_context *context, int ranks,
                             weft_comm **out, int *local)
 {
@@ -234,9 +246,7 @@ static weft_status mpi_open(const weft_engine *engine, weft_context *context, in
     (void)ranks;
     (void)out;
     (void)local;
-    return weft_fail(WEFT_ERR_UNSUPPORTED,
-                     "this weft was built without MPI; install it (apt-get install libopenmpi-dev "
-                     "openmpi-bin) and build again, or use --engine threads");
+    return weft_mpi_built();
 }
 
 #endif
