@@ -55,6 +55,10 @@ typedef struct weft_plan_options {
     /* For balancing pipeline stages: the cost of each node of the graph, forward and gradient
      * together, in any unit (weft_instance_profile measures it). NULL: estimates. */
     const double *node_costs;
+    /* The shares of the ranks of the data axis in each batch, in any unit: one positive number for
+     * each coordinate. A rank gets its share of the samples, rounded, and at least one. Values that
+     * ranks would have to gather by samples or scatter are refused. NULL: equal shares. */
+    const double *shares;
 } weft_plan_options;
 
 WEFT_API void weft_plan_options_init_size(weft_plan_options *options, size_t size);

@@ -88,6 +88,7 @@ typedef struct weft_run_spec {
     const weft_bytes *text;   /* see weft_build_model */
     weft_dtype real;
     const char *device;               /* one device, or a list that ranks take in turn */
+    const char *shares;               /* of the data axis: numbers, or "measured"; NULL: equal */
     bool on_host;                     /* parameters stay in host memory (--home) */
     uint64_t seed;                    /* of weights and sample order */
     weft_optimizer_options optimizer; /* without `update`, which the exchange determines */
@@ -138,6 +139,7 @@ typedef struct weft_rank {
     weft_graph *graph; /* training graph of the whole learner, before the rewrite */
     weft_model_values values;
     weft_optimizer_values optimizer;
+    double *shares; /* of the data axis in each batch (--shares); NULL: equal ones */
     weft_plan *plan;
     weft_rewritten *mine; /* this rank's part of the graph */
     weft_store *store;

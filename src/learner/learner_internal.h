@@ -27,6 +27,10 @@ weft_status weft_rank_make_programs(weft_rank *rank) WEFT_NODISCARD;
 bool weft_rank_speaks(const weft_rank *rank);
 /* Frees the programs with the graph and the plan from which they were made. */
 void weft_rank_drop_programs(weft_rank *rank);
+/* shares.c: sets *out to the shares of the data axis, for a plan with these options, which the rank
+ * keeps; NULL: equal shares. Collective over all ranks if they are measured. */
+weft_status weft_rank_shares(weft_rank *r, const weft_plan_options *options,
+                             const double **out) WEFT_NODISCARD;
 /* Measures the costs of the graph's nodes on rank 0 and broadcasts them, so that all ranks cut the
  * graph into the same pipeline stages. */
 weft_status weft_rank_measure(weft_rank *rank, double *costs) WEFT_NODISCARD;

@@ -172,6 +172,7 @@ void weft_rank_free(weft_rank *r)
     weft_exchange_close(&r->exchange);
     weft_learner_group_close(&r->endpoint);
     weft_rank_drop_programs(r);
+    free(r->shares);
     weft_plan_close_comms(&r->comms);
     weft_comm_close(&r->learner);
     weft_comm_close(&r->between);

@@ -98,8 +98,8 @@ weft_status weft_rank_rewrite(weft_rank *r)
     p.plain_sums = r->plain_sums;
     WEFT_TRY(build_graph(r));
     double *costs = NULL;
-    weft_status status = WEFT_OK;
-    if (k->measured) {
+    weft_status status = weft_rank_shares(r, &p, &p.shares);
+    if (status == WEFT_OK && k->measured) {
         status = WEFT_NEW(&costs, weft_graph_node_count(r->graph));
         if (status == WEFT_OK) status = weft_rank_measure(r, costs);
         p.node_costs = costs;

@@ -10,10 +10,10 @@ void weft_rewrite_part(const rewriter *r, const weft_shape *whole, sharding spli
     *part = *whole;
     for (int d = 0; d < whole->rank; d++) start[d] = 0;
     for (int a = 0; a < SHARD_AXES; a++) {
-        int dim = split.at[a], n = r->plan->size[a], c = r->coordinate[a];
+        int dim = split.at[a], c = r->coordinate[a];
         if (dim < 0) continue;
-        start[dim] = weft_part_start(whole->dim[dim], c, n);
-        part->dim[dim] = weft_part_start(whole->dim[dim], c + 1, n) - start[dim];
+        start[dim] = weft_plan_part_start(r->plan, a, whole->dim[dim], c);
+        part->dim[dim] = weft_plan_part_start(r->plan, a, whole->dim[dim], c + 1) - start[dim];
     }
     if (split.at[AXIS_DATA] != FLAT) return;
     int64_t count = weft_shape_elements(part);
@@ -34,17 +34,24 @@ weft_value weft_move_emit(rewriter *r, const char *op, weft_value v, const weft_
 
 weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, int dim)
 {
-    int n = r->plan->size[axis], c = r->coordinate[axis];
+    int c = r->coordinate[axis];
     int64_t size = whole_dim(r, v, dim);
     weft_attr attrs[] = {WEFT_ATTR_INT("axis", dim),
-                         WEFT_ATTR_INT("start", weft_part_start(size, c, n)),
-                         WEFT_ATTR_INT("stop", weft_part_start(size, c + 1, n))};
+                         WEFT_ATTR_INT("start", weft_plan_part_start(r->plan, axis, size, c)),
+                         WEFT_ATTR_INT("stop", weft_plan_part_start(r->plan, axis, size, c + 1))};
     return weft_move_emit(r, "slice", v, &x, 1, attrs, 3);
 }
 
 weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_value x, int axis,
                                 int dim, int from)
 {
+    if (axis == AXIS_DATA && r->plan->shares)
+        return weft_graph_stick(
+            r->to,
+            weft_fail(WEFT_ERR_UNSUPPORTED,
+                      "'%s' would be exchanged between the ranks of the data axis by samples "
+                      "(%s), which needs equal shares; leave --shares out",
+                      r->from->values[v].name, op));
     weft_attr attrs[7] = {WEFT_ATTR_INT("axes", 1 << axis),
                           WEFT_ATTR_INT("ranks", r->plan->size[axis]),
                           WEFT_ATTR_INT("index", r->coordinate[axis]), WEFT_ATTR_INT("dim", dim)};

@@ -1,5 +1,6 @@
 /* Creates plans: parses the mesh, the user's pinned shardings and placements, and keeps the
  * shardings of leaves. */
+#include <math.h>
 #include <stdio.h>
 
 #include "rewrite/rewrite.h"
@@ -297,6 +298,34 @@ void weft_plan_options_init_size(weft_plan_options *options, size_t size)
     weft_give_struct(options, size, &ours, sizeof(ours));
 }
 
+static weft_status add_up_shares(weft_plan *p)
+{
+    const double *shares = p->options.shares;
+    int n = p->size[AXIS_DATA];
+    double sum = 0;
+    WEFT_TRY(WEFT_NEW(&p->shares, n));
+    for (int c = 0; c < n; c++) {
+        if (!(shares[c] > 0) || isinf(shares[c]))
+            return weft_fail(WEFT_ERR_ARGUMENT, "the share of rank %d is %g, must be above 0", c,
+                             shares[c]);
+        p->shares[c] = sum += shares[c];
+    }
+    for (int c = 0; c < n; c++) p->shares[c] /= sum;
+    return WEFT_OK;
+}
+
+int64_t weft_plan_part_start(const weft_plan *p, int axis, int64_t count, int c)
+{
+    int n = p->size[axis];
+    int64_t begin = 0;
+    if (axis != AXIS_DATA || !p->shares || count < n) return weft_part_start(count, c, n);
+    for (int k = 1; k <= c; k++) { /* every part has at least one position */
+        int64_t most = count - (n - k);
+        begin = WEFT_MIN(WEFT_MAX(llround((double)count * p->shares[k - 1]), begin + 1), most);
+    }
+    return begin;
+}
+
 static weft_status fill(weft_plan *p, const weft_graph *graph)
 {
     const weft_plan_options *o = &p->options;
@@ -325,6 +354,7 @@ static weft_status fill(weft_plan *p, const weft_graph *graph)
                          placed ? "ranks to place operators on" : "pipeline stages");
     WEFT_TRY(each_pair(p, graph, "shard", o->shard, shard_pair));
     WEFT_TRY(each_pair(p, graph, "place", o->place, place_pair));
+    if (o->shares) WEFT_TRY(add_up_shares(p));
     for (int i = 0; i < STRATEGIES; i++)
         if (weft_strategies[i]->check) WEFT_TRY(weft_strategies[i]->check(p));
     return weft_place_check(p, graph);
@@ -346,7 +376,7 @@ weft_status weft_plan_create(const weft_graph *graph, const weft_plan_options *o
     p->options = *o;
     weft_status status = fill(p, graph);
     p->options.mesh = p->options.shard = p->options.place = NULL; /* owned by the caller */
-    p->options.node_costs = NULL;
+    p->options.node_costs = p->options.shares = NULL;
     if (status == WEFT_OK && o->node_costs) {
         status = WEFT_NEW(&p->costs, weft_graph_node_count(graph));
         p->cost_count = weft_graph_node_count(graph);
@@ -370,6 +400,7 @@ void weft_plan_destroy(weft_plan **plan)
     free(p->leaves);
     free(p->rules);
     free(p->costs);
+    free(p->shares);
     free(p);
     *plan = NULL;
 }

@@ -53,10 +53,15 @@ struct weft_plan {
     weft_names leaf_names;
     place_rule *rules;
     size_t rule_count, rule_capacity;
-    double *costs; /* measured costs of the nodes of the plan's first graph, or NULL */
+    double *shares; /* of the data axis, each with those before it, as parts of 1; or NULL */
+    double *costs;  /* measured costs of the nodes of the plan's first graph, or NULL */
     int cost_count;
     bool rewritten; /* the first graph was rewritten; later ones are of the same model */
 };
+
+/* The index at which the part of coordinate c of an axis begins, of `count` positions of a
+ * dimension that is split over the axis; the part ends where that of c + 1 begins. */
+int64_t weft_plan_part_start(const weft_plan *plan, int axis, int64_t count, int c);
 
 enum { ANYWHERE = -1 }; /* a place: every place computes the value itself */
 

@@ -47,6 +47,10 @@ static weft_status share_out_workers(weft_trainer *t)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "virtual-workers and microbatches contradict each other: the workers of a "
                          "rank are its micro-batches");
+    if (o->parallel.shares)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "virtual-workers and shares contradict each other: each worker has an "
+                         "equal part of the batch; leave one of them out");
     if (o->length.virtual_workers > o->length.batch)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%lld virtual workers share a batch of %lld samples; give at most %lld "

@@ -102,6 +102,9 @@ const weft_option weft_train_rows[] = {
     OPTION("mesh", "AXIS=N,...", TEXT, RUN(parallel.mesh),
            .help = "mesh of a learner: data (batch), domain (height of images, positions of "
                    "sequences), tensor (weights), pipeline (layers); default: all ranks on data"),
+    OPTION("shares", "N,...", TEXT, RUN(parallel.shares),
+           .help = "shares of the ranks of the data axis in each batch, such as 3,1 for unlike "
+                   "devices; measured: by their speeds"),
     OPTION("zero", "STAGE", WHOLE("0", 0, 3), RUN(parallel.zero),
            .help =
                "ZeRO stage: shards over the data axis 1 optimizer state, 2 also gradients, 3 also "
