@@ -41,15 +41,18 @@ static void write_epilogue(gpu_plan *plan, const gpu_elements *e, gpu_body *body
     gpu_text_add(plan, body, "}\n");
 }
 
-static void add_launch(gpu_plan *plan, const product *p, const char *function, gpu_grid grid)
+static void add_launch(gpu_plan *plan, const product *p, bool sum, gpu_grid grid)
 {
     gpu_elements e = {.count = 0};
     gpu_body body = {0};
+    bool strided = p->kind == 2 && p->sizes[12] * p->sizes[13] * p->sizes[14] > 1;
     if (plan->group->count > 1) (void)gpu_elements_read(plan->group, 1, &e);
-    write_epilogue(plan, &e, &body);
-    gpu_launch_add(plan, &gpu_text_product, function, grid,
-                   "#define KIND %d\n#define TM %d\n#define TN %d\n", p->kind, tile(p->m),
-                   tile(p->n));
+    if (sum || p->slices == 1) write_epilogue(plan, &e, &body);
+    gpu_launch_add(plan, &gpu_text_product, sum ? "sum_slices" : "product", grid,
+                   "#define KIND %d\n#define TM %d\n#define TN %d\n#define SLICED %d\n"
+                   "#define SUM %d\n#define STRIDED %d\n",
+                   p->kind, sum ? 16 : tile(p->m), sum ? 16 : tile(p->n), p->slices > 1, sum,
+                   strided && !sum);
     if (plan->status == WEFT_OK)
         plan->now->body = body.text;
     else
@@ -90,19 +93,17 @@ static void add_product(gpu_plan *plan, product *p)
         return;
     }
     if (p->slices > 1) partial = gpu_reserve(plan, size * (size_t)(layers * p->m * p->n));
-    add_launch(plan, p, "product", (gpu_grid){{(int)columns, (int)rows, (int)layers}, {16, 16}});
+    add_launch(plan, p, false, (gpu_grid){{(int)columns, (int)rows, (int)layers}, {16, 16}});
     gpu_in(plan, p->a);
     gpu_in(plan, p->b);
-    if (p->slices > 1)
-        gpu_scratch(plan, partial);
-    else
-        gpu_in(plan, p->a); /* not used */
     gpu_ints(plan, 5, (int64_t[]){p->m, p->n, p->k, p->slices, p->slice});
     gpu_ints(plan, 2, (int64_t[]){p->a_fast, p->b_fast});
     gpu_ints(plan, p->size_count, p->sizes);
-    add_epilogue_arguments(plan);
-    if (p->slices > 1) {
-        add_launch(plan, p, "sum_slices", gpu_line(p->m * p->n * p->batch, 1024));
+    if (p->slices == 1) {
+        add_epilogue_arguments(plan);
+    } else {
+        gpu_scratch(plan, partial);
+        add_launch(plan, p, true, gpu_line(p->m * p->n * p->batch, 1024));
         gpu_scratch(plan, partial);
         gpu_ints(plan, 4, (int64_t[]){p->m, p->n, p->batch, p->slices});
         gpu_ints(plan, p->size_count, p->sizes);

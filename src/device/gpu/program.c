@@ -14,6 +14,7 @@ static weft_status join(const gpu_card *card, const gpu_text *text, const char *
                         const char *body, char **out)
 {
     const char *const parts[] = {card->doubles ? "#define DOUBLES 1\n" : "",
+                                 card->processor ? "#define ROLL 1\n" : "",
                                  card->driver->prelude,
                                  definitions ? definitions : "",
                                  gpu_text_common.text,

@@ -146,7 +146,10 @@ static weft_status describe(cl_card *card)
                              &card->most, NULL);
     (void)f->clGetDeviceInfo(card->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(most_items),
                              &most_items, NULL);
+    cl_device_type type = 0;
+    (void)f->clGetDeviceInfo(card->device, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
     card->head.doubles = doubles != 0;
+    card->head.processor = (type & CL_DEVICE_TYPE_CPU) != 0;
     if (most_items >= 256) return WEFT_OK;
     return weft->fail(WEFT_ERR_UNSUPPORTED,
                       "device opencl: %s runs at most %zu work items in a group, must be 256",

@@ -40,9 +40,16 @@
 #define PLACE(z, i, j) ((z)*m + (i)) * n + (j)
 #endif
 
+#if SLICED
+#define OUTPUTS , BUFFER(partial)
+#else
+#define OUTPUTS EPILOGUE_PARAMETERS
+#endif
+
+#if SUM == 0
 KERNEL(product, 16, 16)
-(BUFFER(a), BUFFER(b), BUFFER(partial), const int m, const int n, const int k, const int slices,
- const int slice, const int a_fast, const int b_fast, SIZES EPILOGUE_PARAMETERS)
+(BUFFER(a), BUFFER(b), const int m, const int n, const int k, const int slices, const int slice,
+ const int a_fast, const int b_fast, SIZES OUTPUTS)
 {
     LOCAL real_t left[TK][TM + 1], right[TK][TN + 1];
     LOCAL int terms[TK][5];
@@ -137,10 +144,12 @@ KERNEL(product, 16, 16)
             int u0 = c0 + terms[p][2], u1 = c1 + terms[p][3], u2 = c2 + terms[p][4];
             bool there = column + j < n && first + p < end && u0 >= 0 && u1 >= 0 && u2 >= 0;
 #if KIND == 2
+#if STRIDED
             there = there && u0 % s0 == 0 && u1 % s1 == 0 && u2 % s2 == 0;
             u0 /= s0;
             u1 /= s1;
             u2 /= s2;
+#endif
             there = there && u0 < y0 && u1 < y1 && u2 < y2;
             right[p][j] = there ? from_b[terms[p][1] + (u0 * y1 + u1) * y2 + u2] : real(0);
 #else
@@ -150,7 +159,7 @@ KERNEL(product, 16, 16)
 #endif
         }
         BARRIER;
-        for (int p = 0; p < TK; p++) {
+        ROLLED for (int p = 0; p < TK; p++) {
             real_t of_a[RM], of_b[RN];
             for (int r = 0; r < RM; r++) of_a[r] = left[p][ITEM_Y + 16 * r];
             for (int c = 0; c < RN; c++) of_b[c] = right[p][ITEM_X + 16 * c];
@@ -164,16 +173,17 @@ KERNEL(product, 16, 16)
             const int i = row + ITEM_Y + 16 * r, j = column + ITEM_X + 16 * c;
             if (i < m && j < n) {
                 const real_t value = sum[r][c];
-                if (slices > 1) {
-                    AT(partial, real_t)[(GROUP_Z * m + i) * n + j] = value;
-                } else {
-                    const int at = PLACE(z, i, j);
-                    EPILOGUE
-                }
+#if SLICED
+                AT(partial, real_t)[(GROUP_Z * m + i) * n + j] = value;
+#else
+                const int at = PLACE(z, i, j);
+                EPILOGUE
+#endif
             }
         }
 }
 
+#else
 KERNEL(sum_slices, 256, 1)
 (BUFFER(partial), const int m, const int n, const int batch, const int slices,
  SIZES EPILOGUE_PARAMETERS)
@@ -187,3 +197,4 @@ KERNEL(sum_slices, 256, 1)
         EPILOGUE
     }
 }
+#endif
