@@ -88,6 +88,7 @@ row(graph      incremental              T......UA.R..    1 internal)
 
 row(device     fallback                 T......UA.R..    1 public   WITH op_fixture)
 row(device     fake_remote              T......UA.R..    1 internal)
+row(device     gpu_nvrtc                T...........C   30 internal WITH op_fixture)
 row(device     number_types             T......UA.R..    1 internal)
 
 row(ops        ops                      T......UA.R.C   13 internal WITH op_ways op_fixture)
