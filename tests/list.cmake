@@ -98,6 +98,7 @@ row(ops        attention                T......UA.R..    1 internal)
 row(ops        invalid_operands         T......UA.R..    4 internal WITH op_fixture)
 row(ops        sequence                 T......UA.R..    1 internal WITH op_fixture)
 row(ops        nonfinite                T......UA.R..    8 internal WITH op_ways op_fixture)
+row(ops        op_types                 T......UA.R..    1 internal)
 row(ops        conv_pool                TM.....UA.R..    1 public   WITH graph_fixture)
 
 row(optim      optimizer_golden         T......UA.R..    1 public)

@@ -30,7 +30,8 @@ extern "C" {
 typedef struct weft_comm weft_comm;
 typedef struct weft_operation weft_operation;
 
-/* Kinds of transfers between N ranks. Counts are elements. Sums are of F32, F64, BF16 or I32. */
+/* Kinds of transfers between N ranks. Counts are elements. Sums are of F32, F64, BF16, I32 or
+ * I64. */
 typedef enum weft_transfer_kind {
     WEFT_SEND,           /* sends count elements to rank `peer` */
     WEFT_RECEIVE,        /* receives count elements from rank `peer` */

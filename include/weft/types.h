@@ -18,13 +18,16 @@ extern "C" {
 #define WEFT_MAX_RANK 6 /* most dimensions of a tensor */
 
 /* BF16 is the upper half of an F32. BF16 values are stored, cast, sent and summed; operators
- * compute in F32 or F64. */
+ * compute in F32 or F64. BOOL is a byte, 0 or 1. Which types the operands of an operator may have,
+ * weft_operator_text says. */
 typedef enum weft_dtype {
     WEFT_F32 = 0,
     WEFT_F64,
     WEFT_I32,
     WEFT_U8,
     WEFT_BF16,
+    WEFT_I64,
+    WEFT_BOOL,
     WEFT_DTYPE_COUNT
 } weft_dtype;
 
@@ -54,14 +57,22 @@ WEFT_API size_t weft_dtype_size(weft_dtype dtype);
 WEFT_API bool weft_dtype_is_float(weft_dtype dtype);
 /* weft_number_get reads element i of an array, weft_number_put writes it. Writing rounds to nearest
  * even and keeps NaN; for integer types the number is truncated towards zero and must be in
- * range. */
+ * range; for BOOL it is whether the number is not 0. A double holds integers up to 2^53. */
 WEFT_API double weft_number_get(weft_dtype dtype, const void *array, int64_t i);
 WEFT_API void weft_number_put(weft_dtype dtype, void *array, int64_t i, double number);
 /* Writes n numbers into an array, from element `first` on, as weft_number_put does. */
 WEFT_API void weft_numbers_put(weft_dtype dtype, void *array, int64_t first, const double *numbers,
                                int64_t n);
 
-/* The name of a type: "f32", "f64", "i32", "u8" or "bf16"; NULL: there is no such type. */
+/* Converts n elements. An integer becomes the nearest real number, or an integer of fewer bits by
+ * its lowest ones. A real number becomes an integer by truncation towards zero, the nearest end of
+ * the range beyond it, and 0 if it is NaN. BOOL is whether a number is not 0, and becomes 0 or 1.
+ */
+WEFT_API void weft_numbers_cast(weft_dtype from, const void *source, weft_dtype to, void *target,
+                                int64_t n);
+
+/* The name of a type: "f32", "f64", "i32", "u8", "bf16", "i64" or "bool"; NULL: there is no such
+ * type. */
 WEFT_API const char *weft_dtype_name(weft_dtype dtype);
 
 /* Sets *out to the type with this name; false if there is none. */

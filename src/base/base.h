@@ -108,6 +108,13 @@ bool weft_dtype_known(weft_dtype dtype);
 /* Converts between f32 and bf16; weft_bf16_of rounds to nearest even. */
 WEFT_PRIVATE_API uint16_t weft_bf16_of(float x);
 WEFT_PRIVATE_API float weft_bf16_float(uint16_t bits);
+/* Element i of indices, which are I32 or I64. */
+static inline int64_t weft_index_at(weft_dtype dtype, const void *indices, int64_t i)
+{
+    return dtype == WEFT_I64 ? ((const int64_t *)indices)[i] : ((const int32_t *)indices)[i];
+}
+/* Fills in for elements that an index out of range would select: NaN, or 0 of integers. */
+void weft_fill_unknown(weft_dtype dtype, void *to, int64_t count);
 /* Whether all numbers are finite; integers always are. */
 WEFT_PRIVATE_API bool weft_all_finite(weft_dtype dtype, const void *data, size_t bytes);
 

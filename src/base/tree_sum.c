@@ -75,6 +75,7 @@ void weft_tree_add(weft_dtype dtype, const void *a, const void *b, void *out, in
     if (dtype == WEFT_F32) ADD(float);
     if (dtype == WEFT_F64) ADD(double);
     if (dtype == WEFT_I32) ADD(int32_t);
+    if (dtype == WEFT_I64) ADD(int64_t);
     if (dtype == WEFT_BF16) add_bf16(a, b, out, n);
 }
 

@@ -19,6 +19,17 @@ NUMBERS(f32, float)
 NUMBERS(f64, double)
 NUMBERS(i32, int32_t)
 NUMBERS(u8, uint8_t)
+NUMBERS(i64, int64_t)
+
+static double get_bool(const void *at)
+{
+    return *(const uint8_t *)at != 0;
+}
+
+static void put_bool(void *at, const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) ((uint8_t *)at)[i] = x[i] < 0 || x[i] > 0 || x[i] != x[i];
+}
 
 float weft_bf16_float(uint16_t bits)
 {
@@ -73,6 +84,8 @@ static const struct {
     [WEFT_I32] = {"i32", 4, false, get_i32, put_i32},
     [WEFT_U8] = {"u8", 1, false, get_u8, put_u8},
     [WEFT_BF16] = {"bf16", 2, true, get_bf16, put_bf16},
+    [WEFT_I64] = {"i64", 8, false, get_i64, put_i64},
+    [WEFT_BOOL] = {"bool", 1, false, get_bool, put_bool},
 };
 
 bool weft_dtype_known(weft_dtype dtype)
@@ -108,6 +121,62 @@ void weft_numbers_put(weft_dtype dtype, void *array, int64_t first, const double
     WEFT_NEED_VOID(array, numbers);
     if (!weft_dtype_known(dtype) || first < 0 || n < 0) return;
     dtypes[dtype].put((char *)array + (size_t)first * dtypes[dtype].size, numbers, n);
+}
+
+/* Element i of an integer type. */
+static int64_t whole_at(weft_dtype dtype, const void *array, int64_t i)
+{
+    switch (dtype) {
+    case WEFT_I32: return ((const int32_t *)array)[i];
+    case WEFT_I64: return ((const int64_t *)array)[i];
+    case WEFT_BOOL: return ((const uint8_t *)array)[i] != 0;
+    default: return ((const uint8_t *)array)[i];
+    }
+}
+
+/* The integer that a real number is cast to, between the ends of the type. */
+static int64_t whole_of(weft_dtype to, double x)
+{
+    const double low = to == WEFT_I64 ? -0x1p63 : to == WEFT_I32 ? -0x1p31 : 0;
+    const double high = to == WEFT_I64 ? 0x1p63 : to == WEFT_I32 ? 0x1p31 - 1 : UINT8_MAX;
+    if (x != x) return 0;
+    if (x <= low) return to == WEFT_I64 ? INT64_MIN : (int64_t)low;
+    if (x >= high) return to == WEFT_I64 ? INT64_MAX : (int64_t)high;
+    return (int64_t)x;
+}
+
+static void put_whole(weft_dtype to, void *array, int64_t i, int64_t x)
+{
+    switch (to) {
+    case WEFT_I32: ((int32_t *)array)[i] = (int32_t)(uint32_t)x; break;
+    case WEFT_I64: ((int64_t *)array)[i] = x; break;
+    case WEFT_BOOL: ((uint8_t *)array)[i] = x != 0; break;
+    case WEFT_F32: ((float *)array)[i] = (float)x; break;
+    case WEFT_U8: ((uint8_t *)array)[i] = (uint8_t)x; break;
+    default: weft_number_put(to, array, i, (double)x); break;
+    }
+}
+
+void weft_numbers_cast(weft_dtype from, const void *source, weft_dtype to, void *target, int64_t n)
+{
+    WEFT_NEED_VOID(source, target);
+    if (!weft_dtype_known(from) || !weft_dtype_known(to)) return;
+    bool real = weft_dtype_is_float(from), rounds = weft_dtype_is_float(to) || to == WEFT_BOOL;
+    for (int64_t i = 0; i < n; i++)
+        if (!real)
+            put_whole(to, target, i, whole_at(from, source, i));
+        else if (rounds)
+            weft_number_put(to, target, i, weft_number_get(from, source, i));
+        else
+            put_whole(to, target, i, whole_of(to, weft_number_get(from, source, i)));
+}
+
+void weft_fill_unknown(weft_dtype dtype, void *to, int64_t count)
+{
+    if (weft_dtype_is_float(dtype))
+        for (int64_t i = 0; i < count; i++) weft_number_put(dtype, to, i, (double)NAN);
+    else
+        memset(to, 0, (size_t)count * weft_dtype_size(dtype));
 }
 
 bool weft_all_finite(weft_dtype dtype, const void *data, size_t bytes)

@@ -115,6 +115,10 @@ static void put_value(sink *s, weft_dtype dtype, const void *array, int64_t i)
 {
     if (weft_dtype_is_float(dtype))
         put_number(s, weft_number_get(dtype, array, i), dtype == WEFT_F64 ? EXACT : SINGLE);
+    else if (dtype == WEFT_BOOL && s->json)
+        put(s, weft_output_print(s->to, "%s", ((const uint8_t *)array)[i] ? "true" : "false"));
+    else if (dtype == WEFT_I64)
+        put(s, weft_output_print(s->to, "%lld", (long long)((const int64_t *)array)[i]));
     else
         put(s, weft_output_print(s->to, "%.0f", weft_number_get(dtype, array, i)));
 }

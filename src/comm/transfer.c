@@ -124,7 +124,7 @@ weft_status weft_transfer_check(const weft_comm *c, const weft_transfer *t)
     if (t->tag < 0 || t->tag > 30000)
         return weft_fail(WEFT_ERR_ARGUMENT, "%s with tag %d, must be from 0 to 30000", name,
                          t->tag);
-    if (sums && !weft_dtype_is_float(t->dtype) && t->dtype != WEFT_I32)
+    if (sums && (t->dtype == WEFT_U8 || t->dtype == WEFT_BOOL))
         return weft_fail(WEFT_ERR_ARGUMENT, "%s of %s: sums are of f32, f64, bf16 or i32", name,
                          weft_dtype_name(t->dtype));
     if (t->leaves != 0 && (!sums || t->leaves < c->size || t->leaves > 1 << 20))

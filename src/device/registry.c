@@ -222,7 +222,8 @@ void weft_kernel_in_place(const weft_group *group, weft_kernel *kernel)
         int which = group->out[o] - node->out;
         if (which < (int)WEFT_COUNT(node->op->in_place)) rights = node->op->in_place[which];
         for (int i = 0; i < node->in_count && i < 32; i++)
-            if (rights & 1u << i) {
+            if (rights & 1u << i && weft_in(group->graph, node, i)->dtype ==
+                                        weft_out(group->graph, node, which)->dtype) {
                 /* A result is not written in place of an input that the node reads as two operands,
                  * since the kernel would read the result as the other operand. */
                 int uses = 0;

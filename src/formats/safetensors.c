@@ -19,14 +19,14 @@ static const struct {
     [WEFT_I32] = {"I32", 4},
     [WEFT_U8] = {"U8", 1},
     [WEFT_BF16] = {"BF16", 2},
+    [WEFT_I64] = {"I64", 8},
+    [WEFT_BOOL] = {"BOOL", 1},
     /* types that a parsed file may have, though the library does not compute with them */
-    {"BOOL", 1},
     {"I8", 1},
     {"I16", 2},
     {"U16", 2},
     {"F16", 2},
     {"U32", 4},
-    {"I64", 8},
     {"U64", 8},
 };
 

@@ -148,6 +148,12 @@ weft_status weft_operator_text(const weft_context *context, const char *name, ch
     weft_text_add(&text, op->max_inputs == 1 ? " operand" : " operands");
     for (int i = 0; op->attrs && op->attrs[i]; i++)
         weft_text_add(&text, "%s%s", i ? ", " : "; attributes ", op->attrs[i]);
+    for (int i = 0; i < (int)WEFT_COUNT(op->takes) && op->takes[0]; i++) {
+        char types[128];
+        if (op->takes[i] == 0 || (op->max_inputs > 0 && i >= op->max_inputs)) continue;
+        weft_text_add(&text, "%s %s", i ? " and" : "; of types",
+                      weft_types_text(op->takes[i], types, sizeof(types)));
+    }
     weft_text_add(&text, "%s%s%s.", op->element ? "; element by element" : "",
                   op->transfer ? "; moves values between ranks" : "",
                   op->gradient ? "; differentiable" : "");

@@ -242,6 +242,7 @@ static weft_status node_add(weft_graph *g, weft_node *node)
     weft_type out[WEFT_MAX_OUTPUTS] = {{0}};
     node->out_count = 1;
     node->out = (weft_value)g->value_count;
+    WEFT_TRY(weft_node_check_types(g, node));
     WEFT_TRY(node->op->shape(g, node, out));
     WEFT_TRY(WEFT_GROW(&g->nodes, &g->node_capacity, g->node_count));
     for (int i = 0; i < node->out_count; i++) {

@@ -30,6 +30,14 @@ typedef struct weft_transfer_traits {
     int64_t (*sent)(const weft_graph *graph, const weft_node *node);
 } weft_transfer_traits;
 
+/* Sets of types: WEFT_TYPE(I32) | WEFT_TYPE(I64). */
+#define WEFT_TYPE(dtype) (1u << WEFT_##dtype)
+#define WEFT_REAL_TYPES (WEFT_TYPE(F32) | WEFT_TYPE(F64) | WEFT_TYPE(BF16))
+#define WEFT_INDEX_TYPES (WEFT_TYPE(I32) | WEFT_TYPE(I64))
+#define WEFT_ALL_TYPES (WEFT_REAL_TYPES | WEFT_INDEX_TYPES | WEFT_TYPE(U8) | WEFT_TYPE(BOOL))
+/* The names of a set of types, as "i32, i64". */
+const char *weft_types_text(unsigned types, char *text, size_t room);
+
 /* An operator: the rules by which graphs, autodiff, rewrites and devices treat its nodes. */
 struct weft_op {
     const char *name;
@@ -37,6 +45,11 @@ struct weft_op {
     const char *summary;
     int min_inputs, max_inputs; /* max_inputs < 0: any number */
     const char *const *attrs;   /* names of its attributes, NULL-terminated; NULL: none */
+    /* The types that each operand may have, as sets of WEFT_TYPE, which graphs check; the last one
+     * is that of all further operands. 0: real types, and those that `shape` checks. */
+    unsigned takes[3];
+    /* Bit o: only nodes of the device that made output o can read it. */
+    unsigned opaque;
 
     /* Computes output types from input types and attributes, and sets node->out_count. It may add
      * missing attributes with weft_node_set. */
@@ -237,6 +250,8 @@ static inline const weft_type *weft_out(const weft_graph *graph, const weft_node
     return &graph->values[node->out + i].type;
 }
 
+/* The set of types that operand i of an operator may have. */
+unsigned weft_operator_takes(const weft_op *op, int i);
 /* Whether the operator of that name has the attribute. */
 bool weft_operator_has(const weft_context *context, const char *name, const char *attr);
 
@@ -291,6 +306,9 @@ void weft_node_parameters(const weft_node *node, double parameters[2]);
 /* Fails with ARGUMENT and the message, after a prefix such as "node 'conv1' (conv): ". */
 weft_status weft_node_fail(const weft_node *node, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
+
+/* Checks the types of a node's operands (weft_op.takes). */
+weft_status weft_node_check_types(const weft_graph *graph, const weft_node *node) WEFT_NODISCARD;
 
 /* Checks that every channel has the values that operators need (weft_op.least_values) where
  * `samples` samples of a batch count. ARGUMENT: a channel has too few; the message ends with

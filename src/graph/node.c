@@ -216,3 +216,36 @@ weft_dtype weft_node_float(const weft_graph *g, const weft_node *node)
         if (weft_dtype_is_float(weft_in(g, node, i)->dtype)) dtype = weft_in(g, node, i)->dtype;
     return dtype == WEFT_DTYPE_COUNT ? g->real : dtype;
 }
+
+unsigned weft_operator_takes(const weft_op *op, int i)
+{
+    unsigned types = 0;
+    for (int k = 0; k <= WEFT_MIN(i, (int)WEFT_COUNT(op->takes) - 1); k++)
+        if (op->takes[k]) types = op->takes[k];
+    return types ? types : WEFT_REAL_TYPES;
+}
+
+const char *weft_types_text(unsigned types, char *text, size_t room)
+{
+    size_t used = 0;
+    *text = '\0';
+    for (int t = 0; t < WEFT_DTYPE_COUNT && used < room; t++)
+        if (types >> t & 1)
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "",
+                                     weft_dtype_name((weft_dtype)t));
+    return text;
+}
+
+weft_status weft_node_check_types(const weft_graph *g, const weft_node *node)
+{
+    char types[128];
+    for (int i = 0; i < node->in_count && node->op->takes[0]; i++) {
+        unsigned takes = weft_operator_takes(node->op, i);
+        weft_dtype dtype = weft_in(g, node, i)->dtype;
+        if (!(takes >> dtype & 1))
+            return weft_node_fail(node, "operand %d is %s, must be of type %s", i,
+                                  weft_dtype_name(dtype),
+                                  weft_types_text(takes, types, sizeof(types)));
+    }
+    return WEFT_OK;
+}

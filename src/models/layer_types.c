@@ -36,6 +36,7 @@ static const weft_layer_type types[] = {
         "units, layers, bidirectional, last, lengths, share"),
     ONE("gru", "recurrence with gates over positions", weft_layer_gru, "units",
         "units, layers, bidirectional, last, lengths, share"),
+    ONE("cast", "the same numbers in another type", weft_layer_cast, "dtype", "dtype"),
     ONE("flatten", "one dimension a sample", weft_layer_flatten, NULL, ""),
     OTHER(WEFT_LAYER_ACTIVATION, "relu", "max(x, 0)", ""),
     OTHER(WEFT_LAYER_ACTIVATION, "gelu", "x times the normal distribution function", ""),
@@ -147,6 +148,7 @@ weft_status weft_layer_from_keys(const weft_model_builder *net, const layer_keys
                         .causal = k->causal,
                         .rotary = k->rotary,
                         .lengths = k->lengths,
+                        .dtype = k->dtype,
                         .given = k};
     return k->units ? units_of(net, k->units, &out->filters) : WEFT_OK;
 }

@@ -332,6 +332,14 @@ weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_
     return weft_layer_emit(net, layer->name, "", "dropout", in, 3, attrs, 3);
 }
 
+weft_value weft_layer_cast(weft_model_builder *net, weft_value x, const weft_layer *layer)
+{
+    weft_dtype dtype = net->graph->real;
+    (void)weft_dtype_parse(layer->dtype, &dtype); /* else it is "real" */
+    weft_attr attr = WEFT_ATTR_INT("dtype", dtype);
+    return weft_layer_emit_any(net, layer->name, "", "cast", &x, 1, &attr, 1);
+}
+
 weft_value weft_layer_flatten(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = weft_layer_shape(net, x);

@@ -79,6 +79,7 @@ struct weft_layer {
     const char *share;        /* the layer whose weights this one uses; NULL: it has its own */
     bool he; /* normal initialisation with deviation sqrt(2 / fan in), for deep relu networks */
     bool no_bias;
+    const char *dtype;        /* cast: name of the type; "real": that of the model */
     const char *lengths;      /* the input with the number of positions that count; NULL: all */
     int64_t layers;           /* lstm, gru: layers on top of each other */
     bool bidirectional, last; /* last: gives the last state only */
@@ -143,6 +144,7 @@ weft_value weft_layer_flatten(weft_model_builder *net, weft_value x, const weft_
 /* relu, gelu, silu, sigmoid, tanh, softmax: the operator of that name. */
 weft_value weft_layer_activation(weft_model_builder *net, weft_value x, const char *op,
                                  const char *name);
+weft_value weft_layer_cast(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int count,
                              const weft_layer *layer);
 weft_value weft_layer_add(weft_model_builder *net, weft_value a, weft_value b,

@@ -7,9 +7,9 @@
  *     - {type: maxpool}
  *     - {type: dense, units: outputs}
  *
- * The key `loss` names the loss, which by default depends on the target; `outputs` names the layers
- * that are outputs, and `loss_from` the one of them that the loss reads. A layer reads the previous
- * layer, or the layers or inputs of the data that its key `from` names ("x" is the usual input). */
+ * The key `loss` names the loss, `outputs` the layers that are outputs, and `loss_from` the one of
+ * them that the loss reads. A layer reads the layer before it, or the layers and inputs that its
+ * key `from` names ("x" is the usual input). */
 #include "formats/yaml.h"
 
 #include <math.h>

@@ -53,6 +53,8 @@ const weft_option weft_yaml_layers[] = {
      .initial = "uniform"},
     {KEY(deviation, "embedding, positions: standard deviation of the initial vectors; default: 1"),
      .kind = WEFT_OPT_REAL, .low = 1e-6, .high = 1e3},
+    {KEY(dtype, "cast: type of the numbers"), .kind = WEFT_OPT_STRING,
+     .choices = "real,f32,f64,i32,i64,u8,bool", .initial = "real"},
     {KEY(share, "the layer whose weights this one uses"), .kind = WEFT_OPT_STRING},
     WHOLE(filters, "conv: output channels", 1, NULL),
     SIDES(kernel, "conv, pools: size of the window", 1),

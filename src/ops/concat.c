@@ -4,7 +4,6 @@
 
 static weft_status axis_of(const weft_graph *g, const weft_node *node, int *out)
 {
-    WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 1));
     int rank = weft_in(g, node, 0)->shape.rank;
     int64_t axis = weft_node_int(node, "axis", 0, -1);
     if (axis < 0 || axis >= rank)
@@ -170,15 +169,16 @@ static double no_flops(const weft_graph *g, const weft_node *node)
 }
 
 WEFT_OPERATOR(concat, "joins tensors along an axis", 1, -1, .attrs = WEFT_ATTRS("axis"),
-              .shape = concat_shape, .gradient = concat_gradient, .labels = joined_labels,
-              .flops = no_flops);
+              .takes = {WEFT_ALL_TYPES}, .shape = concat_shape, .gradient = concat_gradient,
+              .labels = joined_labels, .flops = no_flops);
 WEFT_OPERATOR(split, "cuts a tensor into parts along an axis", 1, 1,
-              .attrs = WEFT_ATTRS("axis", "sizes"), .shape = split_shape,
+              .attrs = WEFT_ATTRS("axis", "sizes"), .takes = {WEFT_ALL_TYPES}, .shape = split_shape,
               .gradient = split_gradient, .labels = joined_labels, .flops = no_flops);
 WEFT_OPERATOR(slice, "takes start up to stop along an axis", 1, 1,
-              .attrs = WEFT_ATTRS("axis", "start", "stop"), .shape = slice_shape,
-              .gradient = slice_gradient, .labels = joined_labels, .flops = no_flops,
-              .view = WEFT_VIEW_SLICE);
+              .attrs = WEFT_ATTRS("axis", "start", "stop"), .takes = {WEFT_ALL_TYPES},
+              .shape = slice_shape, .gradient = slice_gradient, .labels = joined_labels,
+              .flops = no_flops, .view = WEFT_VIEW_SLICE);
 WEFT_OPERATOR(pad, "puts zeros before and after along an axis", 1, 1,
-              .attrs = WEFT_ATTRS("axis", "before", "after"), .shape = pad_shape,
-              .gradient = pad_gradient, .labels = joined_labels, .flops = no_flops);
+              .attrs = WEFT_ATTRS("axis", "before", "after"), .takes = {WEFT_ALL_TYPES},
+              .shape = pad_shape, .gradient = pad_gradient, .labels = joined_labels,
+              .flops = no_flops);

@@ -1,18 +1,18 @@
 /* Defines the elementary functions and comparisons: sub, div, pow, sqrt, rsqrt, exp, log, abs,
- * sign, clip, maximum, minimum, where, greater, less, equal. A comparison gives 1 or 0, and NaN if
- * an operand is NaN, so that a run that has failed is seen. */
+ * sign, clip, maximum, minimum, where, greater, less, equal. A comparison, of any type, gives bool,
+ * false if an operand is NaN. */
 #include "ops/elementwise.h"
 
 /* --- rules --- */
 
-weft_status weft_element_shape(const weft_graph *g, weft_node *node, weft_type *out)
+/* The type of operand `like`, in the shape to which all operands are broadcast. */
+static weft_status broadcast_all(const weft_graph *g, const weft_node *node, int like,
+                                 weft_type *out)
 {
-    WEFT_TRY(weft_expect_real(g, node, 0, "an operand", 0));
-    out[0] = *weft_in(g, node, 0);
+    out[0] = (weft_type){weft_in(g, node, like)->dtype, weft_in(g, node, 0)->shape};
     for (int i = 1; i < node->in_count; i++) {
         char have[128], all[128];
         const weft_shape *shape = &weft_in(g, node, i)->shape;
-        WEFT_TRY(weft_expect_real(g, node, i, "an operand", 0));
         if (!weft_broadcast_shape(&out[0].shape, shape, &out[0].shape))
             return weft_node_fail(
                 node,
@@ -22,6 +22,35 @@ weft_status weft_element_shape(const weft_graph *g, weft_node *node, weft_type *
                 weft_shape_text(&out[0].shape, all, sizeof(all)));
     }
     return WEFT_OK;
+}
+
+weft_status weft_element_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    for (int i = 0; i < node->in_count; i++)
+        WEFT_TRY(weft_expect_real(g, node, i, "an operand", 0));
+    return broadcast_all(g, node, 0, out);
+}
+
+static weft_status same_types(const weft_graph *g, const weft_node *node, int first)
+{
+    weft_dtype a = weft_in(g, node, first)->dtype, b = weft_in(g, node, first + 1)->dtype;
+    if (a == b) return WEFT_OK;
+    return weft_node_fail(node, "operand %d is %s and operand %d is %s; cast one of them", first,
+                          weft_dtype_name(a), first + 1, weft_dtype_name(b));
+}
+
+static weft_status compare_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(same_types(g, node, 0));
+    WEFT_TRY(broadcast_all(g, node, 0, out));
+    out[0].dtype = WEFT_BOOL;
+    return WEFT_OK;
+}
+
+static weft_status where_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(same_types(g, node, 1));
+    return broadcast_all(g, node, 1, out);
 }
 
 void weft_element_labels(const weft_graph *g, const weft_node *node, weft_text *text)
@@ -215,23 +244,18 @@ WEFT_ELEMENT_OPERATOR(larger_grad, 3,
                       : b < c  ? real(0)
                       : b == c ? a * real(0.5)
                                : b + c)
-WEFT_ELEMENT_OPERATOR(where, 3, "the second operand where the first is not 0, else the third",
-                      where_gradient,
-                      a != a   ? a
-                      : a != 0 ? b
-                               : c)
-WEFT_ELEMENT_OPERATOR(greater, 2, "1 where a > b, else 0", flat_gradient,
-                      a > b    ? real(1)
-                      : a <= b ? real(0)
-                               : a + b)
-WEFT_ELEMENT_OPERATOR(less, 2, "1 where a < b, else 0", flat_gradient,
-                      a < b    ? real(1)
-                      : a >= b ? real(0)
-                               : a + b)
-WEFT_ELEMENT_OPERATOR(equal, 2, "1 where a = b, else 0", flat_gradient,
-                      a == b           ? real(1)
-                      : a < b || a > b ? real(0)
-                                       : a + b)
+WEFT_ELEMENT(where, 3, NULL, 0, NULL, 0, a != a ? a : a != 0 ? b : c)
+WEFT_ELEMENT_RULES(where, 3,
+                   "the second operand where the first (bool, or real) is not 0, else the third",
+                   where_shape, where_gradient,
+                   .takes = {WEFT_TYPE(BOOL) | WEFT_REAL_TYPES, WEFT_ALL_TYPES})
+
+#define COMPARISON(op, summary, formula)                                                           \
+    WEFT_ELEMENT(op, 2, NULL, 0, NULL, 0, formula)                                                 \
+    WEFT_ELEMENT_RULES(op, 2, summary, compare_shape, flat_gradient, .takes = {WEFT_ALL_TYPES})
+COMPARISON(greater, "whether a > b, as bool", a > b ? real(1) : real(0))
+COMPARISON(less, "whether a < b, as bool", a < b ? real(1) : real(0))
+COMPARISON(equal, "whether a = b, as bool", a == b ? real(1) : real(0))
 
 WEFT_ELEMENT(clip, 1, "min", -INFINITY, "max", INFINITY, a<p ? p : a> q ? q : a)
 WEFT_ELEMENT_ROW(clip, 1, "a tensor, but at least 'min' and at most 'max'", clip_gradient,

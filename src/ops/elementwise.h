@@ -79,19 +79,21 @@ weft_value weft_element_gradient_of(weft_graph *graph, const weft_node *node, in
                                                 .f32 = name##_f32,                                 \
                                                 .f64 = name##_f64};
 
-/* The operator `op` of the formula that WEFT_ELEMENT has defined by that name. derivative: its
- * gradient rule; further fields follow. */
-#define WEFT_ELEMENT_ROW(op, operands, summary_, derivative, ...)                                  \
+/* The operator `op` of the formula that WEFT_ELEMENT has defined by that name. types: its shape
+ * rule; derivative: its gradient rule; further fields follow. */
+#define WEFT_ELEMENT_RULES(op, operands, summary_, types, derivative, ...)                         \
     const weft_op weft_op_##op = {.name = #op,                                                     \
                                   .summary = summary_,                                             \
                                   .min_inputs = operands,                                          \
                                   .max_inputs = operands,                                          \
-                                  .shape = weft_element_shape,                                     \
+                                  .shape = types,                                                  \
                                   .gradient = derivative,                                          \
                                   .labels = weft_element_labels,                                   \
                                   .element = &op##_element,                                        \
                                   .in_place = {(1u << operands) - 1},                              \
                                   __VA_ARGS__};
+#define WEFT_ELEMENT_ROW(op, operands, summary_, derivative, ...)                                  \
+    WEFT_ELEMENT_RULES(op, operands, summary_, weft_element_shape, derivative, __VA_ARGS__)
 /* An operator without attributes, with its formula. */
 #define WEFT_ELEMENT_OPERATOR(op, operands, summary_, derivative, formula)                         \
     WEFT_ELEMENT_OF(op, operands, NULL, 0, NULL, 0, #formula, formula)                             \

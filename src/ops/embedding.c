@@ -1,6 +1,7 @@
 /* Defines the operators gather, which selects along an axis of a tensor by integers, and embedding,
- * which selects rows of a table: gather along axis 0. An index out of range gives NaN and reads no
- * memory outside of the tensor; the run's check of finite losses reports it. */
+ * which selects rows of a table: gather along axis 0. An index out of range gives NaN, or 0 in a
+ * tensor of integers, and reads no memory outside of the tensor; the run's check of finite losses
+ * reports it. */
 #include "ops/ops.h"
 
 static int axis_of(const weft_node *node)
@@ -26,13 +27,12 @@ static bool replace_dims(const weft_shape *x, int axis, int count, const weft_sh
 static weft_status gather_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     const weft_type *ids = weft_in(g, node, 0);
-    WEFT_TRY(weft_expect_real(g, node, 1, "the tensor", 1));
     const weft_shape *x = &weft_in(g, node, 1)->shape;
-    out[0] = (weft_type){.dtype = weft_node_float(g, node)};
-    if (ids->dtype != WEFT_I32 || !replace_dims(x, axis_of(node), 1, &ids->shape, &out[0].shape))
+    out[0] = (weft_type){.dtype = weft_in(g, node, 1)->dtype};
+    if (!replace_dims(x, axis_of(node), 1, &ids->shape, &out[0].shape))
         return weft_node_fail(node,
-                              "needs i32 indices, and an axis of the tensor, which has %d "
-                              "dimensions; the result has at most %d",
+                              "needs indices, and an axis of the tensor, which has %d dimensions; "
+                              "the result has at most %d",
                               x->rank, WEFT_MAX_RANK);
     return WEFT_OK;
 }
@@ -42,7 +42,7 @@ static weft_status embedding_shape(const weft_graph *g, weft_node *node, weft_ty
 {
     const weft_shape *ids = &weft_in(g, node, 0)->shape;
     if (ids->rank < 1 || ids->rank >= WEFT_MAX_RANK || weft_in(g, node, 1)->shape.rank != 2)
-        return weft_node_fail(node, "needs i32 indices of 1 to %d dimensions and a table of 2",
+        return weft_node_fail(node, "needs indices of 1 to %d dimensions and a table of 2",
                               WEFT_MAX_RANK - 1);
     return gather_shape(g, node, out);
 }
@@ -54,10 +54,10 @@ static weft_status grad_shape(const weft_graph *g, weft_node *node, weft_type *o
     weft_shape count = weft_shape_of(1, (int64_t[]){weft_node_int(node, "count", 0, 0)}), like;
     WEFT_TRY(weft_expect_real(g, node, 1, "dy", 1));
     out[0] = (weft_type){.dtype = dy->dtype};
-    if (ids->dtype != WEFT_I32 || count.dim[0] < 1 ||
+    if (count.dim[0] < 1 ||
         !replace_dims(&dy->shape, axis_of(node), ids->shape.rank, &count, &out[0].shape) ||
         !replace_dims(&out[0].shape, axis_of(node), 1, &ids->shape, &like))
-        return weft_node_fail(node, "needs i32 indices, dy with their dimensions at 'axis', and "
+        return weft_node_fail(node, "needs indices, dy with their dimensions at 'axis', and "
                                     "'count', the size of that axis");
     return weft_expect_like(g, node, 1, "dy", &(weft_type){dy->dtype, like});
 }
@@ -109,9 +109,11 @@ static void grad_labels(const weft_graph *g, const weft_node *node, weft_text *t
 }
 
 WEFT_OPERATOR(gather, "selects along an axis, from (indices, tensor)", 2, 2,
-              .attrs = WEFT_ATTRS("axis"), .shape = gather_shape, .gradient = gradient,
-              .labels = gather_labels);
-WEFT_OPERATOR(embedding, "rows of a table, from (indices, table)", 2, 2, .shape = embedding_shape,
+              .attrs = WEFT_ATTRS("axis"), .takes = {WEFT_INDEX_TYPES, WEFT_ALL_TYPES},
+              .shape = gather_shape, .gradient = gradient, .labels = gather_labels);
+WEFT_OPERATOR(embedding, "rows of a table, from (indices, table)", 2, 2,
+              .takes = {WEFT_INDEX_TYPES, WEFT_REAL_TYPES}, .shape = embedding_shape,
               .gradient = gradient, .labels = gather_labels);
 WEFT_OPERATOR(embedding_grad, "gradient of gather and embedding, from (indices, dy)", 2, 2,
-              .attrs = WEFT_ATTRS("count", "axis"), .shape = grad_shape, .labels = grad_labels);
+              .attrs = WEFT_ATTRS("count", "axis"), .takes = {WEFT_INDEX_TYPES, WEFT_REAL_TYPES},
+              .shape = grad_shape, .labels = grad_labels);

@@ -36,8 +36,9 @@ static void whole_labels(const weft_graph *g, const weft_node *node, weft_text *
 }
 
 WEFT_OPERATOR(flat, "the elements in the order in which they lie", 1, 1,
-              .attrs = WEFT_ATTRS("like"), .shape = flat_shape, .labels = whole_labels,
-              .view = WEFT_VIEW_WHOLE, .as_it_lies = true);
-WEFT_OPERATOR(unflat, "a tensor of elements in the order in which they lie", 1, 1,
-              .attrs = WEFT_ATTRS("like", "shape"), .shape = weft_shape_reshape,
+              .attrs = WEFT_ATTRS("like"), .takes = {WEFT_ALL_TYPES}, .shape = flat_shape,
               .labels = whole_labels, .view = WEFT_VIEW_WHOLE, .as_it_lies = true);
+WEFT_OPERATOR(unflat, "a tensor of elements in the order in which they lie", 1, 1,
+              .attrs = WEFT_ATTRS("like", "shape"), .takes = {WEFT_ALL_TYPES},
+              .shape = weft_shape_reshape, .labels = whole_labels, .view = WEFT_VIEW_WHOLE,
+              .as_it_lies = true);

@@ -166,9 +166,9 @@ static double global_flops(const weft_graph *g, const weft_node *node)
 }
 
 WEFT_OPERATOR(maxpool, "largest element of each window", 1, 1,
-              .attrs = WEFT_ATTRS("kernel", "stride", "padding"), .shape = maxpool_shape,
-              .gradient = maxpool_gradient, .labels = maxpool_labels, .flops = pool_flops,
-              .window = window_of);
+              .attrs = WEFT_ATTRS("kernel", "stride", "padding"), .opaque = 1u << 1,
+              .shape = maxpool_shape, .gradient = maxpool_gradient, .labels = maxpool_labels,
+              .flops = pool_flops, .window = window_of);
 WEFT_OPERATOR(maxpool_grad, "gradient of maxpool, from (dy, index)", 2, 2,
               .attrs = WEFT_ATTRS("kernel", "stride", "padding", "size"), .shape = grad_shape,
               .labels = grad_labels, .flops = pool_flops, .dims = "size", .dims_from = 2,

@@ -91,7 +91,9 @@ static void max_gradient(weft_graph *g, const weft_node *node, const weft_value 
     weft_attr axes[] = {*weft_node_attr(node, "axes"),
                         WEFT_ATTR_INT("keep", weft_node_int(node, "keep", 0, 0))};
     weft_value largest[] = {node->in[0], spread(g, node, node->out)};
+    weft_attr real = WEFT_ATTR_INT("dtype", weft_in(g, node, 0)->dtype);
     weft_value where = weft_emit(g, node, "largest", "equal", largest, 2, NULL, 0);
+    where = weft_emit(g, node, "is_largest", "cast", &where, 1, &real, 1);
     weft_value share[] = {dy[0], weft_emit(g, node, "count", "reduce_sum", &where, 1, axes, 2)};
     share[0] = weft_emit(g, node, "share", "div", share, 2, NULL, 0);
     weft_value in[] = {where, spread(g, node, share[0])};

@@ -96,9 +96,10 @@ static double no_flops(const weft_graph *g, const weft_node *node)
 }
 
 WEFT_OPERATOR(reshape, "the same elements in the same order under another shape", 1, 1,
-              .attrs = WEFT_ATTRS("shape"), .shape = weft_shape_reshape,
+              .attrs = WEFT_ATTRS("shape"), .takes = {WEFT_ALL_TYPES}, .shape = weft_shape_reshape,
               .gradient = reshape_gradient, .labels = reshape_labels, .flops = no_flops,
               .view = WEFT_VIEW_WHOLE, .linear = 1, .dims = "shape");
 WEFT_OPERATOR(transpose, "axes in another order: output axis i is perm[i]", 1, 1,
-              .attrs = WEFT_ATTRS("perm"), .shape = transpose_shape, .gradient = transpose_gradient,
-              .labels = transpose_labels, .flops = no_flops, .linear = 1);
+              .attrs = WEFT_ATTRS("perm"), .takes = {WEFT_ALL_TYPES}, .shape = transpose_shape,
+              .gradient = transpose_gradient, .labels = transpose_labels, .flops = no_flops,
+              .linear = 1);

@@ -11,10 +11,10 @@ static int64_t attr(const weft_node *node, const char *name)
     return weft_node_int(node, name, 0, 0);
 }
 
-/* tokens: the operator adds nothing up, so the value may be tokens as well. */
-static weft_status check_operands(const weft_graph *g, const weft_node *node, bool tokens)
+/* moves: the operator adds nothing up, so the value may be of any type. */
+static weft_status check_operands(const weft_graph *g, const weft_node *node, bool moves)
 {
-    if (!tokens || weft_in(g, node, 0)->dtype != WEFT_I32)
+    if (!moves || weft_dtype_is_float(weft_in(g, node, 0)->dtype))
         WEFT_TRY(weft_expect_real(g, node, 0, "the value", 0));
     int64_t ranks = attr(node, "ranks"), index = attr(node, "index"), dim = attr(node, "dim");
     if (ranks < 1 || index < 0 || index >= ranks)
@@ -217,8 +217,9 @@ int64_t weft_transfer_elements(const weft_graph *g, const weft_node *node)
 /* The result of a send is an empty token. */
 static weft_status send_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    WEFT_TRY(weft_expect_real(g, node, 0, "the value", 0));
-    out[0] = (weft_type){weft_node_float(g, node), {0, {0}}};
+    if (weft_dtype_is_float(weft_in(g, node, 0)->dtype))
+        WEFT_TRY(weft_expect_real(g, node, 0, "the value", 0));
+    out[0] = (weft_type){weft_in(g, node, 0)->dtype, {0, {0}}};
     return WEFT_OK;
 }
 

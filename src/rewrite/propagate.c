@@ -171,15 +171,16 @@ static const char *gradient_label(const rewriter *r, const weft_node *node, cons
     return NULL;
 }
 
-/* The input that cannot be converted to another sharding: a result that is not real, such as the
- * index of maxpool, which only its device can read. -1: none. */
+/* The input that cannot be converted to another sharding: a real result of another type than the
+ * graph's, or one that only its device can read, such as the index of maxpool. -1: none. */
 static int fixed_input(const rewriter *r, const weft_node *node)
 {
     for (int i = 0; i < node->in_count; i++) {
         const weft_value_info *info = &r->from->values[node->in[i]];
-        if (info->kind == WEFT_VALUE_RESULT && info->type.dtype != r->from->real &&
-            info->type.shape.rank > 0)
-            return i;
+        if (info->kind != WEFT_VALUE_RESULT || info->type.shape.rank == 0) continue;
+        const weft_node *maker = r->from->nodes[info->node];
+        bool other = weft_dtype_is_float(info->type.dtype) && info->type.dtype != r->from->real;
+        if (other || maker->op->opaque >> (node->in[i] - maker->out) & 1) return i;
     }
     return -1;
 }

@@ -164,18 +164,23 @@ static void add_part(const weft_graph *graph, weft_value value, const weft_insta
     weft_type type = weft_graph_value_type(graph, value);
     const void *from = weft_instance_output(instance, value);
     int64_t count = weft_shape_elements(&type.shape);
+    size_t size = weft_dtype_size(type.dtype);
     weft_graph_part(graph, value, &whole, start);
     for (int64_t i = 0; i < count; i++) {
         int64_t place = 0;
         for (int d = 0; d < whole.rank; d++) place = place * whole.dim[d] + start[d] + at[d];
-        weft_number_put(dtype, to, place,
-                        weft_number_get(dtype, to, place) + weft_number_get(type.dtype, from, i));
+        if (weft_dtype_is_float(type.dtype))
+            weft_number_put(dtype, to, place,
+                            weft_number_get(dtype, to, place) +
+                                weft_number_get(type.dtype, from, i));
+        else
+            memcpy((char *)to + (size_t)place * size, (const char *)from + (size_t)i * size, size);
         for (int d = whole.rank; d-- > 0 && ++at[d] == type.shape.dim[d];) at[d] = 0;
     }
 }
 
-/* Each rank that counts has a disjoint part of the value or a term of a sum. Adding all of them to
- * zeros gives the value in both cases. */
+/* Each rank that counts has a disjoint part of the value or, of a real one, a term of a sum. Adding
+ * all of them to zeros gives the value in both cases. */
 void weft_mesh_program_gather(const weft_mesh_program *program, weft_instance *const *instances,
                               weft_value value, const weft_type *type, void *to)
 {

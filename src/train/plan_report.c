@@ -27,7 +27,7 @@ static void count_nodes(const weft_graph *g, int64_t microbatches, figures *f)
         if (!node->op->transfer) continue;
         f->transfers++;
         f->bytes += times * (double)weft_transfer_elements(g, node) *
-                    (double)weft_dtype_size(weft_node_float(g, node));
+                    (double)weft_dtype_size(weft_out(g, node, 0)->dtype);
     }
 }
 
@@ -105,7 +105,7 @@ static void add_transfers(weft_text *text, const weft_graph *g, int rank, int64_
                           phase == WEFT_PHASE_UPDATE ? 1LL : (long long)microbatches,
                           node->op->name, axes_text(node, axes, sizeof(axes)),
                           (double)weft_transfer_elements(g, node) *
-                              (double)weft_dtype_size(weft_node_float(g, node)),
+                              (double)weft_dtype_size(weft_out(g, node, 0)->dtype),
                           node->name);
             if (node->in_count > 1) weft_text_add(text, " and %d more", node->in_count - 1);
             weft_text_add(text, "\n");

@@ -20,6 +20,7 @@ static void put(void *data, weft_dtype dtype, int64_t i, double value)
     if (dtype == WEFT_F32) ((float *)data)[i] = (float)value;
     if (dtype == WEFT_F64) ((double *)data)[i] = value;
     if (dtype == WEFT_I32) ((int32_t *)data)[i] = (int32_t)value;
+    if (dtype == WEFT_I64) ((int64_t *)data)[i] = (int64_t)value;
     if (dtype == WEFT_U8) ((uint8_t *)data)[i] = (uint8_t)(int32_t)value;
 }
 
@@ -28,6 +29,7 @@ static bool holds(const void *data, weft_dtype dtype, int64_t i, double value)
     if (dtype == WEFT_F32) return ((const float *)data)[i] == (float)value;
     if (dtype == WEFT_F64) return ((const double *)data)[i] == value;
     if (dtype == WEFT_I32) return ((const int32_t *)data)[i] == (int32_t)value;
+    if (dtype == WEFT_I64) return ((const int64_t *)data)[i] == (int64_t)value;
     return ((const uint8_t *)data)[i] == (uint8_t)(int32_t)value;
 }
 
@@ -51,7 +53,7 @@ static int64_t count_of(int rank, int64_t base)
     return base == 0 ? 0 : rank == 1 ? 0 : base + rank * 3;
 }
 
-static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_I32, WEFT_U8};
+static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_I32, WEFT_I64, WEFT_U8};
 
 static void all_reduce(weft_comm *c, weft_dtype dtype, int64_t count, bool inplace)
 {

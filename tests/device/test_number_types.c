@@ -46,19 +46,18 @@ static void test_rounding(void **state)
 static void test_tables(void **state)
 {
     (void)state;
-    static const char *const names[WEFT_DTYPE_COUNT] = {[WEFT_F32] = "F32",
-                                                        [WEFT_F64] = "F64",
-                                                        [WEFT_I32] = "I32",
-                                                        [WEFT_U8] = "U8",
-                                                        [WEFT_BF16] = "BF16"};
+    static const char *const names[WEFT_DTYPE_COUNT] = {
+        [WEFT_F32] = "F32",   [WEFT_F64] = "F64", [WEFT_I32] = "I32",  [WEFT_U8] = "U8",
+        [WEFT_BF16] = "BF16", [WEFT_I64] = "I64", [WEFT_BOOL] = "BOOL"};
     for (int d = 0; d < WEFT_DTYPE_COUNT; d++) {
         weft_dtype again, dtype = (weft_dtype)d;
-        char room[16] = {0};
+        char room[24] = {0};
         assert_string_equal(weft_safetensors_dtype(dtype), names[d]);
         assert_true(weft_safetensors_real(names[d], &again) && again == dtype);
         assert_true(weft_dtype_parse(weft_dtype_name(dtype), &again) && again == dtype);
         weft_number_put(dtype, room, 1, 3);
-        assert_true(weft_number_get(dtype, room, 1) == 3 && weft_number_get(dtype, room, 0) == 0);
+        assert_true(weft_number_get(dtype, room, 1) == (dtype == WEFT_BOOL ? 1 : 3) &&
+                    weft_number_get(dtype, room, 0) == 0);
     }
 }
 

@@ -46,6 +46,7 @@ typedef enum kind {
     SILU,
     SIGMOID,
     TANH,
+    CAST,
     CONCAT,
     ADD,
     MUL,

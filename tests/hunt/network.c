@@ -19,6 +19,7 @@ static const char *const kind_names[KINDS] = {
     [SILU] = "silu",
     [SIGMOID] = "sigmoid",
     [TANH] = "tanh",
+    [CAST] = "cast",
     [CONCAT] = "concat",
     [ADD] = "add",
     [MUL] = "mul",
@@ -59,7 +60,7 @@ void layer_name(const layer *l, char *out, size_t room)
 
 /* --- drawing --- */
 
-static const kind activations[] = {RELU, GELU, SILU, SIGMOID, TANH};
+static const kind activations[] = {RELU, GELU, SILU, SIGMOID, TANH, CAST};
 
 /* Draws the type of a layer behind a sample of so many dimensions of space: none, one, more. */
 static kind draw_kind(dice *d, int dims)

@@ -88,6 +88,7 @@ static void print_layer(FILE *to, const hunt_case *c, int i)
         layer_name(&c->layers[shared_layer(c, i)], name, sizeof(name));
         fprintf(to, ", share: %s", name);
     }
+    if (l->kind == CAST) fprintf(to, ", dtype: real");
     if (l->kind == DROPOUT) fprintf(to, ", rate: %g", l->rate);
     if (l->kind == CONCAT && l->axis != 1) fprintf(to, ", axis: %d", l->axis);
     fprintf(to, "}\n");

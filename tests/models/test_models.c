@@ -252,7 +252,8 @@ static const char *required(const char *type, const char *given)
     static const char *const all[][3] = {
         {"conv", "filters", ", filters: 2"}, {"dense", "units", ", units: 3"},
         {"linear", "units", ", units: 3"},   {"lstm", "units", ", units: 3"},
-        {"gru", "units", ", units: 3"},      {"attention", "heads", ", heads: 2"}};
+        {"gru", "units", ", units: 3"},      {"attention", "heads", ", heads: 2"},
+        {"cast", "dtype", ", dtype: f32"}};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (strcmp(all[i][0], type) == 0 && strcmp(all[i][1], given) != 0) return all[i][2];
     return "";
@@ -290,12 +291,12 @@ static void test_keys_of_layers(void **state)
 {
     (void)state;
     static const key_value values[] = {
-        {"filters", "4"},    {"kernel", "1"},           {"stride", "1"},   {"padding", "0"},
-        {"groups", "1"},     {"dilation", "1"},         {"bias", "false"}, {"init", "he"},
-        {"units", "7"},      {"rate", "0.3"},           {"axis", "1"},     {"layers", "2"},
-        {"last", "true"},    {"bidirectional", "true"}, {"share", "own"},  {"heads", "4"},
-        {"key_heads", "1"},  {"causal", "true"},        {"rotary", "100"}, {"lengths", "n"},
-        {"deviation", "0.5"}};
+        {"filters", "4"},     {"kernel", "1"},           {"stride", "1"},   {"padding", "0"},
+        {"groups", "1"},      {"dilation", "1"},         {"bias", "false"}, {"init", "he"},
+        {"units", "7"},       {"rate", "0.3"},           {"axis", "1"},     {"layers", "2"},
+        {"last", "true"},     {"bidirectional", "true"}, {"share", "own"},  {"heads", "4"},
+        {"key_heads", "1"},   {"causal", "true"},        {"rotary", "100"}, {"lengths", "n"},
+        {"deviation", "0.5"}, {"dtype", "real"}};
     const int count = sizeof(values) / sizeof(values[0]);
     bool met[sizeof(values) / sizeof(values[0])] = {false};
     const char *type;

@@ -15,6 +15,12 @@ static weft_value two(fixture *f, const char *name, weft_value a, weft_value b)
     return node(f, name, IN(a, b), NONE);
 }
 
+/* A value as real numbers. */
+static weft_value real(fixture *f, weft_value x)
+{
+    return node(f, "cast", &x, 1, ATTRS(WEFT_ATTR_INT("dtype", weft_graph_real(f->graph))));
+}
+
 void element_sub(fixture *f)
 {
     out(f, two(f, "sub", X(f, 3, 5, 2), X(f, 3, 5, 2)));
@@ -80,9 +86,9 @@ void element_where(fixture *f)
 void element_compared(fixture *f)
 {
     weft_value x = X(f, 17), y = X(f, 17);
-    out(f, two(f, "mul", two(f, "greater", x, y), x));
-    out(f, two(f, "mul", two(f, "less", x, y), y));
-    out(f, two(f, "add", two(f, "equal", x, x), x));
+    out(f, two(f, "mul", real(f, two(f, "greater", x, y)), x));
+    out(f, two(f, "mul", real(f, two(f, "less", x, y)), y));
+    out(f, two(f, "add", real(f, two(f, "equal", x, x)), x));
 }
 
 /* Scalars hold for all elements, and their gradient is a sum. */

@@ -32,16 +32,19 @@ NETWORK = """layers:
   - {type: dense, units: outputs}
 """
 # Models of several outputs: those that the loss reads, and further ones of other shapes, which other layers read, too, or none.
-SEVERAL = {"several.yaml": (("head", "map", "inner", "side"), """outputs: head, map, inner, side
+SEVERAL = {"several.yaml": (("head", "map", "inner", "side", "hundreds", "signs", "levels"), """outputs: head, map, inner, side, hundreds, signs, levels
 layers:
   - {type: conv, name: map, filters: 3, kernel: 3, padding: 1}
   - {type: batch_norm}
-  - {type: relu}
+  - {type: relu, name: top}
   - {type: maxpool}
   - {type: dense, name: inner, units: 5}
   - {type: dropout, rate: 0.3}
   - {type: dense, name: head, units: outputs}
   - {type: dense, name: side, from: inner, units: 1}
+  - {type: cast, name: hundreds, from: map, dtype: i64}
+  - {type: cast, name: signs, from: top, dtype: bool}
+  - {type: cast, name: levels, from: inner, dtype: u8}
 """), "price.yaml": (("price", "hidden"), """outputs: hidden, price
 loss_from: price
 layers:
@@ -67,7 +70,7 @@ KINDS = {
     "tagged": ("npy:x=tokens.npy,lengths=a_lengths.npy,label=tags.npy,test=0", "npy:x=tokens.npy,lengths=a_lengths.npy",
                {"x": "UINT16", "lengths": "INT64"}),
 }
-FORMS = {"FP32": "f", "FP64": "d", "INT32": "i", "INT64": "q", "UINT8": "B", "UINT16": "H"}
+FORMS = {"FP32": "f", "FP64": "d", "INT32": "i", "INT64": "q", "UINT8": "B", "UINT16": "H", "BOOL": "?"}
 # Name: model, number type, kind of data.
 MODELS = {"mlp": ("mlp", "f32", "pictures"), "lenet": ("lenet", "f32", "pictures"), "vgg11": ("vgg11", "f32", "pictures"),
           "inception": ("inception", "f32", "pictures"), "norm": ("norm.yaml", "f32", "pictures"), "norm64": ("norm.yaml", "f64", "pictures"),

@@ -223,5 +223,6 @@ weft_status cpu_dw_make(weft_device *device, const weft_group *group, const oned
  * number `dy` over all axes but `channel`. */
 bool cpu_with_bias_sum(const weft_group *group, int dy, int channel);
 bool cpu_single(const weft_group *group);
+bool cpu_single_of_any(const weft_group *group);
 
 #endif

@@ -1,10 +1,11 @@
 /* Implements groups of operators that are functions of each element (weft_op.element) as one pass:
  * for a block of elements after the other, each node in turn computes its elements, so intermediate
- * results stay in the first cache and are written nowhere else. */
+ * results stay in the first cache and are written nowhere else. Truth values (bool) are bytes in
+ * operands and results, and 0 or 1 in the float of a block. */
 #include <stdlib.h>
 
 #include "base/base.h"
-#include "device/cpu/cpu.h"
+#include "device/cpu/spread.h"
 
 enum { BLOCK = 512, GRAIN = 8192 };
 
@@ -21,20 +22,14 @@ typedef struct step {
     where in[3], out;
 } step;
 
-/* An operand whose elements hold for several of the result's; it is spread out in scratch memory,
- * block by block. Neighbouring dimensions in which it is read alike are one here. */
-typedef struct spread {
-    int rank;
-    int64_t dim[WEFT_MAX_RANK], stride[WEFT_MAX_RANK];
-} spread;
-
 typedef struct chain {
     weft_kernel head;
     step steps[WEFT_GROUP_NODES];
-    int count, in_count;
-    bool spread[WEFT_GROUP_VALUES]; /* of each input of the group: it is spread out, */
-    spread how[WEFT_GROUP_VALUES];  /* like this */
-    int blocks;                     /* of scratch memory that a thread has */
+    int count, in_count, out_count;
+    bool spread[WEFT_GROUP_VALUES];    /* of each input of the group: it is spread out, */
+    cpu_spread how[WEFT_GROUP_VALUES]; /* like this */
+    int flags[WEFT_GROUP_VALUES];      /* of each output: 1 + the block of a result of bool, or 0 */
+    int blocks;                        /* of scratch memory that a thread has */
     int64_t size;
     int threads;
 } chain;
@@ -69,38 +64,6 @@ static char *address(const bound_chain *b, where w, int thread, int64_t at)
     return block_at(b, thread, w.index);
 }
 
-static bool is_scalar(const spread *s)
-{
-    return s->rank == 1 && s->stride[0] == 0;
-}
-
-/* Writes the elements of an operand that `count` elements of the result, from `at` on, read. */
-static void spread_out(const spread *s, const float *from, float *to, int64_t at, int64_t count)
-{
-    int last = s->rank - 1;
-    int64_t index[WEFT_MAX_RANK];
-    for (int d = last; d >= 0; at /= s->dim[d--]) {
-        index[d] = at % s->dim[d];
-        from += index[d] * s->stride[d];
-    }
-    while (count > 0) {
-        int64_t run = WEFT_MIN(s->dim[last] - index[last], count);
-        if (s->stride[last])
-            memcpy(to, from, (size_t)run * sizeof(*to));
-        else
-            for (int64_t j = 0; j < run; j++) to[j] = *from;
-        to += run;
-        count -= run;
-        from += run * s->stride[last];
-        index[last] += run;
-        for (int d = last; d > 0 && index[d] == s->dim[d]; d--) {
-            from += s->stride[d - 1] - s->dim[d] * s->stride[d];
-            index[d] = 0;
-            index[d - 1]++;
-        }
-    }
-}
-
 /* Fills the blocks of the operands that are spread out; those of scalars once. */
 static void fill_blocks(const bound_chain *b, int thread, int64_t at, int64_t count, bool first)
 {
@@ -108,11 +71,23 @@ static void fill_blocks(const bound_chain *b, int thread, int64_t at, int64_t co
     for (int i = 0, index = 0; i < k->in_count; i++) {
         if (!k->spread[i]) continue;
         float *to = (float *)(void *)block_at(b, thread, index++);
-        const float *from = (const float *)(const void *)b->in[i];
-        if (!is_scalar(&k->how[i]))
-            spread_out(&k->how[i], from, to, at, count);
-        else
-            for (int j = 0; j < BLOCK && first; j++) to[j] = *from;
+        if (!cpu_spread_is_scalar(&k->how[i])) {
+            cpu_spread_out(&k->how[i], b->in[i], to, at, count);
+        } else if (first) {
+            cpu_spread_out(&k->how[i], b->in[i], to, 0, 1);
+            for (int j = 1; j < BLOCK; j++) to[j] = to[0];
+        }
+    }
+}
+
+/* Writes the results of bool. */
+static void write_flags(const bound_chain *b, int thread, int64_t at, int64_t count)
+{
+    const chain *k = chain_of(b);
+    for (int o = 0; o < k->out_count; o++) {
+        if (k->flags[o] == 0) continue;
+        const float *from = (const float *)(const void *)block_at(b, thread, k->flags[o] - 1);
+        for (int64_t j = 0; j < count; j++) b->out[o][at + j] = from[j] != 0;
     }
 }
 
@@ -137,6 +112,7 @@ static void run_threads(void *user, int64_t begin, int64_t end)
                 now->element->f32(in, now->parameters, address(b, now->out, (int)thread, at),
                                   count);
             }
+            write_flags(b, (int)thread, at, count);
         }
     }
 }
@@ -155,9 +131,7 @@ static weft_status chain_place(weft_bound *bound, const weft_address *in, const 
     bound_chain *b = (bound_chain *)bound;
     const chain *k = chain_of(b);
     for (int i = 0; i < k->in_count; i++) b->in[i] = weft_host(in[i]);
-    for (int s = 0; s < k->count; s++)
-        if (k->steps[s].out.place == RESULT)
-            b->out[k->steps[s].out.index] = weft_host(out[k->steps[s].out.index]);
+    for (int o = 0; o < k->out_count; o++) b->out[o] = weft_host(out[o]);
     b->scratch = weft_host(scratch);
     return WEFT_OK;
 }
@@ -197,32 +171,15 @@ static int group_out(const weft_group *group, weft_value v)
     return -1;
 }
 
-/* Finds how an operand is spread out over the elements of the result. */
-static spread spread_of(const weft_shape *operand, const weft_shape *full)
-{
-    spread s = {.rank = 1, .dim = {1}};
-    int64_t stride[WEFT_MAX_RANK];
-    weft_broadcast_strides(operand, full, stride);
-    for (int d = 0; d < full->rank; d++) {
-        int64_t *dim = &s.dim[s.rank - 1], *last = &s.stride[s.rank - 1];
-        if (full->dim[d] == 1) continue;
-        bool joins = *dim == 1 || *last == stride[d] * full->dim[d];
-        *(joins ? dim : &s.dim[s.rank]) = joins ? *dim * full->dim[d] : full->dim[d];
-        *(joins ? last : &s.stride[s.rank]) = stride[d];
-        s.rank += !joins;
-    }
-    return s;
-}
-
 /* Sets where each node reads and writes. node[]: the group's nodes in the order of the graph. */
 static void lay_out(const weft_group *group, const weft_node *const *node, chain *k)
 {
     int spreads = 0, index[WEFT_GROUP_VALUES];
     for (int i = 0; i < group->in_count; i++) {
         const weft_shape *all = &weft_out(group->graph, group->node[0], 0)->shape;
-        const weft_shape *operand = &weft_value_type(group->graph, group->in[i])->shape;
-        k->spread[i] = !weft_shape_equal(operand, all);
-        if (k->spread[i]) k->how[i] = spread_of(operand, all);
+        const weft_type *operand = weft_value_type(group->graph, group->in[i]);
+        k->spread[i] = operand->dtype == WEFT_BOOL || !weft_shape_equal(&operand->shape, all);
+        if (k->spread[i]) k->how[i] = cpu_spread_of(operand, all);
         index[i] = k->spread[i] ? spreads++ : i;
     }
     k->blocks = spreads;
@@ -237,7 +194,9 @@ static void lay_out(const weft_group *group, const weft_node *const *node, chain
                 if (node[t]->out == node[s]->in[i]) now->in[i] = k->steps[t].out;
         }
         int out = group_out(group, node[s]->out);
-        now->out = out >= 0 ? (where){RESULT, out} : (where){BETWEEN, k->blocks++};
+        bool flags = weft_out(group->graph, node[s], 0)->dtype == WEFT_BOOL;
+        now->out = out >= 0 && !flags ? (where){RESULT, out} : (where){BETWEEN, k->blocks++};
+        if (out >= 0 && flags) k->flags[out] = now->out.index + 1;
     }
 }
 
@@ -277,16 +236,17 @@ static bool keeps_zeros(const chain *k)
 static weft_status choose_layouts(weft_device *device, const weft_group *group,
                                   const weft_layout *const *in, chain *k)
 {
-    const weft_type *all = weft_out(group->graph, group->node[0], 0);
+    const weft_type all = {WEFT_F32, weft_out(group->graph, group->node[0], 0)->shape};
     const weft_layout *layout = NULL;
     bool padding = keeps_zeros(k), plain = false;
     for (int i = 0; i < group->in_count; i++)
-        plain = plain || (k->spread[i] && !is_scalar(&k->how[i]));
+        plain = plain || (k->spread[i] && !cpu_spread_is_scalar(&k->how[i]));
+    for (int o = 0; o < group->out_count; o++) plain = plain || k->flags[o];
     for (int i = 0; i < group->in_count && !layout && !plain; i++)
         if (!k->spread[i] && in[i] && !in[i]->opaque &&
-            (padding || in[i]->bytes == weft_type_bytes(all)))
+            (padding || in[i]->bytes == weft_type_bytes(&all)))
             layout = in[i];
-    if (!layout) WEFT_TRY(weft_layout_plain(device, all, &layout));
+    if (!layout) WEFT_TRY(weft_layout_plain(device, &all, &layout));
     k->size = (int64_t)(layout->bytes / sizeof(float));
     for (int i = 0; i < group->in_count; i++) {
         k->head.in[i] = layout;
@@ -294,7 +254,12 @@ static weft_status choose_layouts(weft_device *device, const weft_group *group,
             WEFT_TRY(weft_layout_plain(device, weft_value_type(group->graph, group->in[i]),
                                        &k->head.in[i]));
     }
-    for (int o = 0; o < group->out_count; o++) k->head.out[o] = layout;
+    for (int o = 0; o < group->out_count; o++) {
+        k->head.out[o] = layout;
+        if (k->flags[o])
+            WEFT_TRY(weft_layout_plain(device, weft_value_type(group->graph, group->out[o]),
+                                       &k->head.out[o]));
+    }
     return WEFT_OK;
 }
 
@@ -309,6 +274,7 @@ static weft_status make(weft_device *device, const weft_group *group, const weft
     k->head.ops = &chain_ops;
     k->count = group->count;
     k->in_count = group->in_count;
+    k->out_count = group->out_count;
     k->size = weft_shape_elements(&weft_out(group->graph, group->node[0], 0)->shape);
     k->threads = (int)WEFT_MIN((int64_t)device->threads, k->size / GRAIN + 1);
     lay_out(group, node, k);
@@ -323,7 +289,12 @@ static weft_status make(weft_device *device, const weft_group *group, const weft
     return status;
 }
 
-/* All nodes are functions of each element of one shape. */
+static bool is_block_type(const weft_type *type)
+{
+    return type->dtype == WEFT_F32 || type->dtype == WEFT_BOOL;
+}
+
+/* All nodes are functions of each element of one shape, of f32 and bool. */
 static bool supports(const weft_group *group)
 {
     const weft_type *all = weft_out(group->graph, group->node[0], 0);
@@ -331,6 +302,9 @@ static bool supports(const weft_group *group)
         const weft_node *node = group->node[n];
         if (!node->op->element) return false;
         if (!weft_shape_equal(&weft_out(group->graph, node, 0)->shape, &all->shape)) return false;
+        if (!is_block_type(weft_out(group->graph, node, 0))) return false;
+        for (int i = 0; i < node->in_count; i++)
+            if (!is_block_type(weft_in(group->graph, node, i))) return false;
     }
     return true;
 }

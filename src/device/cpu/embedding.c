@@ -10,24 +10,30 @@ enum { GRAIN = 8192 };
 
 /* The tensor is [outer, rows, width], of which `count` indices select rows. */
 typedef struct gather_job {
-    const int32_t *ids;
-    const float *from; /* the tensor, or dy */
-    float *to;         /* y, or the gradient of the tensor */
+    weft_dtype id_type, dtype;
+    const void *ids;
+    const void *from; /* the tensor, or dy */
+    void *to;         /* y, or the gradient of the tensor */
     int64_t outer, count, rows, width;
 } gather_job;
+
+static int64_t id_at(const gather_job *j, int64_t i)
+{
+    return weft_index_at(j->id_type, j->ids, i);
+}
 
 /* Selects rows [begin, end) of the result. */
 static void select_part(void *user, int64_t begin, int64_t end)
 {
     const gather_job *j = user;
+    size_t row = (size_t)j->width * weft_dtype_size(j->dtype);
     for (int64_t i = begin; i < end; i++) {
-        float *y = j->to + i * j->width;
-        int32_t id = j->ids[i % j->count];
+        char *y = (char *)j->to + (size_t)i * row;
+        int64_t id = id_at(j, i % j->count);
         if (id >= 0 && id < j->rows)
-            memcpy(y, j->from + (i / j->count * j->rows + id) * j->width,
-                   (size_t)j->width * sizeof(*y));
+            memcpy(y, (const char *)j->from + (size_t)(i / j->count * j->rows + id) * row, row);
         else
-            for (int64_t k = 0; k < j->width; k++) y[k] = NAN;
+            weft_fill_unknown(j->dtype, y, j->width);
     }
 }
 
@@ -41,12 +47,13 @@ static void add_part(void *user, int64_t begin, int64_t end)
 {
     const gather_job *j = user;
     for (int64_t o = 0; o < j->outer; o++) {
-        const float *from = j->from + o * j->count * j->width;
-        float *to = j->to + o * j->rows * j->width;
+        const float *from = (const float *)j->from + o * j->count * j->width;
+        float *to = (float *)j->to + o * j->rows * j->width;
         memset(to + begin * j->width, 0, (size_t)((end - begin) * j->width) * sizeof(*to));
-        for (int64_t i = 0; i < j->count; i++)
-            if (j->ids[i] >= begin && j->ids[i] < end)
-                add_row(from + i * j->width, to + j->ids[i] * j->width, j->width);
+        for (int64_t i = 0; i < j->count; i++) {
+            int64_t id = id_at(j, i);
+            if (id >= begin && id < end) add_row(from + i * j->width, to + id * j->width, j->width);
+        }
     }
 }
 
@@ -55,7 +62,9 @@ static gather_job job_of(const cpu_loop *k, const weft_type *tensor)
     const weft_node *node = k->group.node[0];
     const weft_shape *x = &tensor->shape;
     int axis = (int)weft_node_int(node, "axis", 0, 0);
-    gather_job j = {.ids = k->in[0],
+    gather_job j = {.id_type = weft_in(k->group.graph, node, 0)->dtype,
+                    .dtype = tensor->dtype,
+                    .ids = k->in[0],
                     .from = k->in[1],
                     .to = k->out[0],
                     .outer = 1,
@@ -85,7 +94,7 @@ CPU_PLAIN(gather)
 CPU_PLAIN(gather_grad)
 
 const cpu_entry cpu_embedding_entries[] = {
-    {"gather", "loop", cpu_single, gather_make, NULL},
+    {"gather", "loop", cpu_single_of_any, gather_make, NULL},
     {"embedding", "loop", cpu_single, gather_make, NULL},
     {"embedding_grad", "loop", cpu_single, gather_grad_make, NULL},
     {.op = NULL},

@@ -4,9 +4,16 @@
  * that a run has failed. */
 #include "device/cpu/cpu.h"
 
-bool cpu_single(const weft_group *group)
+bool cpu_single_of_any(const weft_group *group)
 {
     return group->count == 1;
+}
+
+bool cpu_single(const weft_group *group)
+{
+    const weft_node *node = group->node[0];
+    return group->count == 1 &&
+           (!node->op->takes[0] || weft_out(group->graph, node, 0)->dtype == WEFT_F32);
 }
 
 /* Each function adds a node that reads `tail` to the chain; false if the primitive cannot run it at

@@ -157,6 +157,32 @@ static void write_rows_loop(const cpu_loop *k)
 
 CPU_PLAIN(write_rows)
 
+/* --- cast --- */
+
+typedef struct cast_job {
+    weft_dtype from, to;
+    const char *x;
+    char *y;
+} cast_job;
+
+static void cast_part(void *user, int64_t begin, int64_t end)
+{
+    const cast_job *j = user;
+    weft_numbers_cast(j->from, j->x + (size_t)begin * weft_dtype_size(j->from), j->to,
+                      j->y + (size_t)begin * weft_dtype_size(j->to), end - begin);
+}
+
+static void cast_loop(const cpu_loop *k)
+{
+    const weft_graph *g = k->group.graph;
+    const weft_node *node = k->group.node[0];
+    cast_job j = {weft_in(g, node, 0)->dtype, weft_out(g, node, 0)->dtype, k->in[0], k->out[0]};
+    weft_parallel(k->threads, weft_shape_elements(&weft_out(g, node, 0)->shape), GRAIN, cast_part,
+                  &j);
+}
+
+CPU_PLAIN(cast)
+
 /* Estimated seconds: a start-up time, the time of each change to the next piece, and the time of
  * the copied bytes. */
 static double pieces_seconds(const weft_group *group, double start, double turn, double rate)
@@ -186,9 +212,10 @@ static double slice_seconds(const weft_group *group, const weft_layout *const *i
 
 const cpu_entry cpu_shape_entries[] = {
     {"concat", "onednn", concat_supports, concat_make, concat_seconds},
-    {"concat", "rows", cpu_single, rows_make, rows_seconds},
+    {"concat", "rows", cpu_single_of_any, rows_make, rows_seconds},
     {"slice", "onednn", cpu_single, slice_make, slice_seconds},
-    {"slice", "rows", cpu_single, rows_make, rows_seconds},
+    {"slice", "rows", cpu_single_of_any, rows_make, rows_seconds},
     {"write_rows", "loop", cpu_single, write_rows_make, NULL},
+    {"cast", "loop", cpu_single_of_any, cast_make, NULL},
     {.op = NULL},
 };

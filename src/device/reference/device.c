@@ -41,6 +41,7 @@ static const weft_ref_entry *find(const weft_graph *g, const weft_node *node)
 #undef TABLES
     weft_dtype dtype = weft_node_float(g, node);
     const weft_ref_entry *e = find_in(weft_ref_any, node->op->name);
+    if (!e) e = find_in(weft_ref_moves, node->op->name);
     for (size_t t = 0; t < WEFT_COUNT(tables) && !e && uniform(g, node, dtype); t++)
         e = find_in(tables[t][dtype == WEFT_F64], node->op->name);
     if (!e && node->op->element && uniform(g, node, dtype))

@@ -169,16 +169,6 @@ static void dropout(const weft_ref *a)
         }
 }
 
-/* The element of an operand that element i of the result reads. */
-static int64_t element_of(const weft_ref *a, int operand, int64_t i)
-{
-    const weft_shape *full = out_shape(a, 0);
-    int64_t stride[WEFT_MAX_RANK], at = 0;
-    weft_broadcast_strides(in_shape(a, operand), full, stride);
-    for (int d = full->rank - 1; d >= 0; i /= full->dim[d--]) at += i % full->dim[d] * stride[d];
-    return at;
-}
-
 /* Evaluates the element function of an operator in double. */
 static void element(const weft_ref *a)
 {
@@ -190,7 +180,7 @@ static void element(const weft_ref *a)
     for (int j = 0; j < 3; j++) in[j] = &x[j < e->count ? j : 0];
     EACH (i, out_size(a, 0)) {
         for (int j = 0; j < e->count; j++)
-            x[j] = (double)((const real *)a->in[j])[element_of(a, j, i)];
+            x[j] = (double)((const real *)a->in[j])[weft_ref_element_of(a, j, i)];
         e->f64(in, parameters, &y, 1);
         out[i] = (real)y;
     }

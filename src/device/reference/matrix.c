@@ -67,35 +67,22 @@ static rows rows_of(const weft_ref *a, const weft_shape *x)
     return r;
 }
 
-static void gather(const weft_ref *a)
-{
-    const int32_t *ids = a->in[0];
-    const real *x = a->in[1];
-    real *y = a->out[0];
-    rows r = rows_of(a, in_shape(a, 1));
-    for (int64_t o = 0; o < r.outer; o++, x += r.rows * r.width)
-        for (int64_t i = 0; i < in_size(a, 0); i++) {
-            bool known = ids[i] >= 0 && ids[i] < r.rows;
-            for (int64_t j = 0; j < r.width; j++)
-                *y++ = known ? x[ids[i] * r.width + j] : (real)__builtin_nan("");
-        }
-}
-
 static void gather_grad(const weft_ref *a)
 {
-    const int32_t *ids = a->in[0];
+    weft_dtype ids = weft_in(a->graph, a->node, 0)->dtype;
     const real *dy = a->in[1];
     real *dx = a->out[0];
     rows r = rows_of(a, out_shape(a, 0));
     memset(dx, 0, (size_t)out_size(a, 0) * sizeof(real));
     for (int64_t o = 0; o < r.outer; o++, dx += r.rows * r.width)
-        for (int64_t i = 0; i < in_size(a, 0); i++, dy += r.width)
-            for (int64_t j = 0; j < r.width && ids[i] >= 0 && ids[i] < r.rows; j++)
-                dx[ids[i] * r.width + j] += dy[j];
+        for (int64_t i = 0; i < in_size(a, 0); i++, dy += r.width) {
+            int64_t id = weft_index_at(ids, a->in[0], i);
+            for (int64_t j = 0; j < r.width && id >= 0 && id < r.rows; j++)
+                dx[id * r.width + j] += dy[j];
+        }
 }
 
 const weft_ref_entry WEFT_REF_TABLE(matrix)[] = {
-    {"dense", dense, 0},   {"dense_dx", dense_dx, 0}, {"dense_dw", dense_dw, 0},
-    {"matmul", matmul, 0}, {"embedding", gather, 0},  {"embedding_grad", gather_grad, 0},
-    {"gather", gather, 0}, {NULL, NULL, 0},
+    {"dense", dense, 0},   {"dense_dx", dense_dx, 0},          {"dense_dw", dense_dw, 0},
+    {"matmul", matmul, 0}, {"embedding_grad", gather_grad, 0}, {NULL, NULL, 0},
 };

@@ -1,13 +1,20 @@
 /* Implements kernels for elements of any type, and for operands of different types. */
 #include "device/reference/reference.h"
 
+int64_t weft_ref_element_of(const weft_ref *a, int operand, int64_t i)
+{
+    const weft_shape *full = out_shape(a, 0);
+    int64_t stride[WEFT_MAX_RANK], at = 0;
+    weft_broadcast_strides(in_shape(a, operand), full, stride);
+    for (int d = full->rank - 1; d >= 0; i /= full->dim[d--]) at += i % full->dim[d] * stride[d];
+    return at;
+}
+
 static void cast(const weft_ref *a)
 {
     weft_dtype from = weft_in(a->graph, a->node, 0)->dtype;
     weft_dtype to = weft_out(a->graph, a->node, 0)->dtype;
-    int64_t n = out_size(a, 0);
-    for (int64_t i = 0; i < n; i++)
-        weft_number_put(to, a->out[0], i, weft_number_get(from, a->in[0], i));
+    weft_numbers_cast(from, a->in[0], to, a->out[0], out_size(a, 0));
 }
 
 static void constant(const weft_ref *a)

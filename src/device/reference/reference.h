@@ -26,8 +26,11 @@ typedef struct weft_ref_entry {
 /* elementwise.c: operators with an element function, of which no table has a kernel. */
 extern const weft_ref_entry weft_ref_element_float, weft_ref_element_double;
 
-/* mixed_types.c: kernels for real values of any type, which may differ between operands. */
-extern const weft_ref_entry weft_ref_any[];
+/* mixed_types.c: kernels for values of any type, which may differ between operands; moves.c: those
+ * that move or compare elements of any type. */
+extern const weft_ref_entry weft_ref_any[], weft_ref_moves[];
+/* mixed_types.c: the element of an operand that element i of the result reads. */
+int64_t weft_ref_element_of(const weft_ref *a, int operand, int64_t i);
 
 /* One table for each file and precision; an entry without a name ends it. */
 #define WEFT_REF_FILES(X)                                                                          \

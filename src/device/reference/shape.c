@@ -1,94 +1,14 @@
-/* Implements data movement and sums over axes: concat, split, slice, pad, reshape, transpose,
- * reduce_sum, reduce_mean, reduce_max, broadcast, sequence_mean, write_rows. */
+/* Implements sums over axes, and what spreads and writes numbers: reduce_sum, reduce_mean,
+ * reduce_max, broadcast, sequence_mean, write_rows. */
 #include <math.h>
 
 #include "device/reference/reference.h"
-
-/* A shape as [outer, axis, inner]: the products of the dimensions before and after the axis. */
-typedef struct parts {
-    int64_t outer, axis, inner;
-} parts;
-
-static parts parts_of(const weft_ref *a, const weft_shape *s)
-{
-    int axis = (int)weft_node_int(a->node, "axis", 0, 0);
-    parts p = {1, s->dim[axis], 1};
-    for (int i = 0; i < axis; i++) p.outer *= s->dim[i];
-    for (int i = axis + 1; i < s->rank; i++) p.inner *= s->dim[i];
-    return p;
-}
-
-/* Copies `count` slices along the axis from one tensor to the other. */
-static void copy_slices(const real *from, parts f, int64_t f_start, real *to, parts t,
-                        int64_t t_start, int64_t count)
-{
-    for (int64_t o = 0; o < f.outer; o++)
-        memcpy(to + (o * t.axis + t_start) * t.inner, from + (o * f.axis + f_start) * f.inner,
-               (size_t)(count * f.inner) * sizeof(real));
-}
-
-static void concat(const weft_ref *a)
-{
-    parts t = parts_of(a, out_shape(a, 0));
-    int64_t at = 0;
-    for (int i = 0; i < a->node->in_count; i++) {
-        parts f = parts_of(a, in_shape(a, i));
-        copy_slices(a->in[i], f, 0, a->out[0], t, at, f.axis);
-        at += f.axis;
-    }
-}
-
-static void split(const weft_ref *a)
-{
-    parts f = parts_of(a, in_shape(a, 0));
-    int64_t at = 0;
-    for (int i = 0; i < a->node->out_count; i++) {
-        parts t = parts_of(a, out_shape(a, i));
-        copy_slices(a->in[0], f, at, a->out[i], t, 0, t.axis);
-        at += t.axis;
-    }
-}
-
-static void slice(const weft_ref *a)
-{
-    parts f = parts_of(a, in_shape(a, 0)), t = parts_of(a, out_shape(a, 0));
-    copy_slices(a->in[0], f, weft_node_int(a->node, "start", 0, 0), a->out[0], t, 0, t.axis);
-}
-
-static void pad(const weft_ref *a)
-{
-    parts f = parts_of(a, in_shape(a, 0)), t = parts_of(a, out_shape(a, 0));
-    memset(a->out[0], 0, (size_t)out_size(a, 0) * sizeof(real));
-    copy_slices(a->in[0], f, 0, a->out[0], t, weft_node_int(a->node, "before", 0, 0), f.axis);
-}
-
-static void reshape(const weft_ref *a)
-{
-    memmove(a->out[0], a->in[0], weft_type_bytes(weft_out(a->graph, a->node, 0)));
-}
 
 /* Strides of a dense shape, in elements. */
 static void dense_strides(const weft_shape *s, int64_t *stride)
 {
     int64_t step = 1;
     for (int i = s->rank; i-- > 0; step *= s->dim[i]) stride[i] = step;
-}
-
-static void transpose(const weft_ref *a)
-{
-    const weft_shape *to = out_shape(a, 0);
-    int64_t from[WEFT_MAX_RANK], at[WEFT_MAX_RANK] = {0};
-    size_t size = weft_dtype_size(weft_in(a->graph, a->node, 0)->dtype);
-    const char *x = a->in[0];
-    char *y = a->out[0];
-    dense_strides(in_shape(a, 0), from);
-    for (int64_t i = 0; i < out_size(a, 0); i++) {
-        int64_t source = 0;
-        for (int d = 0; d < to->rank; d++)
-            source += at[d] * from[weft_node_int(a->node, "perm", d, 0)];
-        memcpy(y + (size_t)i * size, x + (size_t)source * size, size);
-        for (int d = to->rank; d-- > 0 && ++at[d] == to->dim[d];) at[d] = 0;
-    }
 }
 
 /* An iterator over the full shape; `place` is the index of the present element in the shape without
@@ -250,12 +170,6 @@ static void write_rows(const weft_ref *a)
 }
 
 const weft_ref_entry WEFT_REF_TABLE(shape)[] = {
-    {"concat", concat, 0},
-    {"split", split, 0},
-    {"slice", slice, 0},
-    {"pad", pad, 0},
-    {"reshape", reshape, 0},
-    {"transpose", transpose, 0},
     {"reduce_sum", reduce_sum, 0},
     {"reduce_mean", reduce_mean, 0},
     {"reduce_max", reduce_max, 0},

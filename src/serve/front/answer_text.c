@@ -92,8 +92,11 @@ static void write_output(const weft_servable_info *about, const weft_inference *
         if (weft_dtype_is_float(o->dtype))
             weft_text_add_bytes(text, number,
                                 weft_decimal_write(value, o->dtype != WEFT_F64, number));
+        else if (o->dtype == WEFT_BOOL)
+            weft_text_add(text, "%s", value != 0 ? "true" : "false");
         else
-            weft_text_add_int(text, (int64_t)value);
+            weft_text_add_int(text,
+                              o->dtype == WEFT_I64 ? ((const int64_t *)from)[j] : (int64_t)value);
     }
 }
 

@@ -75,11 +75,9 @@ const weft_datatype *weft_datatype_find(const char *name)
 
 const char *weft_datatype_name(weft_dtype dtype)
 {
-    static const char *const names[WEFT_DTYPE_COUNT] = {[WEFT_F32] = "FP32",
-                                                        [WEFT_F64] = "FP64",
-                                                        [WEFT_I32] = "INT32",
-                                                        [WEFT_U8] = "UINT8",
-                                                        [WEFT_BF16] = "BF16"};
+    static const char *const names[WEFT_DTYPE_COUNT] = {
+        [WEFT_F32] = "FP32",  [WEFT_F64] = "FP64",  [WEFT_I32] = "INT32", [WEFT_U8] = "UINT8",
+        [WEFT_BF16] = "BF16", [WEFT_I64] = "INT64", [WEFT_BOOL] = "BOOL"};
     return names[dtype];
 }
 

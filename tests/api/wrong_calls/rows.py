@@ -114,7 +114,7 @@ ALLOWED = {
     ("weft_generate_options", "prompt"): "an empty prompt is none",
     ("weft_instance_trace_events", "rank", "INT_MAX"): "a job may have so many ranks",
     ("weft_context_register", "count", "INT_MAX"): "the caller's list has so many",
-    ("weft_numbers_put", "n", "INT64_MAX"): "the caller's arrays have so many",
+    ("weft_numbers_put", "n", "INT64_MAX"): "the caller's arrays have so many", ("weft_numbers_cast", "n", "INT64_MAX"): "the caller's arrays have so many",
     ("weft_numbers_put", "first", "INT64_MAX"): "the caller's array has so many",
     ("weft_number_get", "i", "INT64_MAX"): "the caller's array has so many",
     ("weft_number_put", "i", "INT64_MAX"): "the caller's array has so many",
