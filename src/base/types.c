@@ -123,17 +123,6 @@ void weft_numbers_put(weft_dtype dtype, void *array, int64_t first, const double
     dtypes[dtype].put((char *)array + (size_t)first * dtypes[dtype].size, numbers, n);
 }
 
-/* Element i of an integer type. */
-static int64_t whole_at(weft_dtype dtype, const void *array, int64_t i)
-{
-    switch (dtype) {
-    case WEFT_I32: return ((const int32_t *)array)[i];
-    case WEFT_I64: return ((const int64_t *)array)[i];
-    case WEFT_BOOL: return ((const uint8_t *)array)[i] != 0;
-    default: return ((const uint8_t *)array)[i];
-    }
-}
-
 /* The integer that a real number is cast to, between the ends of the type. */
 static int64_t whole_of(weft_dtype to, double x)
 {
@@ -145,30 +134,59 @@ static int64_t whole_of(weft_dtype to, double x)
     return (int64_t)x;
 }
 
-static void put_whole(weft_dtype to, void *array, int64_t i, int64_t x)
-{
-    switch (to) {
-    case WEFT_I32: ((int32_t *)array)[i] = (int32_t)(uint32_t)x; break;
-    case WEFT_I64: ((int64_t *)array)[i] = x; break;
-    case WEFT_BOOL: ((uint8_t *)array)[i] = x != 0; break;
-    case WEFT_F32: ((float *)array)[i] = (float)x; break;
-    case WEFT_U8: ((uint8_t *)array)[i] = (uint8_t)x; break;
-    default: weft_number_put(to, array, i, (double)x); break;
+/* Casts by C's conversion of x, of the type `from`, to the type `to`. */
+#define CAST(from, to, expression)                                                                 \
+    do {                                                                                           \
+        const from *in = source;                                                                   \
+        to *out = target;                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const from x = in[i];                                                                  \
+            out[i] = (to)(expression);                                                             \
+        }                                                                                          \
+        return;                                                                                    \
+    } while (0)
+
+/* Defines the casts of integers of a type. */
+#define WHOLE_CASTS(name, type)                                                                    \
+    static void cast_##name(const void *source, weft_dtype to, void *target, int64_t n)            \
+    {                                                                                              \
+        switch (to) {                                                                              \
+        case WEFT_F32: CAST(type, float, x);                                                       \
+        case WEFT_F64: CAST(type, double, x);                                                      \
+        case WEFT_I32: CAST(type, int32_t, x);                                                     \
+        case WEFT_I64: CAST(type, int64_t, x);                                                     \
+        case WEFT_U8: CAST(type, uint8_t, x);                                                      \
+        case WEFT_BOOL: CAST(type, uint8_t, x != 0);                                               \
+        default: CAST(type, uint16_t, bf16_of((double)x));                                         \
+        }                                                                                          \
     }
-}
+WHOLE_CASTS(i32, int32_t)
+WHOLE_CASTS(i64, int64_t)
+WHOLE_CASTS(u8, uint8_t)
 
 void weft_numbers_cast(weft_dtype from, const void *source, weft_dtype to, void *target, int64_t n)
 {
     WEFT_NEED_VOID(source, target);
     if (!weft_dtype_known(from) || !weft_dtype_known(to)) return;
-    bool real = weft_dtype_is_float(from), rounds = weft_dtype_is_float(to) || to == WEFT_BOOL;
-    for (int64_t i = 0; i < n; i++)
-        if (!real)
-            put_whole(to, target, i, whole_at(from, source, i));
-        else if (rounds)
-            weft_number_put(to, target, i, weft_number_get(from, source, i));
+    switch (from) {
+    case WEFT_I32: cast_i32(source, to, target, n); return;
+    case WEFT_I64: cast_i64(source, to, target, n); return;
+    case WEFT_U8:
+    case WEFT_BOOL: cast_u8(source, to, target, n); return;
+    default: break;
+    }
+    bool rounds = weft_dtype_is_float(to) || to == WEFT_BOOL;
+    if (from == WEFT_F32 && to == WEFT_F64) CAST(float, double, x);
+    if (from == WEFT_F64 && to == WEFT_F32) CAST(double, float, x);
+    for (int64_t i = 0; i < n; i++) {
+        double x = weft_number_get(from, source, i);
+        if (rounds)
+            weft_number_put(to, target, i, x);
+        else if (to == WEFT_I64)
+            ((int64_t *)target)[i] = whole_of(to, x);
         else
-            put_whole(to, target, i, whole_of(to, weft_number_get(from, source, i)));
+            weft_number_put(to, target, i, (double)whole_of(to, x));
+    }
 }
 
 void weft_fill_unknown(weft_dtype dtype, void *to, int64_t count)
