@@ -12,9 +12,10 @@ list(REMOVE_ITEM WEFT_SOURCES ${WEFT_MPI_SOURCES})
 file(GLOB WEFT_SERVE_SOURCES CONFIGURE_DEPENDS
   src/load/*.c src/serve/*.c src/serve/batch/*.c src/serve/http/*.c src/serve/picture/*.c src/serve/front/*.c)
 file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)
-list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/device.c
-  ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/mixed_types.c)
-list(APPEND WEFT_SOURCES src/device/reference/device.c src/device/reference/mixed_types.c)
+foreach(once device mixed_types moves)
+  list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/${once}.c)
+  list(APPEND WEFT_SOURCES src/device/reference/${once}.c)
+endforeach()
 
 function(weft_sources target)
   target_include_directories(${target} PUBLIC
