@@ -88,6 +88,20 @@ static void piece_name(int i, char out[32])
     (void)snprintf(out, 32, i == 0 ? "%s" : "%s%d", RANGE, i);
 }
 
+/* Takes the update of a piece, of its parameters and of its moments, out of the graph. */
+static void keep_piece(weft_graph *g, int i)
+{
+    char name[32];
+    piece_name(i, name);
+    weft_value w = weft_graph_find(g, name);
+    for (weft_value v = 0; v < weft_graph_value_count(g); v++) {
+        weft_value_info *info = &g->values[v];
+        if ((v != w && info->role_of != w) || info->assigned == WEFT_NO_VALUE) continue;
+        g->values[info->assigned].next_of = WEFT_NO_VALUE;
+        info->assigned = WEFT_NO_VALUE;
+    }
+}
+
 static weft_status build_graph(weft_flat_optimizer *o, const weft_optimizer_options *options,
                                weft_dtype dtype)
 {
@@ -109,25 +123,29 @@ static weft_status build_graph(weft_flat_optimizer *o, const weft_optimizer_opti
     const weft_shape scalar = {.rank = 0};
     o->graph->rate = weft_graph_leaf(o->graph, WEFT_VALUE_INPUT, "rate", dtype, &scalar, zero);
     WEFT_TRY(WEFT_NEW(&factors, o->piece_count));
-    /* A piece that stays has its moments all the same, since each state has the size of a range. */
+    /* A piece that stays has moments all the same, since each state has the size of a range. */
     for (int i = 0; i < o->piece_count; i++)
         factors[i] = o->pieces[i].factor == 0 ? 1 : o->pieces[i].factor;
     weft_status status = weft_optimizer_build_with(o->graph, options, factors, &values);
     free(factors);
+    for (int i = 0; i < o->piece_count && status == WEFT_OK; i++)
+        if (o->pieces[i].factor == 0) keep_piece(o->graph, i);
     return status;
 }
 
 /* Lists the optimizer's states in the store, under their names without the prefix "range/" and with
- * _ for /. */
+ * _ for /, in the order of the graph, which is that of every range. */
 static weft_status list_states(weft_flat_optimizer *o)
 {
     size_t skip = strlen(RANGE);
     const char *step = weft_graph_value_name(o->graph, o->graph->step);
     WEFT_TRY(WEFT_NEW(&o->states, weft_store_count(o->store)));
-    for (int e = 0; e < weft_store_count(o->store); e++) {
-        const char *name = weft_store_name(o->store, e);
+    for (weft_value v = 0; v < weft_graph_value_count(o->graph); v++) {
+        const char *name = weft_graph_value_name(o->graph, v);
+        const int e = weft_store_find(o->store, name);
         bool of_piece = strncmp(name, RANGE, skip) == 0, first = of_piece && name[skip] == '/';
-        if (weft_store_kind(o->store, e) != WEFT_VALUE_STATE || (of_piece && !first)) continue;
+        if (weft_graph_value_kind(o->graph, v) != WEFT_VALUE_STATE || (of_piece && !first))
+            continue;
         struct state *s = &o->states[o->state_count++];
         (void)snprintf(s->name, sizeof(s->name), "%s", of_piece ? name + skip + 1 : name);
         s->entry = e;
@@ -189,7 +207,7 @@ static weft_status copy_parameters(weft_flat_optimizer *o, void *data, bool in)
         size_t bytes, all = (size_t)p->count * o->size;
         weft_dtype dtype;
         void *here;
-        if (p->factor == 0 && !in) continue;
+        if (p->factor == 0) continue;
         WEFT_TRY(weft_store_map(o->store, p->entry, &dtype, &here, &bytes));
         memcpy(in ? here : there, in ? there : here, all);
         if (in)
@@ -204,8 +222,10 @@ static weft_status copy_parameters(weft_flat_optimizer *o, void *data, bool in)
 static weft_status update(weft_flat_optimizer *o, const void *gradient)
 {
     for (int i = 0; i < o->piece_count && gradient != o->lent; i++)
-        WEFT_TRY(weft_instance_lend(o->instance, o->pieces[i].gradient,
-                                    (const char *)gradient + (size_t)o->pieces[i].begin * o->size));
+        if (o->pieces[i].factor != 0)
+            WEFT_TRY(
+                weft_instance_lend(o->instance, o->pieces[i].gradient,
+                                   (const char *)gradient + (size_t)o->pieces[i].begin * o->size));
     o->lent = gradient;
     weft_store_touch(o->store);
     return weft_instance_run(o->instance, WEFT_PHASE_UPDATE);

@@ -7,6 +7,7 @@
 typedef struct tensor {
     int64_t begin;
     const char *name;
+    bool idle;
 } tensor;
 
 static int by_begin(const void *a, const void *b)
@@ -25,6 +26,7 @@ static weft_status list_tensors(const weft_store *store, bool whole, tensor *ten
         weft_shape all;
         weft_type part = weft_store_type(store, i);
         t->name = weft_store_name(store, i);
+        t->idle = store->schema->entries[i].idle;
         WEFT_TRY(weft_store_range(store, i, &t->begin, &elements));
         weft_store_part(store, i, &all, start);
         if (whole && !weft_shape_equal(&all, &part.shape))
@@ -59,6 +61,16 @@ static weft_status check_servers(const weft_segment_list *list, const char *opti
                      servers, optimizer, list->count, WEFT_MAX(list->count, (size_t)1));
 }
 
+/* Whether there is a parameter without a gradient, as of a layer that no layer reads. Such a one
+ * stays as it is. */
+static bool has_idle(const weft_store *store)
+{
+    for (int i = 0; i < weft_store_count(store); i++)
+        if (weft_store_kind(store, i) == WEFT_VALUE_PARAM && store->schema->entries[i].idle)
+            return true;
+    return false;
+}
+
 weft_status weft_segments_of(const weft_store *store, const weft_optimizer_options *o, int servers,
                              weft_segment_list *out)
 {
@@ -76,13 +88,15 @@ weft_status weft_segments_of(const weft_store *store, const weft_optimizer_optio
                          "whose learners make the update, such as average, or another optimizer",
                          o->name);
     out->whole = need == WEFT_NEEDS_NORM;
-    if (!out->whole && !o->multipliers) return WEFT_OK;
+    if (!out->whole && !o->multipliers && !has_idle(store)) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&tensors, most));
     weft_status status = list_tensors(store, out->whole, tensors, &count);
     if (status == WEFT_OK) status = weft_new_bytes((void *)&names, (size_t)most, sizeof(*names));
     if (status == WEFT_OK) status = WEFT_NEW(&factors, most);
     for (int i = 0; i < count && status == WEFT_OK; i++) names[i] = tensors[i].name;
     if (status == WEFT_OK) status = weft_multipliers(o->multipliers, names, count, false, factors);
+    for (int i = 0; i < count && status == WEFT_OK; i++)
+        if (tensors[i].idle) factors[i] = 0;
     if (status == WEFT_OK) status = join(tensors, factors, count, out);
     if (status == WEFT_OK) status = check_servers(out, o->name, servers);
     if (status != WEFT_OK) {

@@ -10,7 +10,7 @@
 
 typedef struct weft_segment {
     int64_t begin; /* of its elements; it ends where the next one begins */
-    double factor; /* of the learning rate; 0: its parameters stay as they are */
+    double factor; /* of the learning rate; 0: its parameters and moments stay as they are */
 } weft_segment;
 
 /* The segments in ascending order; the first begins at 0. None: one, of factor 1. */

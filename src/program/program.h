@@ -15,6 +15,7 @@ typedef struct store_entry {
     weft_value_kind kind;
     weft_init init;
     weft_role role;
+    bool idle;        /* parameter: the gradients of its graphs are of others alone */
     weft_shape whole; /* shape of the whole tensor, of which this entry is the part at `start` */
     int64_t start[WEFT_MAX_RANK];
     bool flat; /* a range (ZeRO): elements of `part` from flat_begin on, in the order of `like` */

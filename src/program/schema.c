@@ -71,6 +71,8 @@ weft_status weft_schema_bind(schema *s, const weft_graph *g, weft_value value, i
 {
     const weft_value_info *leaf = &g->values[value];
     int found = weft_schema_find(s, leaf->name);
+    bool idle =
+        g->differentiated && leaf->gradient == WEFT_NO_VALUE && leaf->exported == WEFT_NO_VALUE;
     if (found >= 0) {
         const weft_type *have = &s->entries[found].type;
         char a[128], b[128];
@@ -80,6 +82,7 @@ weft_status weft_schema_bind(schema *s, const weft_graph *g, weft_value value, i
                 leaf->name, weft_dtype_name(have->dtype),
                 weft_shape_text(&have->shape, a, sizeof(a)), weft_dtype_name(leaf->type.dtype),
                 weft_shape_text(&leaf->type.shape, b, sizeof(b)));
+        s->entries[found].idle = s->entries[found].idle && (idle || !g->differentiated);
         *out = found;
         return WEFT_OK;
     }
@@ -88,6 +91,7 @@ weft_status weft_schema_bind(schema *s, const weft_graph *g, weft_value value, i
                          .kind = leaf->kind,
                          .init = leaf->init,
                          .role = leaf->role,
+                         .idle = idle,
                          .slab = -1,
                          .whole = leaf->whole};
     memcpy(entry.start, leaf->start, sizeof(entry.start));
