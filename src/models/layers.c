@@ -375,10 +375,32 @@ weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int c
     return weft_layer_emit(net, layer->name, "", "concat", parts, n, &axis, 1);
 }
 
+/* An operator of two layers, whose samples broadcast: one of lower rank gets dimensions of size 1
+ * behind that of the batch, which would otherwise be taken for one of a sample. */
+static weft_value of_two(weft_model_builder *net, const char *op, weft_value a, weft_value b,
+                         const weft_layer *layer)
+{
+    weft_value in[] = {a, b};
+    weft_shape x[] = {weft_layer_shape(net, a), weft_layer_shape(net, b)};
+    int low = x[0].rank < x[1].rank ? 0 : 1, lacks = abs(x[0].rank - x[1].rank);
+    weft_attr shape = {.name = "shape", .count = x[low].rank + lacks};
+    for (int d = 0; d < shape.count; d++)
+        shape.ints[d] = d == 0 ? x[low].dim[0] : d <= lacks ? 1 : x[low].dim[d - lacks];
+    if (lacks > 0 && x[low].rank > 0)
+        in[low] = weft_layer_emit(net, layer->name, "/alike", "reshape", &in[low], 1, &shape, 1);
+    return weft_layer_emit(net, layer->name, "", op, in, 2, NULL, 0);
+}
+
 weft_value weft_layer_add(weft_model_builder *net, weft_value a, weft_value b,
                           const weft_layer *layer)
 {
-    return weft_layer_emit(net, layer->name, "", "add", (weft_value[]){a, b}, 2, NULL, 0);
+    return of_two(net, "add", a, b, layer);
+}
+
+weft_value weft_layer_mul(weft_model_builder *net, weft_value a, weft_value b,
+                          const weft_layer *layer)
+{
+    return of_two(net, "mul", a, b, layer);
 }
 
 weft_status weft_model_builder_images(weft_model_builder *net, const char *model, int64_t side)

@@ -77,12 +77,6 @@ weft_value weft_layer_rms_norm(weft_model_builder *net, weft_value x, const weft
     return weft_layer_emit(net, layer->name, "", "rms_norm", (weft_value[]){x, gamma}, 2, NULL, 0);
 }
 
-weft_value weft_layer_mul(weft_model_builder *net, weft_value a, weft_value b,
-                          const weft_layer *layer)
-{
-    return weft_layer_emit(net, layer->name, "", "mul", (weft_value[]){a, b}, 2, NULL, 0);
-}
-
 /* The names of the inputs, as in "x, lengths". */
 static void list_inputs(const weft_model_builder *net, char *out, size_t size)
 {

@@ -340,6 +340,88 @@ static void test_layers_nobody_reads(void **state)
     weft_context_set_log(context, NULL, NULL);
 }
 
+/* Layers of unlike shapes under add and mul, in both orders, with a batch as long as a sample. */
+static const char pairs[] = "layers:\n"
+                            "  - {type: linear, name: all, units: 4}\n"
+                            "  - {type: tanh, name: bent}\n"
+                            "  - {type: sequence_mean, name: mean}\n"
+                            "  - {type: add, name: sum, from: 'bent, mean'}\n"
+                            "  - {type: linear, name: one, units: 1}\n"
+                            "  - {type: mul, name: gated, from: 'one, sum'}\n"
+                            "  - {type: mul, name: scaled, from: 'mean, gated'}\n"
+                            "  - {type: dense, name: last, units: classes}\n";
+
+static double loss_of(weft_instance *p, const weft_model_values *v)
+{
+    assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
+    return *(const double *)weft_instance_output(p, PORT(*v, LOSS));
+}
+
+static void test_samples_broadcast(void **state)
+{
+    (void)state;
+    enum { BATCH = 3, POSITIONS = 3, WIDTH = 5, MOST = 16 };
+    weft_graph *g;
+    weft_store *store;
+    weft_instance *p;
+    weft_model_values v;
+    weft_value fetch[MOST], leaf[MOST] = {WEFT_NO_VALUE};
+    int count = 1;
+    weft_model_options o = options("pairs", 3);
+    weft_model_options_set_sample(&o, weft_shape_of(2, (int64_t[]){POSITIONS, WIDTH}));
+    o.batch = BATCH;
+    assert_ok(weft_graph_create(context, WEFT_F64, &g));
+    assert_ok(weft_model_build_text(g, &o, "pairs", pairs, strlen(pairs), &v));
+    assert_ok(weft_graph_differentiate(g, PORT(v, LOSS)));
+    fetch[0] = PORT(v, LOSS);
+    for (weft_value i = 0; i < weft_graph_value_count(g); i++)
+        if (weft_graph_value_kind(g, i) == WEFT_VALUE_PARAM) {
+            leaf[count] = i;
+            fetch[count++] = weft_graph_gradient(g, i);
+        }
+    assert_ok(weft_store_create(context, "reference", 5, &store));
+    assert_ok(weft_instance_build(store, g, fetch, count, &p));
+    double *x = weft_instance_input(p, PORT(v, FEATURES)),
+           *w = weft_instance_input(p, PORT(v, WEIGHTS));
+    for (int i = 0; i < BATCH * POSITIONS * WIDTH; i++) x[i] = i * 37 % 101 / 101.0 - 0.4;
+    ((int32_t *)weft_instance_input(p, PORT(v, TARGET)))[1] = 4;
+    /* A sample does not depend on others. */
+    w[0] = 1, w[1] = w[2] = 0;
+    double first = loss_of(p, &v);
+    for (int i = POSITIONS * WIDTH; i < BATCH * POSITIONS * WIDTH; i++) x[i] += 0.25;
+    assert_true(loss_of(p, &v) == first);
+    w[0] = 0.5, w[1] = 0.25, w[2] = 0.75;
+    (void)loss_of(p, &v);
+    for (int k = 1; k < count; k++) {
+        const double step = 1e-6;
+        weft_type type = weft_graph_value_type(g, leaf[k]);
+        int64_t size = weft_shape_elements(&type.shape);
+        int entry = weft_store_find(store, weft_graph_value_name(g, leaf[k]));
+        double gradient[256], at[256];
+        assert_true(size <= 256);
+        (void)loss_of(p, &v);
+        memcpy(gradient, weft_instance_output(p, fetch[k]), (size_t)size * sizeof(double));
+        assert_ok(weft_store_read(store, entry, at));
+        for (int64_t i = 0; i < size; i++) {
+            const double before = at[i];
+            at[i] = before + step;
+            assert_ok(weft_store_write(store, entry, at));
+            double more = loss_of(p, &v);
+            at[i] = before - step;
+            assert_ok(weft_store_write(store, entry, at));
+            double change = (more - loss_of(p, &v)) / (2 * step);
+            at[i] = before;
+            assert_ok(weft_store_write(store, entry, at));
+            if (!(fabs(change - gradient[i]) < 1e-8))
+                fail_msg("%s[%d]: %.17g, not %.17g", weft_graph_value_name(g, leaf[k]), (int)i,
+                         gradient[i], change);
+        }
+    }
+    weft_instance_destroy(&p);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+}
+
 static void test_models_refuse(void **state)
 {
     (void)state;
@@ -463,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_automatic_names_step_aside),
         cmocka_unit_test(test_keys_of_layers),
         cmocka_unit_test(test_layers_nobody_reads),
+        cmocka_unit_test(test_samples_broadcast),
         cmocka_unit_test(test_models_refuse),
         cmocka_unit_test(test_models_take_long_images),
         cmocka_unit_test(test_inference_has_no_training),
