@@ -24,6 +24,26 @@ weft_status weft_device_register(weft_context *context, const weft_device_ops *o
     return weft_registry_add(context, &entry, 1);
 }
 
+static weft_status accept_memory(const weft_entry *entry, const weft_memory_ops *m)
+{
+#define NEED(function) WEFT_TRY(weft_entry_need(entry, "memory." #function, m->function))
+    NEED(allocate);
+    NEED(release);
+    NEED(open_queue);
+    NEED(close_queue);
+    NEED(copy_in);
+    NEED(copy_out);
+    NEED(copy);
+    NEED(open_event);
+    NEED(close_event);
+    NEED(record);
+    NEED(wait);
+    NEED(test);
+    NEED(wait_queue);
+#undef NEED
+    return WEFT_OK;
+}
+
 static weft_status accept(weft_context *context, const weft_entry *entry, const void *ops,
                           void **made)
 {
@@ -36,6 +56,7 @@ static weft_status accept(weft_context *context, const weft_entry *entry, const 
     WEFT_TRY(weft_entry_need(entry, "candidates", d->candidates));
     WEFT_TRY(weft_entry_need(entry, "kernel", d->kernel));
     WEFT_TRY(weft_entry_need(entry, "reorder", d->reorder));
+    if (d->memory) WEFT_TRY(accept_memory(entry, d->memory));
     if (d->rates.flops > 0 && d->rates.bytes > 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "its rates are %g operations and %g bytes a second, must be above 0",

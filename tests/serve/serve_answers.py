@@ -2,7 +2,7 @@
 """Served answers against those of weft predict, over HTTP: tests/serve/serve_answers.py PATH/TO/weft
 
 Every built-in model, a model of YAML with batch normalization and one that predicts numbers, in single and double precision, and models
-of sequences, with several inputs and outputs, tokens, lengths and an answer for each position, are served by one instance, two instances, with batches into which larger requests are cut, two processes and each mesh of two ranks, and asked with JSON and with binary tensors. A request of one
+of sequences, with several inputs and outputs, tokens, lengths and an answer for each position, are served by one instance, two instances, two instances on a device with memory and queues of its own, with batches into which larger requests are cut, two processes and each mesh of two ranks, and asked with JSON and with binary tensors. A request of one
 row that is alone is answered with the bits of `weft predict --batch 1`, by each of them and with data=2, where a rank has the whole model;
 all other answers are the same to 1e-6, predicted numbers in units of their standard deviation. What was found is printed for each way and
 model.
@@ -82,7 +82,7 @@ MODELS = {"mlp": ("mlp", "f32", "pictures"), "lenet": ("lenet", "f32", "pictures
           "several-tags": ("tags.yaml", "f32", "tagged")}
 # Name: words of the command, whether a request that is alone gets the bits of one rank, kinds that cannot be served so.
 WAYS = {"one instance": ([], True, ()), "batches of 2": (["--instances", "2", "--limit", "2"], True, ()), "--instances 2": (["--instances", "2"], True, ()), "--processes 2": (["--processes", "2"], True, ()),
-        "data=2": (["--mesh", "data=2"], True, ()), "pipeline=2": (["--mesh", "pipeline=2"], False, ()),
+        "--device distant": (["--device", "distant", "--instances", "2"], False, ()), "data=2": (["--mesh", "data=2"], True, ()), "pipeline=2": (["--mesh", "pipeline=2"], False, ()),
         "tensor=2": (["--mesh", "tensor=2"], False, ()), "domain=2": (["--mesh", "domain=2"], False, ("table", "twins", "series"))}
 
 

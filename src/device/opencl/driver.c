@@ -242,6 +242,7 @@ static const weft_device_ops ops = {
     .candidates = gpu_candidates,
     .kernel = gpu_kernel_make,
     .reorder = gpu_reorder,
+    .next = "cpu",
 };
 
 static const weft_entry entries[] = {

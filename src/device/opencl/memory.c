@@ -1,4 +1,5 @@
 /* Implements memory, queues and events of devices with buffers, in-order queues and markers. */
+#include <pthread.h>
 #include <stdio.h>
 
 #include "device/opencl/opencl.h"
@@ -6,6 +7,7 @@
 typedef struct buffer {
     weft_memory head;
     cl_mem memory;
+    size_t bytes;
 } buffer;
 
 struct weft_queue {
@@ -13,8 +15,11 @@ struct weft_queue {
     cl_command_queue queue;
 };
 
+/* A thread may wait for an event while another one records it again, so it takes a reference to the
+ * event of OpenCL first. */
 struct weft_queue_event {
     const cl_card *card;
+    pthread_mutex_t lock;
     cl_event event; /* NULL: nothing was recorded */
 };
 
@@ -28,15 +33,17 @@ cl_command_queue cl_queue_of(const weft_queue *queue)
     return queue->queue;
 }
 
-static const cl_card *card_of(const weft_device *device)
+static cl_card *card_of(const weft_device *device)
 {
-    return (const cl_card *)((const gpu_device *)device)->card;
+    return (cl_card *)((const gpu_device *)device)->card;
 }
 
 static void release(weft_memory *memory)
 {
     buffer *b = (buffer *)memory;
-    if (b->memory) (void)card_of(memory->device)->f.clReleaseMemObject(b->memory);
+    cl_card *card = card_of(memory->device);
+    if (b->memory) (void)card->f.clReleaseMemObject(b->memory);
+    if (b->memory) atomic_fetch_sub(&card->taken, b->bytes);
     free(b);
 }
 
@@ -63,7 +70,7 @@ static weft_status fill(const cl_card *card, const buffer *b, size_t bytes)
 
 static weft_status allocate(weft_device *device, size_t bytes, weft_memory **out)
 {
-    const cl_card *card = card_of(device);
+    cl_card *card = card_of(device);
     buffer *b;
     cl_int error;
     size_t whole = (WEFT_MAX(bytes, (size_t)64) + 63) / 64 * 64;
@@ -76,6 +83,8 @@ static weft_status allocate(weft_device *device, size_t bytes, weft_memory **out
                                  error == CL_OUT_OF_RESOURCES || error == CL_INVALID_BUFFER_SIZE
                              ? no_room(card, bytes)
                              : cl_check(card, error, "clCreateBuffer");
+    b->bytes = whole;
+    if (status == WEFT_OK) atomic_fetch_add(&card->taken, whole);
     if (status == WEFT_OK) status = fill(card, b, whole);
     if (status == WEFT_OK)
         *out = &b->head;
@@ -133,39 +142,91 @@ static weft_status copy(weft_queue *queue, weft_address to, weft_address from, s
     return cl_check(queue->card, error, "clEnqueueCopyBuffer");
 }
 
+/* OpenCL does not say how much memory is free: this counts what this process has allocated. */
+static weft_status usage(weft_device *device, size_t *total, size_t *free)
+{
+    const cl_card *card = card_of(device);
+    size_t taken = atomic_load(&card->taken);
+    *total = (size_t)card->bytes;
+    *free = *total > taken ? *total - taken : 0;
+    return WEFT_OK;
+}
+
 static weft_status open_event(weft_device *device, weft_queue_event **out)
 {
     WEFT_TRY(weft->allocate(sizeof(**out), out));
     (*out)->card = card_of(device);
+    pthread_mutex_init(&(*out)->lock, NULL);
     return WEFT_OK;
 }
 
-static void forget(weft_queue_event *event)
+/* Replaces the event of OpenCL. */
+static void keep(weft_queue_event *event, cl_event now)
 {
-    if (event->event) (void)event->card->f.clReleaseEvent(event->event);
-    event->event = NULL;
+    pthread_mutex_lock(&event->lock);
+    cl_event old = event->event;
+    event->event = now;
+    pthread_mutex_unlock(&event->lock);
+    if (old) (void)event->card->f.clReleaseEvent(old);
+}
+
+/* A reference to the event of OpenCL, which the caller releases, or NULL. */
+static cl_event refer(weft_queue_event *event)
+{
+    pthread_mutex_lock(&event->lock);
+    cl_event now = event->event;
+    if (now) (void)event->card->f.clRetainEvent(now);
+    pthread_mutex_unlock(&event->lock);
+    return now;
 }
 
 static void close_event(weft_queue_event *event)
 {
-    forget(event);
+    keep(event, NULL);
+    pthread_mutex_destroy(&event->lock);
     free(event);
 }
 
 static weft_status record(weft_queue *queue, weft_queue_event *event)
 {
     const cl_functions *f = &queue->card->f;
-    forget(event);
-    cl_int error = f->clEnqueueMarkerWithWaitList(queue->queue, 0, NULL, &event->event);
+    cl_event now = NULL;
+    cl_int error = f->clEnqueueMarkerWithWaitList(queue->queue, 0, NULL, &now);
+    keep(event, now);
     if (error == CL_SUCCESS) error = f->clFlush(queue->queue);
     return cl_check(queue->card, error, "clEnqueueMarkerWithWaitList");
 }
 
 static weft_status wait(weft_queue_event *event)
 {
-    if (!event->event) return WEFT_OK;
-    return cl_check(event->card, event->card->f.clWaitForEvents(1, &event->event),
-                    "clWaitForEvents");
+    cl_event now = refer(event);
+    if (!now) return WEFT_OK;
+    cl_int error = event->card->f.clWaitForEvents(1, &now);
+    (void)event->card->f.clReleaseEvent(now);
+    return cl_check(event->card, error, "clWaitForEvents");
+}
+
+static weft_status test(weft_queue_event *event, bool *done)
+{
+    cl_event now = refer(event);
+    cl_int state = CL_COMPLETE;
+    *done = true;
+    if (!now) return WEFT_OK;
+    cl_int error = event->card->f.clGetEventInfo(now, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                                 sizeof(state), &state, NULL);
+    (void)event->card->f.clReleaseEvent(now);
+    *done = state <= CL_COMPLETE; /* below it: a failure */
+    if (error == CL_SUCCESS && state < CL_COMPLETE) error = state;
+    return cl_check(event->card, error, "clGetEventInfo");
+}
+
+static weft_status wait_queue(weft_queue *queue, weft_queue_event *event)
+{
+    cl_event now = refer(event);
+    if (!now) return WEFT_OK;
+    cl_int error = queue->card->f.clEnqueueBarrierWithWaitList(queue->queue, 1, &now, NULL);
+    (void)event->card->f.clReleaseEvent(now);
+    return cl_check(queue->card, error, "clEnqueueBarrierWithWaitList");
 }
 
 const weft_memory_ops cl_memory_ops = {.allocate = allocate,
@@ -178,4 +239,7 @@ const weft_memory_ops cl_memory_ops = {.allocate = allocate,
                                        .open_event = open_event,
                                        .close_event = close_event,
                                        .record = record,
-                                       .wait = wait};
+                                       .wait = wait,
+                                       .test = test,
+                                       .wait_queue = wait_queue,
+                                       .usage = usage};

@@ -5,6 +5,7 @@
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
+#include <stdatomic.h>
 
 #include "device/gpu/gpu.h"
 
@@ -26,7 +27,10 @@
     X(clEnqueueWriteBuffer)                                                                        \
     X(clEnqueueCopyBuffer)                                                                         \
     X(clEnqueueMarkerWithWaitList)                                                                 \
+    X(clEnqueueBarrierWithWaitList)                                                                \
     X(clWaitForEvents)                                                                             \
+    X(clGetEventInfo)                                                                              \
+    X(clRetainEvent)                                                                               \
     X(clReleaseEvent)                                                                              \
     X(clCreateProgramWithSource)                                                                   \
     X(clCreateProgramWithBinary)                                                                   \
@@ -54,6 +58,7 @@ typedef struct cl_card {
     cl_context context;
     cl_command_queue fills; /* new memory is zeroed here */
     cl_ulong bytes, most;   /* of its memory, and of one allocation */
+    atomic_size_t taken;    /* bytes of its memory that were allocated here */
 } cl_card;
 
 /* Fails with the name of an error. */
