@@ -291,11 +291,97 @@ static void test_meshes(void **state)
         }
 }
 
+/* --- models of several outputs --- */
+
+typedef struct further {
+    int count;
+    float square[SAMPLES][COLUMNS];
+    bool above[SAMPLES][COLUMNS];
+} further;
+
+static void keep_further(void *user, const weft_prediction *p)
+{
+    further *f = user;
+    assert_int_equal(p->outputs, 2);
+    assert_string_equal(p->output[0].name, "square");
+    assert_string_equal(p->output[1].name, "above");
+    memcpy(f->square[f->count], p->value[0], sizeof(f->square[0]));
+    memcpy(f->above[f->count++], p->value[1], sizeof(f->above[0]));
+}
+
+static const char several[] = "outputs: head, square, above\n"
+                              "layers:\n"
+                              "  - {type: tanh, name: bend}\n"
+                              "  - {type: dense, name: head, units: outputs}\n"
+                              "  - {type: mul, name: square, from: \"x, x\"}\n"
+                              "  - {type: relu, name: top, from: x}\n"
+                              "  - {type: cast, name: above, from: top, dtype: bool}\n";
+
+/* A request of more rows than a batch has each output at its place, and only those that it wants;
+ * a number of an output that is not finite is reported if the output is wanted. */
+static void test_further_outputs(void **state)
+{
+    (void)state;
+    char net[512], path[512], checkpoint[512], *data;
+    static further right;
+    static told t;
+    double said[SAMPLES * 2];
+    float square[SAMPLES][COLUMNS];
+    bool above[SAMPLES][COLUMNS];
+    weft_servable_info about;
+    weft_eval_options o = {0};
+    asked_write_text("several.yaml", several, net, sizeof(net));
+    asked_write_table("further.csv", true, path, sizeof(path));
+    assert_ok(weft_format(&data, "csv:%s,label=kind,test=%.9g", path, (double)SAMPLES / TABLE));
+    asked_train("several", net, data, "f32", 3);
+    asked_path(checkpoint, sizeof(checkpoint), "several/latest");
+    assert_ok(weft_options_init(weft_predict_table(), &o));
+    assert_ok(weft_options_set(weft_predict_table(), &o, "checkpoint", checkpoint));
+    assert_ok(weft_predict(asked_context, &o, keep_further, &right));
+    weft_options_free(weft_predict_table(), &o);
+    assert_int_equal(right.count, SAMPLES);
+    asked_features(data, "auto", &t);
+    for (int limit = 4; limit <= 64; limit *= 4) {
+        weft_service *service = asked_serve_plainly(1, limit);
+        weft_servable *served = load(service, "several");
+        weft_servable_describe(served, &about);
+        assert_int_equal(about.output_count, 3);
+        assert_true(about.output[2].dtype == WEFT_BOOL && about.output[2].shape.dim[0] == COLUMNS);
+        for (int wanted = 0; wanted < 4; wanted++) {
+            float rows[SAMPLES][COLUMNS];
+            for (int i = 0; i < SAMPLES; i++) memcpy(rows[i], t.x[i], sizeof(rows[i]));
+            weft_inference_request q = asked_question(SAMPLES, rows[0], said);
+            q.raw = true;
+            memset(square, 0, sizeof(square));
+            memset(above, 0, sizeof(above));
+            if (wanted & 1) q.output[1] = square;
+            if (wanted & 2) q.output[2] = above;
+            assert_ok(weft_servable_predict(served, &q, NULL));
+            for (int i = 0; i < SAMPLES; i++)
+                for (int j = 0; j < COLUMNS; j++) {
+                    assert_true(square[i][j] == (wanted & 1 ? right.square[i][j] : 0));
+                    assert_true(above[i][j] == (wanted & 2 ? right.above[i][j] : false));
+                }
+            rows[6][1] = 1e30f; /* its square is infinite, and the prediction is not */
+            weft_status status = weft_servable_predict(served, &q, NULL);
+            if (wanted & 1)
+                assert_true(status == WEFT_ERR_NUMERIC &&
+                            strstr(weft_last_message(), "output 'square' of row 7 is not finite"));
+            else
+                assert_ok(status);
+        }
+        weft_servable_release(&served);
+        weft_service_destroy(&service);
+    }
+    free(data);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone), cmocka_unit_test(test_raw),
-                                       cmocka_unit_test(test_about), cmocka_unit_test(test_batches),
-                                       cmocka_unit_test(test_meshes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alone),  cmocka_unit_test(test_raw),
+        cmocka_unit_test(test_about),  cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_meshes), cmocka_unit_test(test_further_outputs)};
     asked_begin();
     make_cases();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
