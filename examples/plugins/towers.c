@@ -39,6 +39,8 @@ static weft_value towers_build(weft_model_builder *net, const char *arguments, w
         }
     }
     weft_value joined = weft->model_layer(net, "concat", "joined", top, (int)count, NULL);
+    weft->model_output(net, "joined",
+                       joined); /* beside the prediction, for weft predict and serve */
     return dense(net, joined, "logits", "outputs");
 }
 

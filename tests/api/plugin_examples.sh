@@ -72,6 +72,8 @@ run="--model towers:count=3,width=9 --virtual-workers 2 --steps 7"
 weights towers towers $run
 weights towers-2 towers $run -n 2
 alike towers towers-2
+accepts "outputs of towers" "$weft" predict towers/latest --plugin "$plugins/libtowers.so"
+holds out '^sample,.*,joined_26$'
 alone towers "no model is named 'towers'" $run
 refuses 2 "model towers: count is '9', must be a whole number from 1 to 8" "$weft" train $data --plugin "$plugins/libtowers.so" --model towers:count=9
 
