@@ -325,7 +325,7 @@ static void test_further_outputs(void **state)
     char net[512], path[512], checkpoint[512], *data;
     static further right;
     static told t;
-    double said[SAMPLES * 2];
+    double said[SAMPLES * 16];
     float square[SAMPLES][COLUMNS];
     bool above[SAMPLES][COLUMNS];
     weft_servable_info about;
