@@ -266,8 +266,6 @@ static weft_status read_model(reader *r)
     return status;
 }
 
-/* --- outputs --- */
-
 static const char *layer_candidate(const void *user, int i)
 {
     const reader *r = user;
