@@ -297,7 +297,7 @@ row(cli        terminal                 T.P........W.    7 script   terminal_ui 
 row(api        arguments                T......UA.R..    1 internal WITH service_fixture)
 row(api        plugin                   T......UA.R..    1 public)
 row(api        added_entries            T......UA.R..    1 public)
-row(api        plugin_examples          T.........R..    5 script   plugin_examples.sh ${plugins} ${MPI_TESTS})
+row(api        plugin_examples          T.........R..   20 script   plugin_examples.sh ${plugins} ${MPI_TESTS})
 row(api        plugin_paths             T............    1 script   plugin_paths.py ${plugins})
 row(api        struct_layouts           T............    1 tool     struct_layouts.py ${PROJECT_SOURCE_DIR}/include ${CMAKE_C_COMPILER})
 row(api        headers                  T.....D...R..    1 tool     headers.sh ${PROJECT_SOURCE_DIR}/include NATIVE)

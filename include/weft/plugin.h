@@ -60,6 +60,10 @@ extern __attribute__((visibility("default"))) const weft_plugin weft_plugin_entr
  * plug-in was built for another interface; ARGUMENT: one of its names exists already. */
 WEFT_API WEFT_NODISCARD weft_status weft_plugin_load(weft_context *context, const char *path);
 
+/* The resolved path of plug-in i that a context has loaded, the last one first; NULL past the end.
+ * Valid as long as the context. */
+WEFT_API const char *weft_plugin_path(const weft_context *context, int i);
+
 /* Loads the plug-ins whose paths an option struct gives in place of names: of devices, models,
  * data, and each other kind that a row of the table has as `names` or `forms`. Only for options
  * that come from the user of the process. Errors: as weft_plugin_load, and as weft_options_get. */

@@ -76,6 +76,7 @@ void weft_context_destroy(weft_context **context)
         destroy_singletons(c);
         weft_registry_free(c);
         weft_plugins_unload(c);
+        free(c->absent);
         pthread_mutex_destroy(&c->registry_lock);
         pthread_mutex_destroy(&c->lock);
         pthread_mutex_destroy(&c->singletons_lock);

@@ -53,6 +53,7 @@ struct weft_context {
     weft_table *tables;
     const weft_services *services;
     weft_loaded *loaded;
+    char *absent; /* plugin_names.c: entries of plug-ins that records name; NULL: none */
     pthread_mutex_t singletons_lock;
     weft_singleton *singletons; /* the newest first */
 };

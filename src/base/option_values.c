@@ -72,7 +72,7 @@ weft_status weft_option_check_value(const weft_option *o, const void *options)
 
 static weft_status check_choice(const weft_option *o, const char *text)
 {
-    char *choices, *name = NULL, *what = NULL;
+    char *choices, *name = NULL, *what = NULL, hint[WEFT_PLUGIN_HINT];
     size_t size = o->names && o->forms ? strcspn(text, ":") : strlen(text);
     int chosen;
     if (o->names && weft_plugin_is_path(text, size)) return WEFT_OK;
@@ -82,7 +82,10 @@ static weft_status check_choice(const weft_option *o, const char *text)
     if (status == WEFT_OK) status = weft_format(&what, "option '%s'", o->name);
     if (status == WEFT_OK)
         status = weft_choose(what, name, choices,
-                             o->context ? weft_plugin_hint(o->context, o->names) : NULL, &chosen);
+                             o->context ? weft_plugin_hint(o->context, o->names, name, size, hint,
+                                                           sizeof(hint))
+                                        : NULL,
+                             &chosen);
     free(what);
     free(name);
     free(choices);

@@ -121,8 +121,10 @@ static weft_status open_object(weft_context *root, const char *path, const char 
     else if (!again)
         status = load(root, path, l);
     if (status == WEFT_OK && !again) {
+        pthread_mutex_lock(&root->registry_lock);
         l->next = root->loaded;
         root->loaded = l;
+        pthread_mutex_unlock(&root->registry_lock);
         return WEFT_OK;
     }
     if (l->handle) dlclose(l->handle);

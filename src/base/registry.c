@@ -110,13 +110,6 @@ static const char *candidate(const void *user, int i)
     return weft_context_name(n->context, n->kind, i);
 }
 
-const char *weft_plugin_hint(const weft_context *context, weft_kind kind)
-{
-    return context->of->extensions[kind]
-               ? "; if it is a plug-in's, load that (--plugin FILE, weft_plugin_load)"
-               : "";
-}
-
 /* Loads the plug-in beside the library that has the name; OK if there is no such name. */
 static weft_status load_shipped(const weft_context *context, weft_kind kind, const char *name,
                                 size_t size)
@@ -131,7 +124,7 @@ static weft_status load_shipped(const weft_context *context, weft_kind kind, con
 weft_status weft_registry_find(const weft_context *context, weft_kind kind, const char *name,
                                size_t size, const weft_entry **out)
 {
-    char near[256], own[64];
+    char near[256], own[64], hint[WEFT_PLUGIN_HINT] = "";
     if (weft_plugin_is_path(name, size)) return weft_plugin_find(context, kind, name, size, out);
     const weft_entry *entry = weft_registry_look(context, kind, name, size);
     if (!entry) {
@@ -144,10 +137,11 @@ weft_status weft_registry_find(const weft_context *context, weft_kind kind, cons
     }
     (void)snprintf(own, sizeof(own), "%.*s", (int)WEFT_MIN(size, sizeof(own) - 1), name);
     const names_of names = {context, kind};
-    bool far = !weft_nearest(own, candidate, &names);
+    if (!weft_nearest(own, candidate, &names))
+        (void)weft_plugin_hint(context, kind, name, size, hint, sizeof(hint));
     return weft_fail(WEFT_ERR_ARGUMENT, "no %s is named '%.*s'%s%s%s", words[kind].one, (int)size,
                      name, weft_suggest(near, sizeof(near), own, candidate, &names),
-                     words[kind].hint, far ? weft_plugin_hint(context, kind) : "");
+                     words[kind].hint, hint);
 }
 
 static bool is_name(const char *name)

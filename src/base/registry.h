@@ -43,8 +43,20 @@ WEFT_PRIVATE_API weft_status weft_registry_find(const weft_context *context, wef
                                                 const char *name, size_t size,
                                                 const weft_entry **out) WEFT_NODISCARD;
 
-/* For a message that a name is unknown: that a plug-in may have it, or "" if none can. */
-const char *weft_plugin_hint(const weft_context *context, weft_kind kind);
+/* plugin_names.c. The plug-ins of a record, such as a checkpoint, are a text: "KIND=NAME=FILE" for
+ * each entry, with colons between them. `_names` gives those that a context has loaded; *out is
+ * NULL if there are none, else the caller frees it. `_remember` takes those of a record, for
+ * messages alone: it loads nothing. */
+weft_status weft_plugin_names(const weft_context *context, char **out) WEFT_NODISCARD;
+weft_status weft_plugin_remember(const weft_context *context, const char *names) WEFT_NODISCARD;
+/* For a message that a name is unknown: which plug-in had it, or that one may have it, or "" if
+ * none can. Returns the buffer. */
+enum { WEFT_PLUGIN_HINT = 1024 };
+const char *weft_plugin_hint(const weft_context *context, weft_kind kind, const char *name,
+                             size_t size, char *buffer, size_t room);
+/* Replaces the paths of plug-ins by which a value names an entry by the entry's own name. */
+weft_status weft_plugin_resolve(const weft_context *context, weft_kind kind,
+                                char **text) WEFT_NODISCARD;
 
 /* Sets *names to the names of the entries of a kind for which is_so returns true, as "a, b or c",
  * or to "" if there are none. The caller frees the string. */

@@ -1,6 +1,9 @@
 /* Converts option structs to settings (names and values as text) and back. */
 #include "base/settings.h"
 
+#include "base/option_values.h"
+#include "base/registry.h"
+
 static weft_status append(weft_settings *s, const char *name, char *text)
 {
     weft_status status = WEFT_GROW(&s->all, &s->capacity, s->count);
@@ -19,11 +22,36 @@ weft_status weft_settings_take(const weft_option *table, const void *options, we
     *out = (weft_settings){0};
     for (const weft_option *o = table; o->name && status == WEFT_OK; o++) {
         char *text;
+        weft_kind kind = weft_option_names(o);
         status = weft_options_get(table, options, o->name, &text);
+        if (status == WEFT_OK && text && o->context && kind != WEFT_KIND_NONE)
+            status = weft_plugin_resolve(o->context, kind, &text);
         if (status == WEFT_OK && text) status = append(out, o->name, text);
     }
+    char *plugins = NULL;
+    if (status == WEFT_OK && table->context) status = weft_plugin_names(table->context, &plugins);
+    if (status == WEFT_OK && plugins) status = append(out, WEFT_SETTING_PLUGINS, plugins);
     if (status != WEFT_OK) weft_settings_free(out);
     return status;
+}
+
+/* A row that takes any name of the registry. */
+static weft_option of_any_name(const weft_option *o)
+{
+    weft_option row = *o;
+    if (row.names) row.choices = NULL;
+    row.names = WEFT_KIND_NONE;
+    return row;
+}
+
+static weft_status give(const weft_setting *s, const weft_option *table, void *options)
+{
+    const weft_option *o = table;
+    if (strcmp(s->name, WEFT_SETTING_PLUGINS) == 0) return WEFT_OK;
+    while (o->name && strcmp(o->name, s->name) != 0) o++;
+    if (!o->name || !o->names) return weft_options_set(table, options, s->name, s->text);
+    const weft_option row = of_any_name(o);
+    return weft_option_store(&row, options, s->text);
 }
 
 weft_status weft_settings_give(const weft_settings *settings, const weft_option *table,
@@ -32,7 +60,7 @@ weft_status weft_settings_give(const weft_settings *settings, const weft_option 
     WEFT_TRY(weft_options_init_size(table, options, 0));
     for (int i = 0; i < settings->count; i++) {
         const weft_setting *s = &settings->all[i];
-        weft_status status = weft_options_set(table, options, s->name, s->text);
+        weft_status status = give(s, table, options);
         if (status == WEFT_OK) continue;
         weft_options_free(table, options);
         return status;
@@ -48,7 +76,7 @@ weft_status weft_settings_add(weft_settings *settings, const weft_option *option
         double real;
         bool flag;
     } value = {0};
-    weft_option one[2] = {*option, {0}}; /* a table for this option alone */
+    weft_option one[2] = {of_any_name(option), {0}}; /* a table for this option alone */
     char *own = NULL;
     one[0].offset = one[0].size = 0;
     WEFT_TRY(weft_options_set(one, &value, option->name, text));

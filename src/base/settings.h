@@ -17,8 +17,14 @@ typedef struct weft_settings {
     size_t capacity;
 } weft_settings;
 
-/* weft_settings_take converts an option struct to settings. weft_settings_give converts settings to
- * an option struct; options that the settings do not have get their defaults. */
+/* The name of a setting that is no option: the plug-ins that a context had loaded
+ * (weft_plugin_names in base/registry.h). */
+#define WEFT_SETTING_PLUGINS "plugins"
+/* weft_settings_take converts an option struct to settings; an entry that the path of its plug-in
+ * names has its own name there. weft_settings_give converts settings to an option struct; options
+ * that the settings do not have get their defaults. Settings come from files: a name of the
+ * registry in them need not be known, since not all that read a file need its entry; who does looks
+ * it up. */
 weft_status weft_settings_take(const weft_option *table, const void *options,
                                weft_settings *out) WEFT_NODISCARD;
 WEFT_PRIVATE_API weft_status weft_settings_give(const weft_settings *settings,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/registry.h"
 #include "checkpoint/about.h"
 #include "formats/formats.h"
 
@@ -72,7 +73,13 @@ weft_status weft_settings_read(const char *file, const json_t *object, const wef
         weft_status status = weft_settings_add(out, o, text ? text : o->initial);
         if (status != WEFT_OK) return weft_fail_within(status, "%s", file);
     }
-    return WEFT_OK;
+    const char *plugins = json_string_value(json_object_get(object, WEFT_SETTING_PLUGINS));
+    if (!plugins || !*plugins || !weft_is_printable(plugins) || !table->context ||
+        weft_settings_find(out, WEFT_SETTING_PLUGINS))
+        return WEFT_OK;
+    WEFT_TRY(weft_plugin_remember(table->context, plugins));
+    return weft_settings_add(
+        out, &(weft_option){.name = WEFT_SETTING_PLUGINS, .kind = WEFT_OPT_STRING}, plugins);
 }
 
 void weft_splits_add(json_t *data, const weft_split_id splits[2])

@@ -143,6 +143,8 @@ static weft_status write_about(const weft_checkpoint *c, const char *folder, con
         const char *text = weft_settings_find(&c->settings, said[i]);
         if (text) json_object_set_new(options, said[i], json_string(text));
     }
+    const char *plugins = weft_settings_find(&c->settings, WEFT_SETTING_PLUGINS);
+    if (plugins) json_object_set_new(options, WEFT_SETTING_PLUGINS, json_string(plugins));
     json_t *data = weft_stats_json(&c->stats);
     weft_splits_add(data, c->splits); /* shows later that a file is the one of the training */
     weft_status status = add_file(files, folder, WEIGHTS);

@@ -131,9 +131,11 @@ typedef struct relay relay;
 relay *relay_begin(void);
 int relay_end(relay *r, int code);
 
-/* plugins.c: load the plug-ins whose paths the options give, and those of WEFT_PLUGINS.
- * take_plugin_options moves the paths of --plugin from the command line to WEFT_PLUGINS. All return
- * the exit code; 0: success. */
+/* plugins.c: load the plug-ins whose paths the options give, which processes that this one starts
+ * then load, too, and those of WEFT_PLUGINS. take_plugin_options moves the paths of --plugin from
+ * the command line to WEFT_PLUGINS. All but the first return the exit code; 0: success. */
+weft_status load_option_plugins(weft_context *context, const weft_option *table,
+                                const void *options);
 int take_plugin_options(int *argc, char **argv);
 int load_plugins(weft_context *context, const weft_option *table, const void *options);
 int load_plugins_of_environment(weft_context *context);

@@ -8,16 +8,13 @@
 
 #include "weft/plugin.h"
 
-int load_plugins(weft_context *context, const weft_option *table, const void *options)
-{
-    return report_failure(weft_plugin_load_options(context, table, options));
-}
-
 /* Adds a path to WEFT_PLUGINS, so that the processes that this one starts load it, too. */
 static int add_plugin(const char *path)
 {
-    const char *list = getenv("WEFT_PLUGINS");
-    size_t size = strlen(path) + (list ? strlen(list) : 0) + 2;
+    const char *list = getenv("WEFT_PLUGINS"), *there = list ? strstr(list, path) : NULL;
+    size_t length = strlen(path), size = length + (list ? strlen(list) : 0) + 2;
+    if (there && (there == list || there[-1] == ':') && (!there[length] || there[length] == ':'))
+        return 0;
     char *all = malloc(size);
     if (all) (void)snprintf(all, size, "%s%s%s", list ? list : "", list && *list ? ":" : "", path);
     bool added = all && setenv("WEFT_PLUGINS", all, 1) == 0;
@@ -25,6 +22,21 @@ static int add_plugin(const char *path)
     if (added) return 0;
     fprintf(stderr, "weft: --plugin %s: out of memory\n", path);
     return 1;
+}
+
+weft_status load_option_plugins(weft_context *context, const weft_option *table,
+                                const void *options)
+{
+    weft_status status = weft_plugin_load_options(context, table, options);
+    const char *path;
+    for (int i = 0; status == WEFT_OK && (path = weft_plugin_path(context, i)); i++)
+        if (!strchr(path, ':')) (void)add_plugin(path);
+    return status;
+}
+
+int load_plugins(weft_context *context, const weft_option *table, const void *options)
+{
+    return report_failure(load_option_plugins(context, table, options));
 }
 
 int take_plugin_options(int *argc, char **argv)

@@ -295,7 +295,7 @@ static int run(weft_context *context, int argc, char **argv)
         let_others_speak();
     else if (status != WEFT_OK)
         code = usage_failure("train");
-    else if ((status = weft_plugin_load_options(context, weft_train_table(context), &options)) !=
+    else if ((status = load_option_plugins(context, weft_train_table(context), &options)) !=
              WEFT_OK)
         code = report_rank(status);
     else if (options.job.ranks > 0 && weft_job_needs_supervisor(&options))

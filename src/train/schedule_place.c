@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/learning_rate.h"
+#include "base/registry.h"
 #include "models/models.h"
 #include "optim/optim.h"
 #include "train/trainer.h"
@@ -103,6 +104,15 @@ weft_status weft_schedule_text(const weft_context *context, const weft_checkpoin
     weft_optimizer_options optimizer;
     weft_text text = {0};
     WEFT_TRY(weft_settings_give(&c->settings, table, &run));
+    const char *name = run.update.lr_schedule;
+    if (!weft_registry_look(context, WEFT_KIND_RATE, name, strcspn(name, ":"))) {
+        char hint[WEFT_PLUGIN_HINT];
+        weft_text_add(&text, "learning rate: the schedule %s is not known here%s\n", name,
+                      weft_plugin_hint(context, WEFT_KIND_RATE, name, strcspn(name, ":"), hint,
+                                       sizeof(hint)));
+        weft_options_free(table, &run);
+        return weft_text_take(&text, out);
+    }
     /* Older checkpoints have no place of their own, and went by steps. */
     bool known = at->schedule_epoch > 0;
     weft_schedule_place place = {.clock = {at->step, known ? at->schedule : (double)at->step, 1},

@@ -19,8 +19,22 @@ alone() {
     local name=$1 words=$2
     shift 2
     refuses 2 "$words" "$weft" eval "$name/latest"
-    holds err "if it is a plug-in's, load that"
+    holds err "plug-in $plugins/lib[a-z]*.so had it"
     refuses 2 "$words" "$weft" train $data -q --checkpoint "$name" --resume "$@"
+}
+# weights_alone NAME WORDS OPTIONS...: all that needs its weights works without the plug-in; training on needs it.
+weights_alone() {
+    local name=$1 words=$2
+    shift 2
+    rm -rf alone.folder
+    accepts "eval $name alone" "$weft" eval "$name/latest"
+    accepts "predict $name alone" "$weft" predict "$name/latest"
+    accepts "inspect $name alone" "$weft" inspect "$name/latest"
+    holds out "plugins .*=$plugins/lib[a-z0-9]*.so"
+    accepts "export $name alone" "$weft" export "$name/latest" --folder alone.folder -q
+    accepts "eval the export of $name" "$weft" eval alone.folder --data glyphs:size=12,train=90,test=30
+    refuses 2 "$words" "$weft" train $data -q --checkpoint "$name" --resume "$@"
+    holds err "if it is a plug-in's, load that"
 }
 
 # An operator and a layer.
@@ -56,15 +70,32 @@ for way in "" "-n 2 --zero 3" "-n 2 --exchange server" "-n 2 --exchange server -
     weights lion signum $run -o lion:beta1=0.8,beta2=0.8 --weight-decay 0.1 $way
     alike signum lion
 done
-alone signum "option 'optimizer' is 'signum', must be one of" $run -o signum:beta=0.8
+weights_alone signum "option 'optimizer' is 'signum', must be one of" $run -o signum:beta=0.8
 own=$plugins/libsignum.so
+# A learner that joins a run without the plug-in hears which one it needs.
+at=ipc://$PWD/join.socket
+timeout 120 "$weft" coordinator --listen "$at" $data --model mlp -n 1 --exchange gossip --plugin "$own" -o signum >co 2>ce &
+coordinator=$!
+refuses 2 "; plug-in $own had it" timeout 60 "$weft" join "$at" --timeout 30
+kill $coordinator
+wait $coordinator
+# A path in place of the name is also that of the processes of a job; the checkpoint has the name.
+for way in "" "-n 2 --exchange server --engine processes"; do
+    rm -rf signum path
+    weights signum signum $run -o signum:beta=0.8 $way
+    accepts "path $way" "$weft" train $data -q --checkpoint path $run -o "$own:beta=0.8" $way
+    accepts "export path" "$weft" export path/latest -q --output path.safetensors
+    alike signum path
+    grep -q '"optimizer": "signum:beta=0.8"' path/latest/index.json && pass || flunk "the name of the optimizer"
+done
+accepts "resume by the path" "$weft" train $data -q --checkpoint path $run --steps 9 -o "$own:beta=0.8" $way --resume
 refuses 2 "momentum is '0.9', but optimizer signum has no use for it" "$weft" train $data $run --plugin "$own" -o signum --momentum 0.9
 refuses 2 "optimizer signum: no key is named 'gamma'" "$weft" train $data $run --plugin "$own" -o signum:gamma=1
 refuses 2 "optimizer signum: beta is '1', must be from 0 to" "$weft" train $data $run --plugin "$own" -o signum:beta=1
 weights teeth signum $run --lr-schedule sawtooth --decay-every 4 --warmup 1 --metrics teeth.jsonl
 rates=$(grep -o '"lr":[^,]*' teeth.jsonl | cut -d : -f 2 | xargs printf '%.4f ')
 [ "$rates" = "0.0100 0.0100 0.0075 0.0050 0.0025 0.0100 0.0075 " ] && pass || flunk "sawtooth: $rates"
-alone teeth "option 'lr-schedule' is 'sawtooth', must be one of" $run --lr-schedule sawtooth --decay-every 4 --warmup 1
+weights_alone teeth "option 'lr-schedule' is 'sawtooth', must be one of" $run --lr-schedule sawtooth --decay-every 4 --warmup 1
 refuses 2 "lr-floor is '3', but lr-schedule sawtooth has no use for it" "$weft" train $data $run --plugin "$own" --lr-schedule sawtooth --lr-floor 3
 
 # A model.
@@ -151,6 +182,7 @@ weights slowmo-half slowmo $way --steps 4
 weights slowmo-half slowmo $way --resume
 alike slowmo-whole slowmo-half
 cmp -s slowmo-whole.safetensors average.safetensors && flunk "slowmo has no momentum" || pass
+weights_alone slowmo-whole "no exchange is named 'slowmo'" --model mlp -n 2 --exchange slowmo:every=2,beta=0.7
 own=$plugins/libslowmo.so
 refuses 2 "no exchange is named 'slowmo'" "$weft" train -q $way
 refuses 2 "exchange slowmo: beta is '1', must be" "$weft" train -q $data -n 2 --plugin "$own" --exchange slowmo:beta=1
@@ -257,6 +289,7 @@ for way in "-n 3" "-n 4 --mesh data=2,tensor=2 --virtual-workers 4" "-n 4 --zero
     weights sockets sockets $data --engine sockets $way
     alike threads sockets
 done
+weights_alone sockets "option 'engine' is 'sockets', must be one of" --engine sockets --model mlp
 refuses 2 "option 'engine' is 'sockets', must be one of" "$weft" train $data -n 3 --engine sockets
 if [ -f "$own" ]; then
     refuses 1 "bytes were moved, of at most" timeout 120 "$weft" train -q $data -n 2 --plugin "$own" --engine faulty

@@ -76,6 +76,19 @@ def main():
     hostile_records("model", "model.json",
                     [("eval", "copy", "--data", DATA), ("predict", "copy", "--data", DATA), ("inspect", "copy"),
                      ("serve", "m=copy", "--port", "0", "--metrics-port", "-1")])
+    # A record names the plug-in that had an entry: for the message, which no hostile text makes long, and nothing is loaded.
+    with open("model/model.json") as opened:
+        record = json.load(opened)
+    for names, named in ((f"model=own={PLUGIN}", True), (f"loss=x=/a:model=own={PLUGIN}:model=own=/b", True),
+                         (f"model=own={PLUGIN}\n", False), (f"model=own=\x1b{PLUGIN}", False),
+                         (f"model=own={PLUGIN}:" + "x" * 100000, False), ("=:::==", False), ("", False)):
+        shutil.rmtree("copy", ignore_errors=True)
+        shutil.copytree("model", "copy", symlinks=True)
+        write("copy/model.json", {**record, "options": {**record["options"], "model": "own", "plugins": names}})
+        text, loaded = weft("eval", "copy", "--data", DATA)
+        check("a record of plug-ins loads none", not loaded, text)
+        check(f"the message has the plug-in of {names[:60]!r}: {named}", (f"; plug-in {PLUGIN} had it" in text) == named, text)
+        check("a message is short", "no model is named 'own'" in text and len(text) < 1000, text)
     for layer, loss in ((PLUGIN, None), ("dense", PLUGIN)):
         with open("net.yaml", "w") as file:
             file.write(f"layers:\n  - {{type: {layer}, units: outputs}}\n" + (f"loss: {loss}\n" if loss else ""))

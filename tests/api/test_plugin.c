@@ -159,6 +159,9 @@ static void test_how_long_it_stays(void **state)
     assert_int_equal(symlink(at("counting"), link), 0);
     assert_ok(weft_plugin_load(one, link)); /* a link to the same file is not loaded again */
     assert_int_equal(devices(one), before + 1);
+    assert_string_equal(strrchr(weft_plugin_path(one, 0), '/'), "/libcounting.so");
+    assert_null(weft_plugin_path(one, 1));
+    assert_null(weft_plugin_path(other, 0));
     assert_ok(weft_plugin_load(other, link));
     weft_context_destroy(&one);
     assert_true(in_memory(at("counting")));

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/registry.h"
+#include "base/settings.h"
 #include "train/elastic/elastic.h"
 
 static void add_pair(weft_text *out, const char *name, const char *text)
@@ -68,13 +70,14 @@ weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_
                                       weft_text *out)
 {
     const weft_option *table = weft_train_table(context);
-    for (const weft_option *o = table; o->name; o++) {
-        char *text;
-        if (weft_cluster_is_own(o->name)) continue;
-        WEFT_TRY(weft_options_get(table, &config->options, o->name, &text));
-        if (text) add_pair(out, o->name, text);
-        free(text);
-    }
+    weft_settings settings;
+    WEFT_TRY(weft_settings_take(table, &config->options, &settings));
+    const char *plugins = weft_settings_find(&settings, WEFT_SETTING_PLUGINS);
+    if (plugins) add_pair(out, "@plugins", plugins); /* before the options that may name theirs */
+    for (int i = 0; i < settings.count; i++)
+        if (settings.all[i].text != plugins && !weft_cluster_is_own(settings.all[i].name))
+            add_pair(out, settings.all[i].name, settings.all[i].text);
+    weft_settings_free(&settings);
     add_number(out, "@learners", config->learners);
     add_number(out, "@servers", config->servers);
     add_number(out, "@count", config->count);
@@ -202,6 +205,7 @@ static weft_status take_pair(weft_context *context, weft_elastic_config *config,
         config->model = NULL;
         return weft_strdup(text, &config->model);
     }
+    if (strcmp(name, "@plugins") == 0) return weft_plugin_remember(context, text);
     if (strcmp(name, "@gaps") == 0) return take_gaps(config, text);
     if (strcmp(name, "@segments") == 0) return take_segments(config, text);
     if (*name != '@') {
