@@ -21,7 +21,7 @@ static weft_status parse_keys(const char *what, const char *name, const char *ar
 {
     char *kind;
     if (!arguments) return WEFT_OK;
-    WEFT_TRY(weft_format(&kind, "%s '%s'", what, name));
+    WEFT_TRY(weft_format(&kind, "%s %s", what, name));
     weft_status status = weft_spec_parse(kind, arguments, keys);
     free(kind);
     return status;

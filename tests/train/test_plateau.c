@@ -143,7 +143,7 @@ static void test_refusals(void **state)
     assert_refused(train(SMALL "lr-schedule=plateau:patient=1", NULL, 0, &l), WEFT_ERR_ARGUMENT,
                    "did you mean 'patience'");
     assert_refused(train(SMALL "lr-schedule=step:every=1", NULL, 0, &l), WEFT_ERR_ARGUMENT,
-                   "learning-rate schedule 'step': no key is named 'every'; there are none");
+                   "learning-rate schedule step: no key is named 'every'; there are none");
     assert_refused(train(SMALL "batch=9 lr-schedule=one-cycle warmup=1", NULL, 0, &l),
                    WEFT_ERR_ARGUMENT, "warmup is 1, but the schedule 'one-cycle' rises by itself");
 }
