@@ -81,11 +81,11 @@ static weft_status check_choice(const weft_option *o, const char *text)
     weft_status status = weft_format(&name, "%.*s", (int)size, text);
     if (status == WEFT_OK) status = weft_format(&what, "option '%s'", o->name);
     if (status == WEFT_OK)
-        status = weft_choose(what, name, choices,
-                             o->context ? weft_plugin_hint(o->context, o->names, name, size, hint,
-                                                           sizeof(hint))
-                                        : NULL,
-                             &chosen);
+        status = weft_choose(
+            what, name, choices,
+            o->context ? weft_plugin_hint(o->context, o->names, name, size, hint, sizeof(hint))
+                       : NULL,
+            &chosen);
     free(what);
     free(name);
     free(choices);
