@@ -17,6 +17,24 @@ static const char *server_of(const ps_client *c, const range_request *r, char ou
     return weft_view_name(weft_member_view(c->member), r->server, out);
 }
 
+/* The failure of a learner whose update a server rejects. NUMERIC: the update has a number that is
+ * too large for the servers. */
+static weft_status rejected(const ps_client *c, const range_request *r, const char *server)
+{
+    weft_encoded message;
+    const weft_buffer *update = r->update;
+    if (weft_encoded_open(update->data, update->bytes, c->options.dtype, r->of.count, &message) ==
+            WEFT_OK &&
+        !weft_encoded_squares(&message))
+        return weft_fail(WEFT_ERR_NUMERIC,
+                         "%s rejects an update of this learner, since the square of a number in it "
+                         "is not finite in %s. A smaller --lr, --clip-norm or --warmup may help",
+                         server, weft_dtype_name(c->options.dtype));
+    return weft_fail(WEFT_ERR_PEER,
+                     "%s rejects an update of this learner: its data, step or version is not valid",
+                     server);
+}
+
 static weft_status take_pushed(void *self, const weft_message *message, const void *content)
 {
     ps_client *c = self;
@@ -26,12 +44,12 @@ static weft_status take_pushed(void *self, const weft_message *message, const vo
     if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
     if (m->fate == WEFT__PUSH_ACK__FATE__EARLY) return WEFT_OK;
     if (m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN) weft_member_note_removed(c->member);
-    if (m->fate != WEFT__PUSH_ACK__FATE__TAKEN)
-        return weft_fail(
-            WEFT_ERR_PEER, "%s %s", server_of(c, r, name),
-            m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN
-                ? "does not know this learner, which was removed from the run; join again"
-                : "rejects an update of this learner: its data, step or version is not valid");
+    if (m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN)
+        return weft_fail(WEFT_ERR_PEER,
+                         "%s does not know this learner, which was removed from the run; join "
+                         "again",
+                         server_of(c, r, name));
+    if (m->fate != WEFT__PUSH_ACK__FATE__TAKEN) return rejected(c, r, server_of(c, r, name));
     weft_buffer_unref(&r->spare);
     r->spare = r->update;
     r->update = NULL;
