@@ -68,7 +68,8 @@ typedef struct weft_operator_ops {
      * have the same labels without marks, a rank may compute a range of their elements, as
      * vectors. NULL: all dimensions stay whole. */
     weft_status (*labels)(const weft_graph *graph, const weft_node *node, char *text, size_t size);
-    /* Computes a node, whose values are f32 or f64 as the graph is, i32 or u8. */
+    /* Computes a node, whose real values are f32 or f64 as the graph is; others are integers or
+     * bool. */
     weft_status (*compute)(const weft_operator_call *call);
     /* The floating-point operations of a node; NULL: one for each output element. */
     double (*flops)(const weft_graph *graph, const weft_node *node);

@@ -165,7 +165,7 @@ static void test_gzip(void **state)
 
 typedef struct two {
     weft_type type[2];
-    const float *data[2];
+    const void *data[2];
 } two;
 
 static const char *two_name(void *user, size_t i)
@@ -206,6 +206,35 @@ static void test_safetensors(void **state)
     for (size_t cut = 0; cut < bytes.size; cut++)
         assert_int_equal(weft_safetensors_parse("s", bytes.data, cut, &file), WEFT_ERR_FORMAT);
     weft_file_unmap(&bytes);
+    remove_folder(folder);
+}
+
+/* Tensors of every type keep their type, shape and bytes. */
+static void test_safetensors_types(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder(), path[4200], values[64];
+    (void)snprintf(path, sizeof(path), "%s/t.safetensors", folder);
+    for (size_t i = 0; i < sizeof(values); i++) values[i] = (char)(i * 37 + 1);
+    for (int d = 0; d < WEFT_DTYPE_COUNT; d++) {
+        two t = {{{(weft_dtype)d, {2, {1, 5}}}, {(weft_dtype)d, {0, {0}}}}, {values, values + 1}};
+        weft_tensor_list list = {2, two_name, two_type, two_read, &t};
+        weft_bytes bytes;
+        weft_safetensors file;
+        assert_ok(weft_safetensors_write(path, WEFT_OUTPUT_REPLACE, &list, NULL, NULL));
+        assert_ok(weft_file_map(path, &bytes));
+        assert_ok(weft_safetensors_parse(path, bytes.data, bytes.size, &file));
+        for (int i = 0; i < 2; i++) {
+            const weft_tensor *q = weft_safetensors_find(&file, two_name(&t, (size_t)i));
+            weft_dtype again;
+            assert_true(q && weft_safetensors_real(q->dtype, &again) && again == (weft_dtype)d);
+            assert_true(weft_shape_equal(&q->shape, &t.type[i].shape));
+            assert_int_equal(q->bytes, weft_type_bytes(&t.type[i]));
+            assert_memory_equal(q->data, values + i, q->bytes);
+        }
+        weft_safetensors_free(&file);
+        weft_file_unmap(&bytes);
+    }
     remove_folder(folder);
 }
 
@@ -256,9 +285,13 @@ static void test_safetensors_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_yaml_is_text), cmocka_unit_test(test_idx),
-        cmocka_unit_test(test_npy),          cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_safetensors),  cmocka_unit_test(test_safetensors_refuses),
+        cmocka_unit_test(test_yaml_is_text),
+        cmocka_unit_test(test_idx),
+        cmocka_unit_test(test_npy),
+        cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_safetensors),
+        cmocka_unit_test(test_safetensors_refuses),
+        cmocka_unit_test(test_safetensors_types),
     };
     return cmocka_run_group_tests_name("formats", tests, NULL, NULL);
 }

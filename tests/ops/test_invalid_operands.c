@@ -167,7 +167,7 @@ static void what_is_whole_stays_whole(void **state)
     each_node(whole_on_both_sides);
 }
 
-/* What adds numbers up takes real ones alone; what moves them takes any type. */
+/* Operators that add numbers up take real ones alone; those that move them take any type. */
 static void transfers_that_add_take_real_numbers(void **state)
 {
     (void)state;

@@ -271,6 +271,54 @@ static void test_operators(void **state)
     }
 }
 
+/* --- states --- */
+
+/* A state of any type begins with its number, and has the next value that nodes give it. */
+static void check_state(weft_dtype dtype, const char *device)
+{
+    static operands x;
+    weft_graph *g;
+    weft_store *store;
+    weft_instance *p;
+    char kept[MOST * 8];
+    const weft_shape s = weft_shape_of(2, (int64_t[]){3, 5});
+    const weft_attr joined = WEFT_ATTR_INT("axis", 0);
+    const weft_attr part[] = {WEFT_ATTR_INT("axis", 0), WEFT_ATTR_INT("start", 3),
+                              WEFT_ATTR_INT("stop", 6)};
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    weft_value old =
+        weft_graph_leaf(g, WEFT_VALUE_STATE, "s", dtype, &s, (weft_init){WEFT_INIT_CONSTANT, 1});
+    weft_value in = weft_graph_leaf(g, WEFT_VALUE_INPUT, "x", dtype, &s, (weft_init){0});
+    weft_value both = weft_graph_node(g, "concat", "both", (weft_value[]){old, in}, 2, &joined, 1);
+    weft_graph_assign(g, old, weft_graph_node(g, "slice", "next", &both, 1, part, 3));
+    assert_ok(weft_graph_status(g));
+    assert_ok(weft_store_create(context, device, 1, &store));
+    assert_ok(weft_instance_build(store, g, &both, 1, &p));
+    x.type[0] = (weft_type){dtype, s};
+    fill(&x, 0, false);
+    memcpy(weft_instance_input(p, in), x.data[0], weft_type_bytes(&x.type[0]));
+    for (int run = 0; run < 2; run++) {
+        int state = weft_store_find(store, "s");
+        assert_ok(weft_store_read(store, state, kept));
+        for (int i = 0; i < 15 && run == 0; i++) assert_true(weft_number_get(dtype, kept, i) == 1);
+        if (run == 1) assert_memory_equal(kept, x.data[0], weft_type_bytes(&x.type[0]));
+        assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
+        const char *said_both = weft_instance_output(p, both);
+        assert_memory_equal(said_both, kept, weft_type_bytes(&x.type[0]));
+    }
+    weft_instance_destroy(&p);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+}
+
+static void test_states(void **state)
+{
+    (void)state;
+    for (int t = 0; t < WEFT_DTYPE_COUNT; t++)
+        for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
+            check_state((weft_dtype)t, built_in(WEFT_KIND_DEVICE, d));
+}
+
 /* --- refusals --- */
 
 /* A type that an operator does not take is refused with those that it takes; also two types. */
@@ -452,9 +500,8 @@ static void test_gradients(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operators),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_casts),
+        cmocka_unit_test(test_operators), cmocka_unit_test(test_states),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_casts),
         cmocka_unit_test(test_gradients),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
