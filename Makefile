@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test check bench bench-links bench-serve bench-sequences clients torch tokenizers strategies soak soak-processes soak-serve hunt chaos mutate lint fuzz dist install-test man clean
+.PHONY: all deps demo test check bench bench-links bench-serve bench-sequences clients torch tokenizers strategies soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
 
 all: $(BUILD)/weft
 
@@ -120,6 +120,11 @@ mutate: deps
 # Half a minute for each parser; FUZZ_SECONDS sets another time.
 fuzz: deps
 	@scripts/check --again fuzz
+
+# GPUs, or OpenCL's first device, or cpu: the operator suite, losses, exchanges, memory, samples/s beside PyTorch, in one table.
+# PYTHON is one that may have PyTorch; SHORT=1 takes the smallest runs alone.
+gpu-check: $(BUILD)/weft
+	@scripts/gpu-check $(if $(SHORT),--short) --python $(or $(PYTHON),python3) $(BUILD)/weft
 
 # An archive that runs on any Linux for x86-64 with glibc 2.36, without a package.
 dist: $(BUILD)/weft

@@ -162,6 +162,9 @@ for map in 'OPENCL_1.0 { global: *; };' '{ global: *; };'; do
     cc -shared -fPIC driver.c -L. -l:libOpenCL.so.1 -Wl,-rpath,"$work" -o driver.so
     built "a driver that finds OpenCL with $map" -D_GNU_SOURCE -DDRIVER="\"$work/driver.so\"" asks.c
 done
+# Its check of devices finds the command beside it, and knows its commit.
+accepts "weft-gpu-check" "root$top/bin/weft-gpu-check" --short --device cpu
+holds out "^weft [0-9.]+, commit $(sed -n '1s/.*(\(.*\))$/\1/p' "root$top/README"),"
 # Devices of plug-ins, where this machine has what they need.
 for plugin in $(find "root$top/lib" -name 'libweft-*.so' ! -name libweft-serve.so ! -name libweft-sys.so -printf '%f '); do
     device=${plugin#libweft-} device=${device%.so}
