@@ -16,6 +16,7 @@ static const char cuda_prelude[] =
     "#define LOCAL_POINTER\n"
     "#define ROLLED\n"
     "#define BARRIER __syncthreads()\n"
+    "#define BARRIER_GLOBAL __syncthreads()\n"
     "#define GROUP_X ((int)blockIdx.x)\n"
     "#define GROUP_Y ((int)blockIdx.y)\n"
     "#define GROUP_Z ((int)blockIdx.z)\n"

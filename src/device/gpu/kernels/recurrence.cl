@@ -72,7 +72,7 @@ KERNEL(lstm, 256, 1)
             for (int j = ITEM_X; j < all; j += 256)
                 product[j] = AT(g, const real_t)[at * all + j] +
                              times(state, AT(w, const real_t), units, all, j);
-            BARRIER;
+            BARRIER_GLOBAL; /* the gates may lie over g, which other work items have read */
             for (int u = ITEM_X; u < units; u += 256) {
                 const real_t i = sigmoid(product[u]), f = sigmoid(product[units + u]);
                 const real_t z = tanh(product[2 * units + u]);
