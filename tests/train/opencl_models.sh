@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Built-in models on the device opencl against the cpu, bits over ranks that share it, what it prints for wrong devices, and its
+# cache: tests/train/opencl_models.sh PATH/TO/weft
+set -u
+weft=$(realpath "$1")
+. "$(dirname "$0")/../support/check.sh"
+images="--data glyphs:size=16,train=40,test=20 --batch 8"
+if ! "$weft" train $images --model mlp --steps 1 --device opencl >out 2>err; then
+    echo "SKIPPED: $(cat err)"
+    grep -q 'no OpenCL platform\|libOpenCL' err # any other message is a failure
+    exit
+fi
+printf 'the cat sat. a dog ran. we see it. %.0s' $(seq 90) >text
+tokens="--data text:text,unit=char,context=16,stride=8 --batch 8"
+
+# same STEPS TYPE MODEL OPTIONS: the losses of the test samples agree with those of the cpu.
+same() {
+    local steps=$1 type=$2 name=$3
+    shift 3
+    for device in cpu opencl; do
+        "$weft" train --model "$name" "$@" --steps "$steps" --dtype "$type" --device $device >out 2>err || flunk "$name on $device"
+        sed -n 's/.*test loss \([0-9.]*\).*/\1/p' out | tail -n 1 >loss-$device
+    done
+    # Losses are printed with four digits; the last one may be rounded otherwise.
+    awk -v within="$([ "$type" = f64 ] && echo 0.00011 || echo 0.002)" '{ loss[NR] = $1 } END { d = loss[1] - loss[2]; exit !(NR == 2 && d <= within && -d <= within) }' \
+        loss-cpu loss-opencl && pass || flunk "$name $type: cpu $(cat loss-cpu), opencl $(cat loss-opencl)"
+}
+same 4 f32 lenet $images
+same 4 f32 gpt:layers=1,heads=2,width=16,dropout=0.1 $tokens --optimizer adamw --clip-norm 1
+same 4 f32 char-lstm:layers=1,units=16 $tokens
+if in_full; then
+    same 4 f64 lenet $images
+    same 4 f64 gpt:layers=1,heads=2,width=16,dropout=0.1 $tokens
+    same 4 f64 char-lstm:layers=1,units=16 $tokens
+    same 3 f32 inception $images
+    same 2 f64 inception $images
+    same 2 f32 vgg11 $images
+    same 3 f32 mlp $images --optimizer lamb
+fi
+
+# The same bits from run to run, and with virtual workers on any number of ranks that share the device.
+for n in 1 1 2 4; do
+    "$weft" train -q --model lenet $images --steps 3 --device opencl -n $n --virtual-workers 4 --checkpoint ranks-$n >out 2>err &&
+        "$weft" export ranks-$n --output weights-$n.safetensors >out 2>err || flunk "$n ranks"
+    [ -e first ] || cp weights-$n.safetensors first
+    cmp -s first weights-$n.safetensors && pass || flunk "$n ranks have other bits"
+    rm -rf ranks-$n.old && mv ranks-$n ranks-$n.old
+done
+# A checkpoint of the device is evaluated on the cpu.
+"$weft" eval ranks-4.old >out 2>err && grep -q loss out && pass || flunk "evaluation on the cpu"
+
+# Wrong devices.
+refuses 2 "there is no device 7.0; there are: 0.0 " "$weft" train $images --model mlp --device opencl:7.0
+refuses 2 "'first' is no device; write PLATFORM.DEVICE" "$weft" train $images --model mlp --device opencl:first
+mkdir none
+OCL_ICD_VENDORS=$PWD/none refuses 1 "there is no OpenCL platform here" "$weft" train $images --model mlp --device opencl
+
+# A cache that is damaged, foreign or cannot be written changes nothing.
+train="$weft train $images --model mlp --steps 2 --device opencl"
+$train | grep 'test loss' >want
+[ -n "$(ls "$XDG_CACHE_HOME"/weft/kernels)" ] && pass || flunk "no kernels in the cache"
+mkdir -p damaged/weft && cp -r "$XDG_CACHE_HOME"/weft/kernels damaged/weft/
+for file in damaged/weft/kernels/*; do
+    case $file in
+    *[0-7]) printf 'not a kernel' >"$file" ;;
+    *) dd if=/dev/zero of="$file" bs=1 seek=100 count=8 conv=notrunc status=none ;;
+    esac
+done
+XDG_CACHE_HOME=$PWD/damaged $train 2>err | grep 'test loss' >got
+cmp -s want got && pass || flunk "with a damaged cache: $(cat got err)"
+pocl=$XDG_CACHE_HOME/pocl
+XDG_CACHE_HOME=/proc/none POCL_CACHE_DIR=$pocl $train 2>err | grep 'test loss' >got
+cmp -s want got && pass || flunk "without a cache: $(cat got err)"
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
