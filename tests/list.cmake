@@ -93,6 +93,7 @@ row(device     number_types             T......UA.R..    1 internal)
 
 row(ops        ops                      T......UA.R.C   13 internal WITH op_ways op_fixture)
 row(ops        opencl_ops               T...........C   60 internal WITH op_fixture)
+row(ops        oclgrind_kernels         TM..........C   60 script   oclgrind_kernels.py)
 row(ops        recurrence               T......UA.R..    1 public)
 row(ops        attention                T......UA.R..    1 internal)
 row(ops        invalid_operands         T......UA.R..    4 internal WITH op_fixture)

@@ -104,10 +104,19 @@ typedef struct names_of {
     weft_kind kind;
 } names_of;
 
+/* Name i: those of entries, then those of plug-ins that are installed and not loaded. */
 static const char *candidate(const void *user, int i)
 {
     const names_of *n = user;
-    return weft_context_name(n->context, n->kind, i);
+    const char *name = weft_context_name(n->context, n->kind, i);
+    const weft_extension *x = n->context->of->extensions[n->kind];
+    if (name || !x || !x->shipped) return name;
+    for (int e = 0; weft_context_name(n->context, n->kind, e); e++) i--;
+    for (int s = 0; x->shipped[s]; s++)
+        if (!weft_registry_look(n->context, n->kind, x->shipped[s], strlen(x->shipped[s])) &&
+            i-- == 0)
+            return x->shipped[s];
+    return NULL;
 }
 
 /* Loads the plug-in beside the library that has the name; OK if there is no such name. */
