@@ -23,8 +23,8 @@ static weft_status rejected(const ps_client *c, const range_request *r, const ch
 {
     weft_encoded message;
     const weft_buffer *update = r->update;
-    if (weft_encoded_open(update->data, update->bytes, c->options.dtype, r->of.count, &message) ==
-            WEFT_OK &&
+    if (weft_encoded_open(update->data, update->bytes, r->of.codec->ops, c->options.dtype,
+                          r->of.count, &message) == WEFT_OK &&
         !weft_encoded_squares(&message))
         return weft_fail(WEFT_ERR_NUMERIC,
                          "%s rejects an update of this learner, since the square of a number in it "
