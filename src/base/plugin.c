@@ -161,7 +161,7 @@ static char *folder_of(const char *path)
 /* Sets *out to the path of the plug-in beside a folder; NULL: it is not there. */
 static weft_status find_beside(const char *folder, const char *name, char **out)
 {
-    static const char *const beside[] = {"", "/..", "/../" WEFT_LIBRARY_FOLDER, "/../lib"};
+    static const char *const beside[] = {"", "/..", ("/../" WEFT_LIBRARY_FOLDER), "/../lib"};
     *out = NULL;
     for (size_t i = 0; folder && i < WEFT_COUNT(beside); i++) {
         WEFT_TRY(weft_format(out, "%s%s/libweft-%s.so", folder, beside[i], name));

@@ -69,7 +69,7 @@ static inline weft_status cl_check(const cl_card *card, cl_int error, const char
 }
 
 weft_status cl_open(const char *which, gpu_card **out) WEFT_NODISCARD;
-void cl_close(gpu_card *card);
+void cl_close(gpu_card *head);
 const char *cl_error_name(cl_int error);
 
 /* memory.c */
