@@ -243,6 +243,12 @@ struct weft_services {
     /* The function of each element that a node's operator is, and its numbers p and q in
      * parameters[2]; NULL: the operator is none. */
     const weft_element *(*node_element)(const weft_node *node, double *parameters);
+    /* The formula of the learning rate that a node of the operator schedule gives (its attribute
+     * `kind`), an expression in lr, factor, least, warmup, every, step and done, with PI and
+     * between(from, to, share), half a cosine; NULL: there is none. */
+    const char *(*rate_text)(const weft_context *context, int kind);
+    /* The context of a graph. */
+    weft_context *(*graph_context)(const weft_graph *graph);
 };
 
 /* Defines the symbol weft_plugin_entry (weft/plugin.h) of a plug-in whose start function only sets

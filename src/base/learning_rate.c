@@ -8,53 +8,39 @@
 
 static const double PI = 3.14159265358979323846;
 
-static double constant(const weft_rate_options *r, double step, double done)
-{
-    (void)step;
-    (void)done;
-    return r->lr;
-}
-
-static double by_steps(const weft_rate_options *r, double step, double done)
-{
-    (void)done;
-    return r->lr * pow(r->gamma, floor((step - (double)r->warmup) / (double)r->every));
-}
-
-static double cosine(const weft_rate_options *r, double step, double done)
-{
-    (void)step;
-    return r->floor + (r->lr - r->floor) * 0.5 * (1 + cos(PI * done));
-}
-
-static double linear(const weft_rate_options *r, double step, double done)
-{
-    (void)step;
-    return r->lr + (r->floor - r->lr) * done;
-}
-
-/* Vaswani et al. 2017: from the end of the warm-up on with the inverse square root of the step. */
-static double inverse_sqrt(const weft_rate_options *r, double step, double done)
-{
-    (void)done;
-    double warmup = r->warmup > 0 ? (double)r->warmup : 1;
-    return r->lr * sqrt(warmup / (step + 1));
-}
-
 static double between(double from, double to, double share)
 {
     return to + (from - to) * 0.5 * (1 + cos(PI * share));
 }
 
+/* Defines a schedule that follows from the step alone, by a formula that devices compile, too. The
+ * formula is an expression in lr, factor (gamma), least (the floor), warmup, every, step and done,
+ * with `between` and the functions of C. */
+#define RATE(name, formula)                                                                        \
+    static double name(const weft_rate_options *r, double step, double done)                       \
+    {                                                                                              \
+        const double lr = r->lr, factor = r->gamma, least = r->floor;                              \
+        const double warmup = (double)r->warmup, every = (double)r->every;                         \
+        (void)factor;                                                                              \
+        (void)least;                                                                               \
+        (void)warmup;                                                                              \
+        (void)every;                                                                               \
+        (void)step;                                                                                \
+        (void)done;                                                                                \
+        return formula;                                                                            \
+    }                                                                                              \
+    static const char name##_text[] = #formula;
+
+RATE(constant, lr)
+RATE(by_steps, lr *pow(factor, floor((step - warmup) / every)))
+RATE(cosine, least + (lr - least) * 0.5 * (1 + cos(PI * done)))
+RATE(linear, lr + (least - lr) * done)
+/* Vaswani et al. 2017: from the end of the warm-up on with the inverse square root of the step. */
+RATE(inverse_sqrt, lr *sqrt((warmup > 0 ? warmup : 1) / (step + 1)))
 /* Smith and Topin 2018, with the defaults of PyTorch's OneCycleLR: for 30 % of the steps up from a
  * 25th of the rate, then down to a 10,000th of that, each along half a cosine. */
-static double one_cycle(const weft_rate_options *r, double step, double done)
-{
-    (void)step;
-    const double up = 0.3, first = r->lr / 25, last = first / 1e4;
-    return done < up ? between(first, r->lr, done / up)
-                     : between(r->lr, last, (done - up) / (1 - up));
-}
+RATE(one_cycle, done < 0.3 ? between(lr / 25, lr, done / 0.3)
+                           : between(lr, lr / 25 / 1e4, (done - 0.3) / (1 - 0.3)))
 
 /* --- plateau: PyTorch's ReduceLROnPlateau, in its modes min and rel --- */
 
@@ -101,17 +87,19 @@ static void measure_plateau(const weft_rate_options *r, double loss, double *sta
         .struct_size = sizeof(weft_rate_ops), .ends = (ends_), .rate = (rate_)                     \
     }
 const weft_rate_schedule weft_rate_schedules[] = {
-    {"constant", "the same rate in every step", NULL, NULL, OPS(false, constant)},
+    {"constant", "the same rate in every step", NULL, NULL, OPS(false, constant), constant_text},
     {"step", "drops by a factor every so many steps", "decay-every,gamma", NULL,
-     OPS(false, by_steps)},
-    {"cosine", "falls along half a cosine", "lr-floor", NULL, OPS(true, cosine)},
-    {"linear", "falls along a line", "lr-floor", NULL, OPS(true, linear)},
-    {"inverse-sqrt", "falls with the root of the step", NULL, NULL, OPS(false, inverse_sqrt)},
+     OPS(false, by_steps), by_steps_text},
+    {"cosine", "falls along half a cosine", "lr-floor", NULL, OPS(true, cosine), cosine_text},
+    {"linear", "falls along a line", "lr-floor", NULL, OPS(true, linear), linear_text},
+    {"inverse-sqrt", "falls with the root of the step", NULL, NULL, OPS(false, inverse_sqrt),
+     inverse_sqrt_text},
     {"one-cycle",
      "rises for 30 % of the steps, then falls almost to 0",
      NULL,
      NULL,
-     {.struct_size = sizeof(weft_rate_ops), .ends = true, .rate = one_cycle, .rises = true}},
+     {.struct_size = sizeof(weft_rate_ops), .ends = true, .rate = one_cycle, .rises = true},
+     one_cycle_text},
     {"plateau",
      "drops by a factor when the loss of an epoch, on the test data if there are any, has not "
      "fallen for more than `patience` epochs",
@@ -121,7 +109,8 @@ const weft_rate_schedule weft_rate_schedules[] = {
       .rate = plateau,
       .keys = plateau_keys,
       .measures = PLATEAU_STATE,
-      .measure = measure_plateau}},
+      .measure = measure_plateau},
+     NULL},
 };
 const int weft_rate_schedule_count = WEFT_COUNT(weft_rate_schedules);
 
@@ -144,4 +133,12 @@ const weft_rate_ops *weft_rate_schedule_at(const weft_context *context, int i)
 {
     const weft_entry *entry = weft_context_entry(context, WEFT_KIND_RATE, i);
     return entry ? entry->ops : NULL;
+}
+
+const char *weft_rate_text(const weft_context *context, int i)
+{
+    const weft_rate_ops *ops = weft_rate_schedule_at(context, i);
+    for (int s = 0; s < weft_rate_schedule_count; s++)
+        if (ops == &weft_rate_schedules[s].ops) return weft_rate_schedules[s].text;
+    return NULL;
 }

@@ -20,12 +20,16 @@ typedef struct weft_rate_schedule {
     const char *reads; /* options of a run that it reads, see weft_entry */
     const char *form;  /* with its keys; NULL: it has none */
     weft_rate_ops ops;
+    const char *text; /* the formula, see RATE in learning_rate.c; NULL: it has a state */
 } weft_rate_schedule;
 extern const weft_rate_schedule weft_rate_schedules[];
 extern const int weft_rate_schedule_count;
 
 /* Schedule i of a context, the built-in ones first; NULL: there is none. */
 const weft_rate_ops *weft_rate_schedule_at(const weft_context *context, int i);
+/* The formula of schedule i of a context, for devices that compile it; NULL: only its function is
+ * known. */
+const char *weft_rate_text(const weft_context *context, int i);
 
 /* The step of the schedule at a step of the run. Sums of a pace that is no whole number are
  * rounded, and may miss a whole number by that much. */

@@ -1,6 +1,7 @@
 /* Defines the table of services, the functions of the library that plug-ins may call. */
 #include "weft/services.h"
 
+#include "base/learning_rate.h"
 #include "base/spec.h"
 #include "device/device.h"
 #include "exchange/exchange.h"
@@ -46,6 +47,11 @@ static const weft_element *node_element(const weft_node *node, double *parameter
 {
     if (node->op->element) weft_node_parameters(node, parameters);
     return node->op->element;
+}
+
+static weft_context *graph_context(const weft_graph *graph)
+{
+    return graph->context;
 }
 
 static double random_of(const weft_sample_key *key, uint64_t index)
@@ -141,6 +147,8 @@ static const weft_services services = {
     .gradient_map = weft_gradient_map,
     .gradient_unmap = weft_gradient_unmap,
     .node_element = node_element,
+    .rate_text = weft_rate_text,
+    .graph_context = graph_context,
 };
 
 const weft_services *weft_services_get(void)

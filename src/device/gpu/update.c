@@ -56,6 +56,45 @@ static void counter(gpu_plan *plan)
     gpu_out(plan, 0);
 }
 
+/* Schedules of which the formula is known, which follow from the step alone. */
+static const char *rate_of(const weft_context *context, const weft_node *node)
+{
+    const weft_value *in;
+    if (weft->node_inputs(node, &in) != 1) return NULL;
+    return weft->rate_text(context, (int)gpu_node_int(node, "kind", 0, 0));
+}
+
+static bool has_formula(const weft_group *group)
+{
+    return group->count == 1 && rate_of(weft->graph_context(group->graph), group->node[0]);
+}
+
+static void schedule(gpu_plan *plan)
+{
+    const weft_node *node = plan->node;
+    gpu_body body = {0};
+    gpu_text_add(plan, &body, "#define RATE (%s)\n",
+                 rate_of(weft->graph_context(plan->group->graph), node));
+    begin(plan, "schedule", gpu_rows(1));
+    if (plan->status != WEFT_OK) {
+        free(body.text);
+        return;
+    }
+    plan->now->body = body.text;
+    gpu_in(plan, 0);
+    gpu_out(plan, 0);
+    const double numbers[] = {gpu_node_real(node, "base", 0),
+                              gpu_node_real(node, "gamma", 0.1),
+                              gpu_node_real(node, "floor", 0),
+                              (double)gpu_node_int(node, "warmup", 0, 0),
+                              (double)gpu_node_int(node, "total", 0, 0),
+                              (double)gpu_node_int(node, "every", 0, 1),
+                              (double)gpu_node_int(node, "step", 0, 0),
+                              gpu_node_real(node, "at", 0),
+                              gpu_node_real(node, "pace", 1)};
+    for (size_t i = 0; i < WEFT_COUNT(numbers); i++) gpu_acc(plan, numbers[i]);
+}
+
 static void accumulate_tree(gpu_plan *plan)
 {
     int places = plan->out_count;
@@ -143,6 +182,7 @@ const gpu_entry gpu_update_entries[] = {
     {"sgd", "update", NULL, sgd, false},
     {"adam", "update", NULL, adam, false},
     {"counter", "update", NULL, counter, false},
+    {"schedule", "update", has_formula, schedule, false},
     {"accumulate_tree", "update", NULL, accumulate_tree, false},
     {"sum_squares", "exact", NULL, sum_squares, false},
     {"add_exact", "exact", NULL, add_exact, false},

@@ -46,6 +46,12 @@ static const char prelude[] =
     "#define AS_FLOAT(x) as_float(x)\n"
     "#define ATOMIC_ADD(to, value) atomic_add(to, value)\n";
 
+/* Constants of formulas have no suffix. */
+static const char *options_of(const cl_card *card)
+{
+    return card->head.doubles ? "" : "-cl-single-precision-constant";
+}
+
 static void unload(gpu_module *module)
 {
     if (module->program) (void)module->card->f.clReleaseProgram(module->program);
@@ -88,7 +94,8 @@ static weft_status compile(gpu_card *card, const char *source, const char *what,
     m->program = m->card->f.clCreateProgramWithSource(m->card->context, 1, &source, NULL, &error);
     weft_status status = cl_check(m->card, error, "clCreateProgramWithSource");
     if (status == WEFT_OK) {
-        error = m->card->f.clBuildProgram(m->program, 1, &m->card->device, "", NULL, NULL);
+        error = m->card->f.clBuildProgram(m->program, 1, &m->card->device, options_of(m->card),
+                                          NULL, NULL);
         if (error != CL_SUCCESS) status = refuse(m, what, error);
     }
     if (status == WEFT_OK)
@@ -108,7 +115,8 @@ static weft_status load(gpu_card *card, const void *binary, size_t bytes, gpu_mo
                                                       &data, &fits, &error);
     if (error == CL_SUCCESS) error = fits;
     if (error == CL_SUCCESS)
-        error = m->card->f.clBuildProgram(m->program, 1, &m->card->device, "", NULL, NULL);
+        error = m->card->f.clBuildProgram(m->program, 1, &m->card->device, options_of(m->card),
+                                          NULL, NULL);
     if (error == CL_SUCCESS) {
         *out = m;
         return WEFT_OK;

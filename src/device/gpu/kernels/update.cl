@@ -46,6 +46,35 @@ KERNEL(adam, 256, 1)
     }
 }
 
+#ifdef RATE
+#define PI ((acc_t)3.14159265358979323846)
+FUNCTION acc_t between(const acc_t from, const acc_t to, const acc_t share)
+{
+    return to + (from - to) * acc(0.5) * (1 + cos(PI * share));
+}
+
+/* The learning rate of a step, see base/learning_rate.c; RATE is the formula of the schedule. */
+KERNEL(schedule, 256, 1)
+(BUFFER(count), BUFFER(out), const acc_t lr, const acc_t factor, const acc_t least,
+ const acc_t warmup, const acc_t total, const acc_t every, const acc_t first, const acc_t at,
+ const acc_t pace)
+{
+    if (ITEM_X == 0) {
+        const acc_t exact = at + pace * ((acc_t)AT(count, const int)[0] - first);
+        const acc_t whole = round(exact);
+        const acc_t step = fabs(exact - whole) < acc(1e-6) ? whole : exact;
+        acc_t done = 1, rate;
+        if (step < warmup) {
+            rate = lr * fmin((step + 1) / warmup, acc(1));
+        } else {
+            if (total > warmup) done = fmin((step - warmup) / (total - warmup), acc(1));
+            rate = (acc_t)(RATE);
+        }
+        AT(out, real_t)[0] = (real_t)rate;
+    }
+}
+#endif
+
 /* The count stays at its largest value. */
 KERNEL(counter, 256, 1)(BUFFER(from), BUFFER(to))
 {
