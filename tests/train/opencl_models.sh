@@ -38,6 +38,31 @@ if in_full; then
     same 3 f32 mlp $images --optimizer lamb
 fi
 
+# Meshes, exchanges and mixed devices: as one rank of the cpu, to rounding. Convolutions on the device and dense layers on cores;
+# a device and cores that share a batch; processes that share a device.
+alone=$("$weft" train --model lenet $images --steps 3 --dtype f64 | grep 'test loss')
+way() {
+    "$weft" train --model lenet $images --steps 3 --dtype f64 "$@" >out 2>err && [ "$(grep 'test loss' out)" = "$alone" ] && pass || flunk "$* (alone $alone)"
+}
+way --device opencl -n 2 --mesh tensor=2
+way --device opencl,cpu -n 2 --place 'conv*=cpu:0,pool*=cpu:0,*=cpu:1'
+if in_full; then
+    way --device opencl -n 2 --mesh data=2
+    way --device opencl -n 2 --mesh data=2 --zero 2
+    way --device opencl -n 2 --mesh pipeline=2 --microbatches 2
+    way --device opencl -n 2 --mesh domain=2
+    way --device opencl,cpu -n 2 --mesh data=2
+    way --device opencl,distant -n 2 --mesh data=2
+    for exchange in average:every=2 server; do
+        for device in cpu opencl; do
+            "$weft" train --model mlp $images --steps 4 --dtype f64 -n 2 --exchange $exchange --device $device >out 2>err
+            grep 'test loss' out >by-$device
+        done
+        [ -s by-cpu ] && cmp -s by-cpu by-opencl && pass || flunk "$exchange: $(cat by-cpu by-opencl)"
+    done
+    "$weft" train --model mlp $images --steps 3 -n 2 --exchange server --engine processes --device opencl >out 2>err && grep -q 'test loss' out && pass || flunk "processes"
+fi
+
 # The same bits from run to run, and with virtual workers on any number of ranks that share the device.
 for n in 1 1 2 4; do
     "$weft" train -q --model lenet $images --steps 3 --device opencl -n $n --virtual-workers 4 --checkpoint ranks-$n >out 2>err &&
@@ -49,7 +74,13 @@ done
 # A checkpoint of the device is evaluated on the cpu.
 "$weft" eval ranks-4.old >out 2>err && grep -q loss out && pass || flunk "evaluation on the cpu"
 
-# Wrong devices.
+# Generated texts are those of the cpu.
+"$weft" train -q --model gpt:layers=1,heads=2,width=16 $tokens --steps 4 --device opencl --checkpoint text-run >out 2>err || flunk "a run for texts"
+for device in cpu opencl; do "$weft" generate text-run --prompt 'the ' --tokens 9 --temperature 0 --device $device >said-$device 2>err; done
+[ -s said-cpu ] && cmp -s said-cpu said-opencl && pass || flunk "generated: $(cat said-cpu said-opencl)"
+
+# Wrong devices, and a model that does not fit.
+POCL_MEMORY_LIMIT=1 refuses 1 "has no room for" "$weft" train --model gpt:layers=24,heads=16,width=1024 $tokens --steps 1 --device opencl
 refuses 2 "there is no device 7.0; there are: 0.0 " "$weft" train $images --model mlp --device opencl:7.0
 refuses 2 "'first' is no device; write PLATFORM.DEVICE" "$weft" train $images --model mlp --device opencl:first
 mkdir none
