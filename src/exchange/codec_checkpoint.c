@@ -24,6 +24,14 @@ static size_t bytes_of(const weft_codec_checkpoint *checkpoint, const struct cod
     return (size_t)checkpoint->count * weft_dtype_size(checkpoint->dtype);
 }
 
+void weft_codec_state_name(char *out, size_t size, const char *prefix, const char *codec,
+                           const char *state)
+{
+    (void)snprintf(out, size, "%s%s_%s", prefix, codec, state);
+    for (char *c = out; *c; c++)
+        if (*c == '-' || *c == '.') *c = '_';
+}
+
 /* Lists the states of a sample codec, which has one element. The initial values of the sample
  * become those of all parameters. */
 static weft_status list(weft_codec_checkpoint *checkpoint, weft_codec *sample)
@@ -31,9 +39,7 @@ static weft_status list(weft_codec_checkpoint *checkpoint, weft_codec *sample)
     weft_codec_state s;
     for (int i = 0; weft_codec_state_of(sample, i, &s); i++) {
         struct codec_state *mine = &checkpoint->states[checkpoint->state_count];
-        (void)snprintf(mine->name, sizeof(mine->name), "%s_%s", sample->ops->name, s.name);
-        for (char *c = mine->name; *c; c++) /* a codec's name may have others than a state's */
-            if (*c == '-' || *c == '.') *c = '_';
+        weft_codec_state_name(mine->name, sizeof(mine->name), "", sample->ops->name, s.name);
         (void)snprintf(mine->what, sizeof(mine->what), "%s of %s", s.what, sample->ops->name);
         mine->extent = s.extent;
         WEFT_TRY(weft_new_aligned(bytes_of(checkpoint, mine), &mine->data));

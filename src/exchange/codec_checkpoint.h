@@ -26,6 +26,10 @@ weft_status weft_codec_checkpoint_load(const weft_codec_checkpoint *checkpoint, 
                                        int64_t begin) WEFT_NODISCARD;
 void weft_codec_checkpoint_store(weft_codec_checkpoint *checkpoint, weft_codec *codec,
                                  int64_t begin);
+/* Writes the name in checkpoints of a state of a codec: prefix, codec and state, with _ for what a
+ * codec's name may have and a state's may not. */
+void weft_codec_state_name(char *out, size_t size, const char *prefix, const char *codec,
+                           const char *state);
 /* Excludes only the padding of such a range from its codec. */
 weft_status weft_codec_checkpoint_exclude_padding(const weft_codec_checkpoint *checkpoint,
                                                   weft_codec *codec, int64_t begin) WEFT_NODISCARD;

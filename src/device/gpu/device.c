@@ -84,13 +84,27 @@ int gpu_candidates(weft_device *device, const weft_group *group, const weft_layo
     return count;
 }
 
-/* The type of the node's first real value; f32 if it has none. */
-static weft_dtype real_of(const gpu_plan *p)
+const char *gpu_type_name(weft_dtype dtype)
 {
-    for (int i = 0; i < p->in_count + p->out_count; i++) {
-        weft_value v = i < p->in_count ? p->in[i] : p->out + i - p->in_count;
-        weft_dtype dtype = weft->value_type(p->group->graph, v)->dtype;
-        if (dtype == WEFT_F32 || dtype == WEFT_F64) return dtype;
+    static const char *const names[WEFT_DTYPE_COUNT] = {
+        [WEFT_F32] = "float", [WEFT_F64] = "double", [WEFT_I32] = "int", [WEFT_U8] = "u8",
+        [WEFT_BF16] = "u16",  [WEFT_I64] = "i64",    [WEFT_BOOL] = "u8"};
+    return names[dtype];
+}
+
+/* The type of the group's first real value; f32 if it has none. */
+static weft_dtype real_of(const weft_group *group)
+{
+    for (int n = 0; n < group->count; n++) {
+        const weft_value *in;
+        weft_value out;
+        int ins = weft->node_inputs(group->node[n], &in);
+        int outs = weft->node_outputs(group->node[n], &out);
+        for (int i = 0; i < ins + outs; i++) {
+            weft_value v = i < ins ? in[i] : out + i - ins;
+            weft_dtype dtype = weft->value_type(group->graph, v)->dtype;
+            if (dtype == WEFT_F32 || dtype == WEFT_F64) return dtype;
+        }
     }
     return WEFT_F32;
 }
@@ -135,7 +149,7 @@ weft_status gpu_kernel_make(weft_device *device, const weft_group *group,
                    weft->node_name(plan.node));
     plan.in_count = weft->node_inputs(plan.node, &plan.in);
     plan.out_count = weft->node_outputs(plan.node, &plan.out);
-    plan.real = real_of(&plan);
+    plan.real = real_of(group);
     place_unread(&plan);
     if (group->count == 1) weft->allow_in_place(group, &k->head);
     if (plan.status == WEFT_OK) e->make(&plan);

@@ -78,13 +78,23 @@ static bool same_strides(const gpu_operand *o, const int64_t *stride, int rank)
     return true;
 }
 
-/* Adds what a node reads; false: a value is read in two ways. */
+/* The type in memory of a value that kernels compute as a real number; NULL: of another type. */
+static const char *type_of(const weft_graph *g, weft_value v)
+{
+    weft_dtype dtype = weft->value_type(g, v)->dtype;
+    if (dtype == WEFT_BOOL) return gpu_type_name(dtype);
+    return dtype == WEFT_F32 || dtype == WEFT_F64 ? "real_t" : NULL;
+}
+
+/* Adds what a node reads; false: a value is read in two ways, or is of a type that is no real
+ * number here. */
 static bool add_operand(gpu_elements *e, const weft_group *group, const weft_node *node, int i,
                         weft_value v)
 {
     int at = weft->group_in(group, v);
     const weft_shape *shape = &weft->value_type(group->graph, v)->shape;
     int64_t stride[WEFT_MAX_RANK] = {0};
+    if (!type_of(group->graph, v)) return false;
     if (at < 0) return true;
     strides_of(node, i, shape, &e->full, stride);
     gpu_operand *o = &e->operand[at];
@@ -115,6 +125,7 @@ bool gpu_elements_read(const weft_group *group, int first, gpu_elements *out)
         int at = e.count++;
         if (!gpu_element_of(node, parameters)) return false;
         const weft_shape *shape = &weft->value_type(g, out_of(node))->shape;
+        if (!type_of(g, out_of(node))) return false;
         if (weft->elements(shape) != weft->elements(&e.full) || shape->rank != e.full.rank ||
             memcmp(shape->dim, e.full.dim, sizeof(shape->dim[0]) * (size_t)shape->rank) != 0)
             return false;
@@ -242,7 +253,8 @@ static void add_loads(gpu_plan *plan, const gpu_elements *e, gpu_body *body, boo
     for (int i = 0; i < plan->group->in_count; i++) {
         const gpu_operand *o = &e->operand[i];
         if (!o->used) continue;
-        gpu_text_add(plan, body, "        const real_t x%d = AT(i%d, const real_t)[", i, i);
+        gpu_text_add(plan, body, "        const real_t x%d = (real_t)AT(i%d, const %s)[", i, i,
+                     type_of(plan->group->graph, plan->group->in[i]));
         if (o->direct)
             gpu_text_add(plan, body, "at");
         else if (o->scalar)
@@ -274,9 +286,10 @@ void gpu_elements_statements(gpu_plan *plan, const gpu_elements *e, gpu_body *bo
         gpu_text_add(plan, body, " t%d = (real_t)(%s); }\n", n, f->text);
     }
     for (int o = 0; o < plan->group->out_count; o++) {
-        gpu_text_add(plan, body, "        AT(o%d, real_t)[at] = ", o);
+        const char *type = type_of(plan->group->graph, plan->group->out[o]);
+        gpu_text_add(plan, body, "        AT(o%d, %s)[at] = (%s)(", o, type, type);
         add_source(plan, e, body, plan->group->out[o], main_value);
-        gpu_text_add(plan, body, ";\n");
+        gpu_text_add(plan, body, ");\n");
     }
 }
 
@@ -305,7 +318,10 @@ static void elements_make(gpu_plan *plan)
     for (int o = 0; o < plan->group->out_count; o++) {
         head->in_place[o] = 0;
         for (int i = 0; i < plan->group->in_count; i++)
-            if (e.operand[i].direct && i < 32) head->in_place[o] |= 1u << i;
+            if (e.operand[i].direct && i < 32 &&
+                strcmp(type_of(plan->group->graph, plan->group->in[i]),
+                       type_of(plan->group->graph, plan->group->out[o])) == 0)
+                head->in_place[o] |= 1u << i;
     }
 }
 

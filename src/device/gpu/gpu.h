@@ -116,6 +116,8 @@ int gpu_candidates(weft_device *device, const weft_group *group, const weft_layo
 weft_status gpu_kernel_make(weft_device *device, const weft_group *group,
                             const weft_candidate *candidate, const weft_layout *const *in,
                             weft_kernel **out) WEFT_NODISCARD;
+/* The name of a type in kernels. */
+const char *gpu_type_name(weft_dtype dtype);
 weft_status gpu_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
                         const weft_layout *to, weft_kernel **out) WEFT_NODISCARD;
 

@@ -183,10 +183,14 @@ static void broadcast(gpu_plan *plan)
     move(plan, 0, 0, &b);
 }
 
-static const char *c_type(weft_dtype dtype)
+/* A real number becomes BOOL or an i32 that is in range here; the other integer types are cast on
+ * the host, where a number out of range becomes the nearest end of it. */
+static bool is_castable(const weft_group *group)
 {
-    static const char *const names[] = {"float", "double", "int", "u8", "u16"};
-    return names[dtype];
+    weft_value out;
+    (void)weft->node_outputs(group->node[0], &out);
+    weft_dtype to = weft->value_type(group->graph, out)->dtype;
+    return group->count == 1 && to != WEFT_I64 && to != WEFT_U8;
 }
 
 static void cast(gpu_plan *plan)
@@ -195,11 +199,12 @@ static void cast(gpu_plan *plan)
     weft_dtype to = weft->value_type(plan->group->graph, plan->out)->dtype;
     const char *read = from == WEFT_BF16 ? "from_bf16" : "";
     gpu_launch_add(plan, &gpu_text_shape, "cast", gpu_line(gpu_out_size(plan, 0), 4096),
-                   "#define FROM %s\n#define TO %s\n#define CAST(x) %s(%s(x))\n", c_type(from),
-                   c_type(to),
-                   to == WEFT_BF16  ? "to_bf16"
-                   : to == WEFT_F32 ? "(float)"
-                                    : "(TO)",
+                   "#define FROM %s\n#define TO %s\n#define CAST(x) %s(%s(x))\n",
+                   gpu_type_name(from), gpu_type_name(to),
+                   to == WEFT_BF16   ? "to_bf16"
+                   : to == WEFT_F32  ? "(float)"
+                   : to == WEFT_BOOL ? "0 != "
+                                     : "(TO)",
                    read);
     gpu_in(plan, 0);
     gpu_out(plan, 0);
@@ -218,7 +223,7 @@ static bool is_number(const weft_group *group)
 
 static void constant(gpu_plan *plan)
 {
-    fill(plan, c_type(weft->value_type(plan->group->graph, plan->out)->dtype),
+    fill(plan, gpu_type_name(weft->value_type(plan->group->graph, plan->out)->dtype),
          gpu_node_real(plan->node, "value", 0));
 }
 
@@ -232,7 +237,7 @@ const gpu_entry gpu_shape_entries[] = {
     {"unflat", "move", NULL, same, true},
     {"transpose", "move", NULL, transpose, true},
     {"broadcast", "move", NULL, broadcast, true},
-    {"cast", "cast", NULL, cast, true},
+    {"cast", "cast", is_castable, cast, true},
     {"constant", "fill", is_number, constant, true},
     {NULL, NULL, NULL, NULL, false},
 };

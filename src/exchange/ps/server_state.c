@@ -65,7 +65,7 @@ static weft_status list_downlink(weft_ps_exchange *x, weft_codec *sample)
             weft_number_put(x->dtype, &initial, 0, mine.initial);
         else if (!each)
             memcpy(&initial, s.data, sizeof(initial));
-        (void)snprintf(mine.name, sizeof(mine.name), "downlink_%s_%s", sample->ops->name, s.name);
+        weft_codec_state_name(mine.name, sizeof(mine.name), "downlink_", sample->ops->name, s.name);
         (void)snprintf(mine.what, sizeof(mine.what), "%s of the downlink's %s", s.what,
                        sample->ops->name);
         WEFT_TRY(add_state(x, &mine, &initial, weft_dtype_size(mine.type.dtype)));
