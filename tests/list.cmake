@@ -308,7 +308,7 @@ row(api        dist                     T.........R..   40 script   dist.sh NATI
 row(api        wrong_calls              T......UA.R..    1 made)
 
 row(checking   failures                 .....F.....W.  170 script   failures.py $<TARGET_FILE:fail> ${MPI_TESTS} TIMEOUT 5400 NOT_SANITIZED)
-row(checking   gpu_check                T............   30 script   gpu_check.sh NATIVE)
+row(checking   gpu_check                .M...........   30 script   gpu_check.sh NATIVE)
 row(checking   documents                ......D......  100 script   check_docs ${PROJECT_SOURCE_DIR} ${MPI_TESTS} NATIVE)
 row(checking   names_in_tables          T............    2 tool     names_in_tables.py)
 row(checking   limits                   T............    1 script   limits.py ${PROJECT_SOURCE_DIR})
