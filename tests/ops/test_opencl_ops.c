@@ -115,6 +115,55 @@ static void test_f64(void **state)
     compare_all(WEFT_F64);
 }
 
+/* A product of so many rows and columns that the largest tiles are used, with partial ones at all
+ * sides. */
+static float *large_product(const char *device)
+{
+    enum { ROWS = 263, TERMS = 37, COLUMNS = 301 };
+    weft_context *context;
+    weft_graph *g;
+    weft_store *store;
+    weft_instance *p;
+    const weft_init zero = {WEFT_INIT_CONSTANT, 0};
+    const weft_shape shape[] = {weft_shape_of(2, (int64_t[]){ROWS, TERMS}),
+                                weft_shape_of(2, (int64_t[]){TERMS, COLUMNS})};
+    weft_value in[2];
+    assert_ok(weft_context_create(&context));
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    for (int i = 0; i < 2; i++)
+        in[i] = weft_graph_leaf(g, WEFT_VALUE_INPUT, i ? "b" : "a", WEFT_F32, &shape[i], zero);
+    weft_value y = weft_graph_node(g, "matmul", "y", in, 2, NULL, 0);
+    assert_ok(weft_store_create(context, device, 1, &store));
+    assert_ok(weft_instance_build(store, g, &y, 1, &p));
+    for (int i = 0; i < 2; i++) {
+        float *to = weft_instance_input(p, in[i]);
+        for (int64_t j = 0; j < weft_shape_elements(&shape[i]); j++)
+            to[j] = (float)((j * 37 + i) % 101) / 50 - 1;
+    }
+    assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
+    size_t bytes = sizeof(float) * ROWS * COLUMNS;
+    float *copy = malloc(bytes);
+    assert_non_null(copy);
+    memcpy(copy, weft_instance_output(p, y), bytes);
+    weft_instance_destroy(&p);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+    weft_context_destroy(&context);
+    return copy;
+}
+
+static void test_large_tiles(void **state)
+{
+    (void)state;
+    if (!kept || only) skip();
+    float *want = large_product("reference"), *have = large_product("opencl");
+    for (int i = 0; i < 263 * 301; i++)
+        if (!(fabsf(want[i] - have[i]) <= 1e-4f))
+            fail_msg("element %d: %.9g, reference %.9g", i, (double)have[i], (double)want[i]);
+    free(want);
+    free(have);
+}
+
 /* Whether the device has a kernel for a node alone. */
 static bool has_kernel(const weft_graph *g, const weft_node *node)
 {
@@ -160,6 +209,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_f32),
         cmocka_unit_test(test_f64),
         cmocka_unit_test(test_nothing_falls_back),
+        cmocka_unit_test(test_large_tiles),
     };
     return cmocka_run_group_tests_name("opencl_ops", tests, begin, end);
 }

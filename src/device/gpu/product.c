@@ -9,7 +9,7 @@ typedef struct product {
     int64_t m, n, k, batch, slices, slice;
     bool a_fast, b_fast; /* neighbouring terms are neighbours in memory */
     int64_t sizes[24];
-    int size_count;
+    int size_count, tile_m, tile_n;
 } product;
 
 /* So many groups occupy a device; a long sum is cut into slices until there are as many. */
@@ -18,6 +18,13 @@ enum { ENOUGH_GROUPS = 128, SHORTEST_SLICE = 512 };
 static int tile(int64_t size)
 {
     return size <= 16 ? 16 : size <= 32 ? 32 : 64;
+}
+
+/* The larger tiles have twice the sums for each number that is loaded; they are worth it where
+ * there are enough of them. */
+static bool is_large(const product *p, weft_dtype real)
+{
+    return real == WEFT_F32 && p->m >= 256 && p->n >= 256;
 }
 
 static void cut(product *p, int64_t groups)
@@ -51,7 +58,7 @@ static void add_launch(gpu_plan *plan, const product *p, bool sum, gpu_grid grid
     gpu_launch_add(plan, &gpu_text_product, sum ? "sum_slices" : "product", grid,
                    "#define KIND %d\n#define TM %d\n#define TN %d\n#define SLICED %d\n"
                    "#define SUM %d\n#define STRIDED %d\n",
-                   p->kind, sum ? 16 : tile(p->m), sum ? 16 : tile(p->n), p->slices > 1, sum,
+                   p->kind, sum ? 16 : p->tile_m, sum ? 16 : p->tile_n, p->slices > 1, sum,
                    strided && !sum);
     if (plan->status == WEFT_OK)
         plan->now->body = body.text;
@@ -82,8 +89,10 @@ static void allow_in_place(gpu_plan *plan)
 
 static void add_product(gpu_plan *plan, product *p)
 {
-    int64_t columns = (p->n + tile(p->n) - 1) / tile(p->n);
-    int64_t rows = (p->m + tile(p->m) - 1) / tile(p->m);
+    p->tile_m = is_large(p, plan->real) ? 128 : tile(p->m);
+    p->tile_n = is_large(p, plan->real) ? 128 : tile(p->n);
+    int64_t columns = (p->n + p->tile_n - 1) / p->tile_n;
+    int64_t rows = (p->m + p->tile_m - 1) / p->tile_m;
     cut(p, columns * rows * p->batch);
     int64_t layers = p->batch * p->slices;
     size_t size = plan->real == WEFT_F64 ? sizeof(double) : sizeof(float), partial = 0;

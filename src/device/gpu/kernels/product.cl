@@ -15,6 +15,36 @@
 #define RM (TM / 16)
 #define RN (TN / 16)
 
+/* The row and the column of sum (r, c) of a work item. In tiles of 64 and more an item has four
+ * neighbours each, which it reads from local memory, and writes, as one. */
+#if TM >= 64
+#define ROW(r) ((r) / 4 * 64 + ITEM_Y * 4 + (r) % 4)
+#else
+#define ROW(r) (ITEM_Y + 16 * (r))
+#endif
+#if TN >= 64
+#define COLUMN(c) ((c) / 4 * 64 + ITEM_X * 4 + (c) % 4)
+#else
+#define COLUMN(c) (ITEM_X + 16 * (c))
+#endif
+#ifdef REAL_IS_DOUBLE
+#define LOAD(to, count, from, place)                                                               \
+    for (int x = 0; x < count; x++) to[x] = from[place(x)];
+#else
+#define LOAD(to, count, from, place)                                                               \
+    for (int x = 0; x < count; x += count < 4 ? 1 : 4) {                                           \
+        if (count < 4) {                                                                           \
+            to[x] = from[place(x)];                                                                \
+        } else {                                                                                   \
+            const float4 four = *(LOCAL_POINTER const float4 *)&from[place(x)];                    \
+            to[x] = four.x;                                                                        \
+            to[x + (count < 4 ? 0 : 1)] = four.y;                                                  \
+            to[x + (count < 4 ? 0 : 2)] = four.z;                                                  \
+            to[x + (count < 4 ? 0 : 3)] = four.w;                                                  \
+        }                                                                                          \
+    }
+#endif
+
 #if KIND == 0
 #define SIZES                                                                                      \
     const int ai, const int ap, const int bp, const int bj, const int a_batch, const int b_batch
@@ -51,7 +81,8 @@ KERNEL(product, 16, 16)
 (BUFFER(a), BUFFER(b), const int m, const int n, const int k, const int slices, const int slice,
  const int a_fast, const int b_fast, SIZES OUTPUTS)
 {
-    LOCAL real_t left[TK][TM + 1], right[TK][TN + 1];
+    LOCAL real_t left[TK][TM + 4] __attribute__((aligned(16)));
+    LOCAL real_t right[TK][TN + 4] __attribute__((aligned(16)));
     LOCAL int terms[TK][5];
     GLOBAL const real_t *from_a = AT(a, const real_t);
     GLOBAL const real_t *from_b = AT(b, const real_t);
@@ -161,8 +192,8 @@ KERNEL(product, 16, 16)
         BARRIER;
         ROLLED for (int p = 0; p < TK; p++) {
             real_t of_a[RM], of_b[RN];
-            for (int r = 0; r < RM; r++) of_a[r] = left[p][ITEM_Y + 16 * r];
-            for (int c = 0; c < RN; c++) of_b[c] = right[p][ITEM_X + 16 * c];
+            LOAD(of_a, RM, left[p], ROW)
+            LOAD(of_b, RN, right[p], COLUMN)
             for (int r = 0; r < RM; r++)
                 for (int c = 0; c < RN; c++) sum[r][c] = fma(of_a[r], of_b[c], sum[r][c]);
         }
@@ -170,7 +201,7 @@ KERNEL(product, 16, 16)
     }
     for (int r = 0; r < RM; r++)
         for (int c = 0; c < RN; c++) {
-            const int i = row + ITEM_Y + 16 * r, j = column + ITEM_X + 16 * c;
+            const int i = row + ROW(r), j = column + COLUMN(c);
             if (i < m && j < n) {
                 const real_t value = sum[r][c];
 #if SLICED
