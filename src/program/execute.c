@@ -182,25 +182,31 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
     return progress(x);
 }
 
+/* Queues or runs the instructions of a phase. */
+static weft_status run_phase(weft_instance *x, weft_phase phase)
+{
+    const weft_program *p = x->program;
+    if (x->pending_count > 0) WEFT_TRY(finish_some(x, (int)phase, -1));
+    if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(finish_sends(x));
+    WEFT_TRY(weft_instance_begin_run(x, p->changes[phase]));
+    if (phase == WEFT_PHASE_BACKWARD) weft_deferred_begin(x);
+    for (size_t i = 0; i < p->code_count; i++)
+        if (p->code[i].phase == phase) WEFT_TRY(weft_instance_run_one(x, (int)i));
+    if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(weft_instance_drain(x));
+    if (p->writes[phase]) weft_store_touch(x->store);
+    return weft_instance_end_run(x, p->changes[phase]);
+}
+
+/* A device has its backward pass in its queue before the host waits for the loss. */
 weft_status weft_instance_run(weft_instance *x, weft_phase phase)
 {
     WEFT_NEED_AS("instance", x);
     WEFT_CHECK_INDEX(phase, WEFT_PHASE_MICRO + 1);
-    if (phase == WEFT_PHASE_MICRO) {
-        WEFT_TRY(weft_instance_run(x, WEFT_PHASE_FORWARD));
-        return weft_instance_run(x, WEFT_PHASE_BACKWARD);
-    }
+    bool both = phase == WEFT_PHASE_MICRO;
     WEFT_TRY(weft_parallel_threads(x->program->schema->devices[0]->threads));
-    if (x->pending_count > 0) WEFT_TRY(finish_some(x, (int)phase, -1));
-    if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(finish_sends(x));
-    WEFT_TRY(weft_instance_begin_run(x, x->program->changes[phase]));
-    if (phase == WEFT_PHASE_BACKWARD) weft_deferred_begin(x);
-    for (size_t i = 0; i < x->program->code_count; i++)
-        if (x->program->code[i].phase == phase) WEFT_TRY(weft_instance_run_one(x, (int)i));
+    WEFT_TRY(run_phase(x, both ? WEFT_PHASE_FORWARD : phase));
+    if (both) WEFT_TRY(run_phase(x, WEFT_PHASE_BACKWARD));
     WEFT_TRY(weft_deferred_advance(x, true));
-    if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(weft_instance_drain(x));
-    if (x->program->writes[phase]) weft_store_touch(x->store);
-    WEFT_TRY(weft_instance_end_run(x, x->program->changes[phase]));
     return weft_instance_wait_copies(x);
 }
 
