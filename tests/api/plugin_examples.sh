@@ -242,7 +242,7 @@ refuses 2 "no codec is named 'int8'" "$weft" train $data -q --compress int8
 if [ -f "$own" ]; then
     how=0
     for words in "the lamp is out" "codec faulty-form has written" "codec faulty-form refuses its own message: an update of 25 bytes is damaged" \
-        "server 0 rejects an update of this learner: its data"; do
+        "server 0 rejects an update of this learner, since the square of a number in it is not finite"; do
         timeout 120 "$weft" train -q $data --plugin "$own" --compress faulty-form:how=$how >out 2>err
         [ $? = 1 ] && grep -qF -- "$words" err && pass || flunk "codec faulty-form:how=$how: $(cat err)"
         how=$((how + 1))
