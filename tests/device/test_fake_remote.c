@@ -192,13 +192,21 @@ static void test_options(void **state)
     weft_device *device;
     assert_ok(weft_context_create(&context));
     assert_refused(weft_device_open(context, "distant:lack=relu", &device), WEFT_ERR_ARGUMENT,
-                   "there are lacks=");
+                   "there are of=DEVICE, lacks=");
     assert_refused(weft_device_open(context, "distant:lacks=relu+rellu", &device),
                    WEFT_ERR_ARGUMENT, "'rellu', which is no operator");
     assert_refused(weft_device_open(context, "cpu:threads=2", &device), WEFT_ERR_ARGUMENT,
                    "takes no options");
-    assert_ok(weft_device_open(context, "distant:lacks=relu+add", &device));
-    weft_device_close(&device);
+    assert_refused(weft_device_open(context, "distant:of=distant", &device), WEFT_ERR_ARGUMENT,
+                   "has memory of its own; give one in host memory");
+    assert_refused(weft_device_open(context, "distant:memory=0", &device), WEFT_ERR_ARGUMENT,
+                   "there are of=DEVICE, lacks=");
+    static const char *const good[] = {"distant:lacks=relu+add", "distant:of=cpu:memory=640",
+                                       "distant:memory=7:of=reference"};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_ok(weft_device_open(context, good[i], &device));
+        weft_device_close(&device);
+    }
     weft_context_destroy(&context);
 }
 

@@ -22,6 +22,18 @@ done
 "$weft" train --model lenet $small -n 2 --device reference 2>err | last >expected
 "$weft" train --model lenet $small -n 2 --device distant,reference --home cpu 2>err | last >out
 cmp -s expected out && pass || flunk "unlike devices: $(cat expected out err)"
+# The same with the kernels and blocked layouts of the cpu behind a queue and in memory of their own, which have the bits of one thread of it.
+for options in "" "-n 2" "-n 2 --zero 3" "-n 2 --mesh pipeline=2 --microbatches 4" "-n 2 --exchange average:every=2" "-n 2 --exchange server:policy=bsp" "-o muon"; do
+    for model in lenet inception; do
+        [ $model = lenet ] || [ -z "$options" ] || in_full || continue
+        "$weft" train --model $model $small -t 1 $options --device cpu 2>err | last >expected
+        [ -s expected ] || flunk "$model $options: $(cat err)"
+        for device in "distant:of=cpu" "distant:of=cpu --home cpu"; do
+            "$weft" train --model $model $small -t 1 $options --device $device 2>err | last >out
+            cmp -s expected out && pass || flunk "$model $options --device $device: $(cat expected out err)"
+        done
+    done
+done
 # A checkpoint goes from one home to the other.
 "$weft" train --model lenet $small --device distant --home cpu --checkpoint kept >/dev/null 2>err || flunk "$(cat err)"
 for home in device cpu; do

@@ -1,5 +1,5 @@
-/* Implements the distant device, which runs kernels of the reference device through a command
- * queue. */
+/* Implements the distant device, which runs kernels of another device, in that device's layouts,
+ * through a command queue. */
 #include <stdio.h>
 
 #include "base/registry.h"
@@ -76,18 +76,31 @@ static weft_status check_names(const weft_context *context, const char *list)
     return WEFT_OK;
 }
 
-/* Reads "lacks=OPERATOR+...:memory=BYTES". Colons separate the options, since commas separate
- * devices. */
+static weft_status open_inside(weft_context *context, const char *name, distant_device *d)
+{
+    weft_device_close(&d->inside);
+    WEFT_TRY(weft_device_open(context, name, &d->inside));
+    if (weft_device_shares(d->inside)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "device distant: '%s' has memory of its own; give one in "
+                     "host memory",
+                     name);
+}
+
+/* Reads "of=DEVICE:lacks=OPERATOR+...:memory=BYTES". Colons separate the options, since commas
+ * separate devices. */
 static weft_status read_options(weft_context *context, const char *arguments, distant_device *d)
 {
-    static const char lacks[] = "lacks=", memory[] = "memory=";
+    static const char of[] = "of=", lacks[] = "lacks=", memory[] = "memory=";
     weft_status status = WEFT_OK;
     for (const char *at = arguments; *at && status == WEFT_OK; at += *at == ':') {
         int size = (int)strcspn(at, ":");
         char *piece;
         WEFT_TRY(weft_format(&piece, "%.*s", size, at));
         at += size;
-        if (strncmp(piece, lacks, sizeof(lacks) - 1) == 0) {
+        if (strncmp(piece, of, sizeof(of) - 1) == 0) {
+            status = open_inside(context, piece + sizeof(of) - 1, d);
+        } else if (strncmp(piece, lacks, sizeof(lacks) - 1) == 0) {
             free(d->lacks);
             d->lacks = NULL;
             status = check_names(context, piece + sizeof(lacks) - 1);
@@ -96,7 +109,8 @@ static weft_status read_options(weft_context *context, const char *arguments, di
                    !weft_parse_int(piece + sizeof(memory) - 1, &d->memory) || d->memory < 1) {
             status = weft_fail(WEFT_ERR_ARGUMENT,
                                "device distant: '%s' is none of its options; there are "
-                               "lacks=OPERATOR+... and memory=BYTES, with a colon between them",
+                               "of=DEVICE, lacks=OPERATOR+... and memory=BYTES, with a colon "
+                               "between them",
                                piece);
         }
         free(piece);
@@ -111,9 +125,8 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
     d->head.threads = 1;
     weft_status status = distant_start(d);
     if (status == WEFT_OK) status = weft_strdup("", &d->lacks);
+    if (status == WEFT_OK) status = open_inside(context, weft_device_fallback(), d);
     if (status == WEFT_OK) status = read_options(context, arguments, d);
-    if (status == WEFT_OK)
-        status = weft_device_open(context, weft_device_fallback(), &d->reference);
     if (status == WEFT_OK)
         *out = &d->head;
     else
@@ -125,7 +138,7 @@ static void device_close(weft_device *device)
 {
     distant_device *d = (distant_device *)device;
     distant_end(d);
-    weft_device_close(&d->reference);
+    weft_device_close(&d->inside);
     free(d->lacks);
     free(d);
 }
@@ -138,12 +151,64 @@ static bool lacks(const distant_device *d, const char *op)
     return false;
 }
 
+/* --- layouts --- */
+
+/* The layout of a value in this device's memory that has the form of one of the device inside. */
+typedef struct distant_layout {
+    weft_layout head;
+    const weft_layout *inside;
+} distant_layout;
+
+/* Sets *out to this device's layout for one of the device inside. */
+static weft_status outer(weft_device *device, const weft_type *type, const weft_layout *inside,
+                         const weft_layout **out)
+{
+    distant_layout *made;
+    weft_status status = WEFT_OK;
+    if (inside->plain) return weft_layout_plain(device, type, out);
+    pthread_mutex_lock(&device->lock);
+    *out = device->layouts;
+    while (*out && ((*out)->plain || ((const distant_layout *)*out)->inside != inside))
+        *out = (*out)->next;
+    if (!*out && (status = WEFT_NEW(&made, 1)) == WEFT_OK) {
+        *made = (distant_layout){*inside, inside};
+        made->head.memory = device;
+        made->head.next = device->layouts;
+        *out = device->layouts = &made->head;
+    }
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+/* Sets *out to the layout of the device inside for one of this device; NULL stays NULL. */
+static weft_status inner(weft_device *device, const weft_type *type, const weft_layout *layout,
+                         const weft_layout **out)
+{
+    *out = NULL;
+    if (!layout) return WEFT_OK;
+    if (layout->plain) return weft_layout_plain(((distant_device *)device)->inside, type, out);
+    *out = ((const distant_layout *)layout)->inside;
+    return WEFT_OK;
+}
+
+static weft_status inner_all(weft_device *device, const weft_group *group,
+                             const weft_layout *const *in, const weft_layout **out)
+{
+    for (int i = 0; i < group->in_count; i++)
+        WEFT_TRY(inner(device, weft_value_type(group->graph, group->in[i]), in[i], &out[i]));
+    return WEFT_OK;
+}
+
+/* --- kernels --- */
+
 static int candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
                       weft_candidate out[WEFT_CANDIDATES])
 {
     const distant_device *d = (const distant_device *)device;
-    if (lacks(d, group->node[0]->op->name)) return 0;
-    int count = d->reference->ops->candidates(d->reference, group, in, out);
+    const weft_layout *layouts[WEFT_GROUP_VALUES];
+    if (lacks(d, group->node[0]->op->name) || inner_all(device, group, in, layouts) != WEFT_OK)
+        return 0;
+    int count = d->inside->ops->candidates(d->inside, group, layouts, out);
     for (int i = 0; i < count; i++) {
         out[i].name = "distant";
         out[i].seconds = weft_group_seconds(&device->ops->rates, group);
@@ -151,8 +216,8 @@ static int candidates(weft_device *device, const weft_group *group, const weft_l
     return count;
 }
 
-/* Wraps a kernel of the reference device, with this device's layouts. */
-static weft_status wrap(weft_kernel *inside, int in_count, int out_count, weft_kernel **out)
+/* Wraps a kernel of the device inside. */
+static weft_status wrap(weft_kernel *inside, int in_count, int out_count, distant_kernel **out)
 {
     distant_kernel *k;
     weft_status status = WEFT_NEW(&k, 1);
@@ -166,7 +231,7 @@ static weft_status wrap(weft_kernel *inside, int in_count, int out_count, weft_k
     k->in_count = in_count;
     k->out_count = out_count;
     (void)snprintf(k->head.text, sizeof(k->head.text), "distant");
-    *out = &k->head;
+    *out = k;
     return WEFT_OK;
 }
 
@@ -174,37 +239,49 @@ static weft_status kernel(weft_device *device, const weft_group *group,
                           const weft_candidate *candidate, const weft_layout *const *in,
                           weft_kernel **out)
 {
-    weft_device *reference = ((distant_device *)device)->reference;
-    weft_kernel *k;
-    WEFT_TRY(reference->ops->kernel(reference, group, candidate, in, &k));
-    WEFT_TRY(wrap(k, group->in_count, group->out_count, &k));
+    weft_device *d = ((distant_device *)device)->inside;
+    const weft_layout *layouts[WEFT_GROUP_VALUES];
+    weft_kernel *inside;
+    distant_kernel *k;
+    WEFT_TRY(inner_all(device, group, in, layouts));
+    WEFT_TRY(weft_device_kernel(d, group, candidate, layouts, &inside));
+    WEFT_TRY(wrap(inside, group->in_count, group->out_count, &k));
     weft_status status = WEFT_OK;
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++)
-        status = weft_layout_plain(device, weft_value_type(group->graph, group->in[i]), &k->in[i]);
+        status = outer(device, weft_value_type(group->graph, group->in[i]), inside->in[i],
+                       &k->head.in[i]);
     for (int i = 0; i < group->out_count && status == WEFT_OK; i++)
-        status =
-            weft_layout_plain(device, weft_value_type(group->graph, group->out[i]), &k->out[i]);
+        status = outer(device, weft_value_type(group->graph, group->out[i]), inside->out[i],
+                       &k->head.out[i]);
     if (status == WEFT_OK)
-        *out = k;
+        *out = &k->head;
     else
-        destroy(k);
+        destroy(&k->head);
     return status;
 }
 
 static weft_status reorder(weft_device *device, const weft_type *type, const weft_layout *from,
                            const weft_layout *to, weft_kernel **out)
 {
-    weft_device *reference = ((distant_device *)device)->reference;
-    weft_kernel *k;
-    WEFT_TRY(reference->ops->reorder(reference, type, from, to, &k));
-    return wrap(k, 1, 1, out);
+    const weft_layout *source, *target;
+    weft_kernel *inside;
+    distant_kernel *k;
+    WEFT_TRY(inner(device, type, from, &source));
+    WEFT_TRY(inner(device, type, to, &target));
+    WEFT_TRY(
+        weft_device_reorder(((distant_device *)device)->inside, type, source, target, &inside));
+    WEFT_TRY(wrap(inside, 1, 1, &k));
+    k->head.in[0] = from;
+    k->head.out[0] = to;
+    *out = &k->head;
+    return WEFT_OK;
 }
 
 const weft_device_ops weft_device_distant = {
     .struct_size = sizeof(weft_device_ops),
     .name = "distant",
-    .summary = "for tests: the reference device with a memory space of its own, which "
-               "the host cannot read",
+    .summary = "for tests: another device (of=DEVICE, else reference) with a memory space of its "
+               "own, which the host cannot read",
     .memory = &distant_memory_ops,
     .open = device_open,
     .close = device_close,

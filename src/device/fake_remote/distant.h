@@ -1,5 +1,6 @@
-/* Declares the device `distant`, a fake asynchronous device for tests: it has the reference
- * device's kernels and its own memory, and executes commands only when the host waits for them. */
+/* Declares the device `distant`, a fake asynchronous device for tests: it has the kernels and
+ * layouts of another device and its own memory, and executes commands only when the host waits for
+ * them. */
 #ifndef WEFT_DEVICE_FAKE_REMOTE_DISTANT_H
 #define WEFT_DEVICE_FAKE_REMOTE_DISTANT_H
 
@@ -19,9 +20,9 @@ typedef struct distant_command {
 
 typedef struct distant_device {
     weft_device head;
-    weft_device *reference; /* provides the kernels */
-    char *lacks;            /* unsupported operators, separated by '+' */
-    int64_t memory, taken;  /* bytes of its memory, and those in use; memory 0: unlimited */
+    weft_device *inside;   /* provides the kernels and layouts */
+    char *lacks;           /* unsupported operators, separated by '+' */
+    int64_t memory, taken; /* bytes of its memory, and those in use; memory 0: unlimited */
     pthread_t thread;
     bool started, ends;
     pthread_mutex_t lock;
@@ -33,7 +34,7 @@ typedef struct distant_device {
  * `inside`. */
 typedef struct distant_memory {
     weft_memory head;
-    weft_memory inside; /* memory of the reference device, whose kernels access it */
+    weft_memory inside; /* memory of the device inside, whose kernels access it */
     size_t bytes;
 } distant_memory;
 

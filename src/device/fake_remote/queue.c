@@ -66,7 +66,7 @@ static weft_status allocate(weft_device *device, size_t bytes, weft_memory **out
     WEFT_TRY(WEFT_NEW(&m, 1));
     m->head.device = device;
     m->bytes = WEFT_MAX(bytes, (size_t)64);
-    m->inside.device = ((distant_device *)device)->reference;
+    m->inside.device = ((distant_device *)device)->inside;
     weft_status status = weft_new_aligned(m->bytes, &m->inside.base);
     void *seen = MAP_FAILED;
     if (status == WEFT_OK)
@@ -107,6 +107,8 @@ static weft_queue *awaited(const distant_device *d)
 static void *run_queue(void *user)
 {
     distant_device *d = user;
+    weft_status threads = weft_parallel_threads(1); /* the default is as good */
+    (void)threads;
     pthread_mutex_lock(&d->lock);
     while (true) {
         weft_queue *q;
