@@ -251,7 +251,7 @@ WEFT_ELEMENT_RULES(where, 3,
                    .takes = {WEFT_TYPE(BOOL) | WEFT_REAL_TYPES, WEFT_ALL_TYPES})
 
 #define COMPARISON(op, summary, formula)                                                           \
-    WEFT_ELEMENT(op, 2, NULL, 0, NULL, 0, formula)                                                 \
+    WEFT_ELEMENT_OF(op, 2, NULL, 0, NULL, 0, #formula, formula)                                    \
     WEFT_ELEMENT_RULES(op, 2, summary, compare_shape, flat_gradient, .takes = {WEFT_ALL_TYPES})
 COMPARISON(greater, "whether a > b, as bool", a > b ? real(1) : real(0))
 COMPARISON(less, "whether a < b, as bool", a < b ? real(1) : real(0))

@@ -212,6 +212,19 @@ static weft_status wait_for(weft_queue_event *event)
     return WEFT_OK;
 }
 
+static weft_status test_event(weft_queue_event *event, bool *done)
+{
+    (void)event;
+    *done = true;
+    return WEFT_OK;
+}
+static weft_status wait_queue(weft_queue *queue, weft_queue_event *event)
+{
+    (void)queue;
+    (void)event;
+    return WEFT_OK;
+}
+
 static const weft_memory_ops memory = {.allocate = allocate,
                                        .release = release,
                                        .open_queue = open_queue,
@@ -222,7 +235,9 @@ static const weft_memory_ops memory = {.allocate = allocate,
                                        .open_event = open_event,
                                        .close_event = close_event,
                                        .record = record,
-                                       .wait = wait_for};
+                                       .wait = wait_for,
+                                       .test = test_event,
+                                       .wait_queue = wait_queue};
 
 static const gpu_driver driver = {.name = "nvrtc",
                                   .prelude = cuda_prelude,

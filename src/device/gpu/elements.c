@@ -78,23 +78,13 @@ static bool same_strides(const gpu_operand *o, const int64_t *stride, int rank)
     return true;
 }
 
-/* The type in memory of a value that kernels compute as a real number; NULL: of another type. */
-static const char *type_of(const weft_graph *g, weft_value v)
-{
-    weft_dtype dtype = weft->value_type(g, v)->dtype;
-    if (dtype == WEFT_BOOL) return gpu_type_name(dtype);
-    return dtype == WEFT_F32 || dtype == WEFT_F64 ? "real_t" : NULL;
-}
-
-/* Adds what a node reads; false: a value is read in two ways, or is of a type that is no real
- * number here. */
+/* Adds what a node reads; false: a value is read in two ways. */
 static bool add_operand(gpu_elements *e, const weft_group *group, const weft_node *node, int i,
                         weft_value v)
 {
     int at = weft->group_in(group, v);
     const weft_shape *shape = &weft->value_type(group->graph, v)->shape;
     int64_t stride[WEFT_MAX_RANK] = {0};
-    if (!type_of(group->graph, v)) return false;
     if (at < 0) return true;
     strides_of(node, i, shape, &e->full, stride);
     gpu_operand *o = &e->operand[at];
@@ -104,6 +94,21 @@ static bool add_operand(gpu_elements *e, const weft_group *group, const weft_nod
     o->scalar = weft->elements(shape) == 1;
     o->direct = weft->elements(shape) == weft->elements(&e->full);
     return true;
+}
+
+/* The type in C of a value, if kernels of elements have it: real numbers, and in comparisons and
+ * choices also integers and truth values, which are bytes. NULL: they do not. */
+static const char *type_of(const weft_graph *g, weft_value v)
+{
+    switch (weft->value_type(g, v)->dtype) {
+    case WEFT_F32:
+    case WEFT_F64: return "real_t";
+    case WEFT_I32: return "int";
+    case WEFT_I64: return "i64";
+    case WEFT_U8:
+    case WEFT_BOOL: return "u8";
+    default: return NULL;
+    }
 }
 
 static int out_of(const weft_node *node)
@@ -125,7 +130,6 @@ bool gpu_elements_read(const weft_group *group, int first, gpu_elements *out)
         int at = e.count++;
         if (!gpu_element_of(node, parameters)) return false;
         const weft_shape *shape = &weft->value_type(g, out_of(node))->shape;
-        if (!type_of(g, out_of(node))) return false;
         if (weft->elements(shape) != weft->elements(&e.full) || shape->rank != e.full.rank ||
             memcmp(shape->dim, e.full.dim, sizeof(shape->dim[0]) * (size_t)shape->rank) != 0)
             return false;
@@ -135,8 +139,11 @@ bool gpu_elements_read(const weft_group *group, int first, gpu_elements *out)
     for (int n = 0; n < e.count; n++) {
         const weft_value *in;
         int count = weft->node_inputs(e.node[n], &in);
+        if (!type_of(g, out_of(e.node[n]))) return false;
         for (int i = 0; i < count; i++)
-            if (!add_operand(&e, group, e.node[n], i, in[i])) return false;
+            if (!type_of(g, in[i]) || !add_operand(&e, group, e.node[n], i, in[i])) return false;
+        /* A real condition would make real numbers of integers that it chooses. */
+        if (count == 3 && type_of(g, in[0])[0] == 'r' && type_of(g, in[1])[0] != 'r') return false;
     }
     *out = e;
     return true;
@@ -253,8 +260,8 @@ static void add_loads(gpu_plan *plan, const gpu_elements *e, gpu_body *body, boo
     for (int i = 0; i < plan->group->in_count; i++) {
         const gpu_operand *o = &e->operand[i];
         if (!o->used) continue;
-        gpu_text_add(plan, body, "        const real_t x%d = (real_t)AT(i%d, const %s)[", i, i,
-                     type_of(plan->group->graph, plan->group->in[i]));
+        const char *type = type_of(plan->group->graph, plan->group->in[i]);
+        gpu_text_add(plan, body, "        const %s x%d = AT(i%d, const %s)[", type, i, i, type);
         if (o->direct)
             gpu_text_add(plan, body, "at");
         else if (o->scalar)
@@ -275,22 +282,33 @@ void gpu_elements_statements(gpu_plan *plan, const gpu_elements *e, gpu_body *bo
         const weft_element *f = gpu_element_of(e->node[n], parameters);
         const weft_value *in;
         int count = weft->node_inputs(e->node[n], &in);
-        gpu_text_add(plan, body, "        real_t t%d; {", n);
+        const weft_graph *g = plan->group->graph;
+        const char *type = type_of(g, out_of(e->node[n]));
+        bool truth = weft->value_type(g, out_of(e->node[n]))->dtype == WEFT_BOOL;
+        gpu_text_add(plan, body, "        %s t%d; {", type, n);
         for (int i = 0; i < count && i < 3; i++) {
-            gpu_text_add(plan, body, " const real_t %c = ", names[i]);
+            gpu_text_add(plan, body, " const %s %c = ", type_of(g, in[i]), names[i]);
             add_source(plan, e, body, in[i], main_value);
             gpu_text_add(plan, body, ";");
         }
         if (f->attrs[0]) gpu_text_add(plan, body, " const real_t p = p%d;", n);
         if (f->attrs[1]) gpu_text_add(plan, body, " const real_t q = q%d;", n);
-        gpu_text_add(plan, body, " t%d = (real_t)(%s); }\n", n, f->text);
+        gpu_text_add(plan, body, truth ? " t%d = (%s)((%s) != 0); }\n" : " t%d = (%s)(%s); }\n", n,
+                     type, f->text);
     }
     for (int o = 0; o < plan->group->out_count; o++) {
-        const char *type = type_of(plan->group->graph, plan->group->out[o]);
-        gpu_text_add(plan, body, "        AT(o%d, %s)[at] = (%s)(", o, type, type);
+        gpu_text_add(plan, body, "        AT(o%d, %s)[at] = ", o,
+                     type_of(plan->group->graph, plan->group->out[o]));
         add_source(plan, e, body, plan->group->out[o], main_value);
-        gpu_text_add(plan, body, ");\n");
+        gpu_text_add(plan, body, ";\n");
     }
+}
+
+bool gpu_elements_overlies(const weft_group *group, const gpu_elements *e, int out, int in)
+{
+    const weft_type *a = weft->value_type(group->graph, group->in[in]);
+    const weft_type *b = weft->value_type(group->graph, group->out[out]);
+    return in < 32 && e->operand[in].direct && weft->type_bytes(a) == weft->type_bytes(b);
 }
 
 static void elements_make(gpu_plan *plan)
@@ -318,10 +336,7 @@ static void elements_make(gpu_plan *plan)
     for (int o = 0; o < plan->group->out_count; o++) {
         head->in_place[o] = 0;
         for (int i = 0; i < plan->group->in_count; i++)
-            if (e.operand[i].direct && i < 32 &&
-                strcmp(type_of(plan->group->graph, plan->group->in[i]),
-                       type_of(plan->group->graph, plan->group->out[o])) == 0)
-                head->in_place[o] |= 1u << i;
+            if (gpu_elements_overlies(plan->group, &e, o, i)) head->in_place[o] |= 1u << i;
     }
 }
 

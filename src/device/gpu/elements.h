@@ -34,6 +34,8 @@ void gpu_text_add(gpu_plan *plan, gpu_body *body, const char *format, ...) WEFT_
 /* Append the parameters of the function, with a comma before each; returns whether an operand is
  * spread, for which coordinates are needed. */
 int gpu_elements_parameters(gpu_plan *plan, const gpu_elements *e, gpu_body *body);
+/* Whether a result of the group may overlie an input, element by element. */
+bool gpu_elements_overlies(const weft_group *group, const gpu_elements *e, int out, int in);
 void gpu_elements_arguments(gpu_plan *plan, const gpu_elements *e);
 /* Appends the statements for element `at`; main_value: the result that `value` holds. */
 void gpu_elements_statements(gpu_plan *plan, const gpu_elements *e, gpu_body *body, bool spread,

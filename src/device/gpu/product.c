@@ -83,7 +83,8 @@ static void allow_in_place(gpu_plan *plan)
         for (int j = 0; j < plan->in_count; j++)
             by_main = by_main || plan->in[j] == plan->group->in[i];
         for (int o = 0; o < plan->group->out_count; o++)
-            if (!by_main && e.operand[i].direct) plan->kernel->head.in_place[o] |= 1u << i;
+            if (!by_main && gpu_elements_overlies(plan->group, &e, o, i))
+                plan->kernel->head.in_place[o] |= 1u << i;
     }
 }
 

@@ -20,11 +20,39 @@ static rows rows_of(const gpu_plan *plan, const weft_shape *x)
     return r;
 }
 
+/* The type of the indices, which are the node's first input. */
+static const char *index_type(const gpu_plan *plan)
+{
+    weft_dtype dtype = weft->value_type(plan->group->graph, plan->in[0])->dtype;
+    return dtype == WEFT_I64 ? "i64" : "int";
+}
+
+static void begin_indexed(gpu_plan *plan, const char *function, int64_t count)
+{
+    gpu_launch_add(plan, &gpu_text_rows, function, gpu_line(count, 4096), "#define INDEX %s\n",
+                   index_type(plan));
+}
+
+/* Indices are integers of 32 or 64 bits, and the tensor has no bf16. */
+static bool can_gather(const weft_group *group)
+{
+    const weft_value *in;
+    if (group->count != 1) return false;
+    (void)weft->node_inputs(group->node[0], &in);
+    weft_dtype ids = weft->value_type(group->graph, in[0])->dtype;
+    weft_dtype x = weft->value_type(group->graph, in[1])->dtype;
+    return (ids == WEFT_I32 || ids == WEFT_I64) && x != WEFT_BF16;
+}
+
 static void gather(gpu_plan *plan)
 {
     rows r = rows_of(plan, gpu_in_shape(plan, 1));
     int64_t count = gpu_out_size(plan, 0);
-    begin(plan, "gather", count);
+    weft_dtype dtype = weft->value_type(plan->group->graph, plan->out)->dtype;
+    bool real = dtype == WEFT_F32 || dtype == WEFT_F64;
+    gpu_launch_add(plan, &gpu_text_rows, "gather", gpu_line(count, 4096),
+                   "#define INDEX %s\n#define ELEMENT %s\n#define UNKNOWN %s\n", index_type(plan),
+                   gpu_type_name(dtype), real ? "NAN_OF(ELEMENT)" : "0");
     gpu_in(plan, 0);
     gpu_in(plan, 1);
     gpu_out(plan, 0);
@@ -37,12 +65,12 @@ static void gather_grad(gpu_plan *plan)
     int64_t count = gpu_out_size(plan, 0), indices = gpu_in_size(plan, 0);
     size_t next = gpu_reserve(plan, sizeof(int32_t) * (size_t)indices);
     size_t heads = gpu_reserve(plan, sizeof(int32_t) * (size_t)r.rows);
-    begin(plan, "link_rows", indices);
+    begin_indexed(plan, "link_rows", indices);
     gpu_in(plan, 0);
     gpu_scratch(plan, next);
     gpu_scratch(plan, heads);
     gpu_ints(plan, 2, (int64_t[]){indices, r.rows});
-    begin(plan, "first_rows", r.rows);
+    begin_indexed(plan, "first_rows", r.rows);
     gpu_in(plan, 0);
     gpu_scratch(plan, heads);
     gpu_ints(plan, 2, (int64_t[]){indices, r.rows});
@@ -141,9 +169,9 @@ static void rotary(gpu_plan *plan)
 }
 
 const gpu_entry gpu_rows_entries[] = {
-    {"embedding", "rows", NULL, gather, false},
-    {"gather", "rows", NULL, gather, false},
-    {"embedding_grad", "rows", NULL, gather_grad, false},
+    {"embedding", "rows", can_gather, gather, true},
+    {"gather", "rows", can_gather, gather, true},
+    {"embedding_grad", "rows", can_gather, gather_grad, false},
     {"write_rows", "rows", NULL, write_rows, false},
     {"dropout", "by position", NULL, dropout, false},
     {"rotary", "pairs", NULL, rotary, false},

@@ -183,29 +183,28 @@ static void broadcast(gpu_plan *plan)
     move(plan, 0, 0, &b);
 }
 
-/* A real number becomes BOOL or an i32 that is in range here; the other integer types are cast on
- * the host, where a number out of range becomes the nearest end of it. */
-static bool is_castable(const weft_group *group)
+static bool is_float(weft_dtype dtype)
 {
-    weft_value out;
-    (void)weft->node_outputs(group->node[0], &out);
-    weft_dtype to = weft->value_type(group->graph, out)->dtype;
-    return group->count == 1 && to != WEFT_I64 && to != WEFT_U8;
+    return dtype == WEFT_F32 || dtype == WEFT_F64 || dtype == WEFT_BF16;
+}
+
+/* The macro or conversion that makes a number of type `to`. */
+static const char *conversion(weft_dtype from, weft_dtype to)
+{
+    if (to == WEFT_BOOL) return "TO_BOOL";
+    if (to == WEFT_BF16) return "to_bf16";
+    if (!is_float(from) || is_float(to)) return "(TO)";
+    return to == WEFT_I32 ? "TO_I32" : to == WEFT_I64 ? "TO_I64" : "TO_U8";
 }
 
 static void cast(gpu_plan *plan)
 {
     weft_dtype from = weft->value_type(plan->group->graph, plan->in[0])->dtype;
     weft_dtype to = weft->value_type(plan->group->graph, plan->out)->dtype;
-    const char *read = from == WEFT_BF16 ? "from_bf16" : "";
     gpu_launch_add(plan, &gpu_text_shape, "cast", gpu_line(gpu_out_size(plan, 0), 4096),
                    "#define FROM %s\n#define TO %s\n#define CAST(x) %s(%s(x))\n",
-                   gpu_type_name(from), gpu_type_name(to),
-                   to == WEFT_BF16   ? "to_bf16"
-                   : to == WEFT_F32  ? "(float)"
-                   : to == WEFT_BOOL ? "0 != "
-                                     : "(TO)",
-                   read);
+                   gpu_type_name(from), gpu_type_name(to), conversion(from, to),
+                   from == WEFT_BF16 ? "from_bf16" : "");
     gpu_in(plan, 0);
     gpu_out(plan, 0);
     gpu_int(plan, gpu_out_size(plan, 0));
@@ -223,8 +222,9 @@ static bool is_number(const weft_group *group)
 
 static void constant(gpu_plan *plan)
 {
-    fill(plan, gpu_type_name(weft->value_type(plan->group->graph, plan->out)->dtype),
-         gpu_node_real(plan->node, "value", 0));
+    weft_dtype dtype = weft->value_type(plan->group->graph, plan->out)->dtype;
+    double value = gpu_node_real(plan->node, "value", 0);
+    fill(plan, gpu_type_name(dtype), dtype == WEFT_BOOL ? value != 0 : value);
 }
 
 const gpu_entry gpu_shape_entries[] = {
@@ -237,7 +237,7 @@ const gpu_entry gpu_shape_entries[] = {
     {"unflat", "move", NULL, same, true},
     {"transpose", "move", NULL, transpose, true},
     {"broadcast", "move", NULL, broadcast, true},
-    {"cast", "cast", is_castable, cast, true},
+    {"cast", "cast", NULL, cast, true},
     {"constant", "fill", is_number, constant, true},
     {NULL, NULL, NULL, NULL, false},
 };

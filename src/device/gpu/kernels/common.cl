@@ -3,7 +3,6 @@
 #define BUFFER(x) GLOBAL char *x##_memory, const i64 x##_offset
 #define AT(x, type) ((GLOBAL type *)(x##_memory + x##_offset))
 #define real(constant) ((real_t)(constant))
-#define real_type real_t /* in the formulas of src/ops */
 #define acc(constant) ((acc_t)(constant))
 #define NAN_OF(type) ((type)0 / (type)0)
 

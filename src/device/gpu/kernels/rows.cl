@@ -1,17 +1,25 @@
 /* Rows of tables by their indices, dropout by position, and rotary positions. */
 
-/* Rows of x [outer, rows, width]; an index out of range gives NaN. */
+/* INDEX: the type of indices. */
+#ifndef INDEX
+#define INDEX int
+#endif
+
+#ifdef ELEMENT
+/* Rows of x [outer, rows, width]; an index out of range gives UNKNOWN. */
 KERNEL(gather, 256, 1)
 (BUFFER(ids), BUFFER(x), BUFFER(y), const int count, const int rows, const int width,
  const int indices)
 {
     for (int at = GROUP_X * 256 + ITEM_X; at < count; at += GROUPS_X * 256) {
         const int j = at % width, i = at / width % indices, o = at / (width * indices);
-        const int id = AT(ids, const int)[i];
-        AT(y, real_t)[at] = id >= 0 && id < rows ? AT(x, const real_t)[(o * rows + id) * width + j]
-                                                 : NAN_OF(real_t);
+        const INDEX id = AT(ids, const INDEX)[i];
+        AT(y, ELEMENT)[at] = id >= 0 && id < rows
+                                 ? AT(x, const ELEMENT)[(o * rows + (int)id) * width + j]
+                                 : UNKNOWN;
     }
 }
+#endif
 
 /* The gradient of a table. The indices are sorted by row without atomics, so the order of additions
  * is that of the indices: `count_rows` counts, for each index, those before it of the same row and
@@ -20,14 +28,15 @@ KERNEL(gather, 256, 1)
 KERNEL(link_rows, 256, 1)(BUFFER(ids), BUFFER(next), BUFFER(heads), const int indices,
                           const int rows)
 {
-    LOCAL int near[256];
+    LOCAL i64 near[256];
     for (int first = GROUP_X * 256; first < indices; first += GROUPS_X * 256) {
         const int i = first + ITEM_X;
-        const int own = i < indices ? AT(ids, const int)[i] : -1;
+        const i64 own = i < indices ? (i64)AT(ids, const INDEX)[i] : -1;
         int found = 0x7fffffff;
         /* The next index of the same row, by tiles of 256. */
         for (int tile = first; tile < indices; tile += 256) {
-            near[ITEM_X] = tile + ITEM_X < indices ? AT(ids, const int)[tile + ITEM_X] : -1;
+            near[ITEM_X] =
+                tile + ITEM_X < indices ? (i64)AT(ids, const INDEX)[tile + ITEM_X] : -1;
             BARRIER;
             for (int j = 0; j < 256 && found == 0x7fffffff && tile + j < indices; j++)
                 if (tile + j > i && near[j] == own) found = tile + j;
@@ -43,7 +52,7 @@ KERNEL(first_rows, 256, 1)(BUFFER(ids), BUFFER(heads), const int indices, const 
     for (int r = GROUP_X * 256 + ITEM_X; r < rows; r += GROUPS_X * 256) {
         int found = 0x7fffffff;
         for (int i = 0; i < indices && found == 0x7fffffff; i++)
-            if (AT(ids, const int)[i] == r) found = i;
+            if (AT(ids, const INDEX)[i] == r) found = i;
         AT(heads, int)[r] = found;
     }
 }

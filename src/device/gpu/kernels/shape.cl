@@ -70,6 +70,14 @@ FUNCTION u16 to_bf16(const float x)
     return (u16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* Real numbers become integers by truncation, the nearest end of the range beyond it, 0 if NaN. */
+#define TO_WHOLE(x, type, low, high)                                                               \
+    ((x) != (x) ? (type)0 : (x) <= (low) ? (type)(low) : (x) >= (high) ? (type)(high) : (type)(x))
+#define TO_I32(x) TO_WHOLE(x, int, -2147483647 - 1, 2147483647)
+#define TO_U8(x) TO_WHOLE(x, u8, 0, 255)
+#define TO_I64(x) TO_WHOLE(x, i64, -9223372036854775807 - 1, 9223372036854775807)
+#define TO_BOOL(x) ((x) != 0)
+
 KERNEL(cast, 256, 1)(BUFFER(from), BUFFER(to), const int count)
 {
     for (int i = GROUP_X * 256 + ITEM_X; i < count; i += GROUPS_X * 256)
