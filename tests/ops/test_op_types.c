@@ -171,6 +171,14 @@ static int order_of(weft_dtype dtype, const void *a, int64_t i, const void *b, i
     return (x > y) - (x < y);
 }
 
+/* Device d, the built-in ones first, then the argument of the program; NULL past the last. */
+static const char *more_device;
+static const char *device_at(int d)
+{
+    const char *name = built_in(WEFT_KIND_DEVICE, d);
+    return name || (d > 0 && !built_in(WEFT_KIND_DEVICE, d - 1)) ? name : more_device;
+}
+
 static void check_output(const op_type_case *c, const operands *x, const char *device, int o,
                          const weft_type *type, const char *got)
 {
@@ -242,8 +250,8 @@ static int run_types(const op_type_case *c, const weft_op *op, const weft_attr *
     int runs = 0;
     for (int t = 0; t < WEFT_DTYPE_COUNT; t++) {
         if (!(weft_operator_takes(op, c->typed) >> t & 1)) continue;
-        for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++, runs++)
-            run_case(c, attrs, count, (weft_dtype)t, built_in(WEFT_KIND_DEVICE, d));
+        for (int d = 0; device_at(d); d++, runs++)
+            run_case(c, attrs, count, (weft_dtype)t, device_at(d));
     }
     return runs;
 }
@@ -315,8 +323,7 @@ static void test_states(void **state)
 {
     (void)state;
     for (int t = 0; t < WEFT_DTYPE_COUNT; t++)
-        for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
-            check_state((weft_dtype)t, built_in(WEFT_KIND_DEVICE, d));
+        for (int d = 0; device_at(d); d++) check_state((weft_dtype)t, device_at(d));
 }
 
 /* --- refusals --- */
@@ -430,8 +437,8 @@ static void test_casts(void **state)
     (void)state;
     for (int from = 0; from < WEFT_DTYPE_COUNT; from++)
         for (int to = 0; to < WEFT_DTYPE_COUNT; to++)
-            for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
-                check_cast((weft_dtype)from, (weft_dtype)to, built_in(WEFT_KIND_DEVICE, d));
+            for (int d = 0; device_at(d); d++)
+                check_cast((weft_dtype)from, (weft_dtype)to, device_at(d));
 }
 
 /* --- gradients --- */
@@ -442,7 +449,7 @@ static void test_gradients(void **state)
 {
     (void)state;
     enum { ROWS = 7, WIDE = 3 };
-    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
+    for (int d = 0; device_at(d); d++) {
         weft_graph *g;
         weft_store *store;
         weft_instance *p;
@@ -470,7 +477,7 @@ static void test_gradients(void **state)
         assert_ok(weft_graph_differentiate(g, loss));
         weft_value fetch[] = {weft_graph_gradient(g, x), weft_graph_gradient(g, t)};
         assert_true(fetch[0] != WEFT_NO_VALUE && fetch[1] != WEFT_NO_VALUE);
-        assert_ok(weft_store_create(context, built_in(WEFT_KIND_DEVICE, d), 1, &store));
+        assert_ok(weft_store_create(context, device_at(d), 1, &store));
         assert_ok(weft_instance_build(store, g, fetch, 2, &p));
         const float values[ROWS] = {0.5f, 3.25f, -1, 6, 2, 0, 4.75f};
         float weights[ROWS * WIDE];
@@ -497,8 +504,10 @@ static void test_gradients(void **state)
     }
 }
 
-int main(void)
+/* An argument names a device that is tested besides the built-in ones. */
+int main(int count, char **arguments)
 {
+    if (count > 1) more_device = arguments[1];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operators), cmocka_unit_test(test_states),
         cmocka_unit_test(test_refused),   cmocka_unit_test(test_casts),

@@ -40,6 +40,10 @@ if in_full; then
     same 3 f32 mlp $images --optimizer lamb
 fi
 
+# Operators with integers, truth values and indices of 64 bits.
+types=$(dirname "$weft")/tests/test_op_types
+if in_full && [ -x "$types" ]; then "$types" opencl >out 2>err && pass || flunk "types of operators"; fi
+
 # Meshes, exchanges and mixed devices: as one rank of the cpu, to rounding. Convolutions on the device and dense layers on cores;
 # a device and cores that share a batch; processes that share a device.
 alone=$("$weft" train --model lenet $images --steps 3 --dtype f64 | grep 'test loss')
