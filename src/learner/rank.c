@@ -173,6 +173,7 @@ void weft_rank_free(weft_rank *r)
     weft_learner_group_close(&r->endpoint);
     weft_rank_drop_programs(r);
     free(r->shares);
+    r->shares = NULL;
     weft_plan_close_comms(&r->comms);
     weft_comm_close(&r->learner);
     weft_comm_close(&r->between);

@@ -13,7 +13,7 @@ static const char *const words[] = {[RANK] = "rank", [CORES] = "cpu"};
 typedef struct placing {
     weft_train_options *options;
     bool ranks, devices; /* a place names a rank, a device other than cpu:K */
-    char *names[MOST];   /* the devices, in the order of ranks */
+    char *names[MOST];   /* the devices, or cpu:K, in the order of ranks */
     int count;
     bool listed; /* they are those of --device, and none is added */
     weft_text text;
@@ -73,20 +73,19 @@ static int find_device(const placing *p, const char *name, int64_t nth)
     return -1;
 }
 
-/* cpu:K is the K-th set of cores: another rank with the device cpu for each K. */
+/* In a list cpu:K is the K-th rank with the device cpu; else each cpu:K is another rank. */
 static weft_status rewrite(void *user, char *piece)
 {
     placing *p = user;
     int64_t nth = 0;
     char *value = NULL;
     WEFT_TRY(split(p, piece, &value));
-    const char *name = is_numbered(value, words[CORES], &nth) ? words[CORES] : value;
+    const char *name = p->listed && is_numbered(value, words[CORES], &nth) ? words[CORES] : value;
     int rank = find_device(p, name, nth);
-    for (int64_t have = 0; rank < 0 && !p->listed && have <= nth && nth < MOST; have++)
-        if (find_device(p, name, have) < 0) {
-            WEFT_TRY(add_device(p, name));
-            rank = find_device(p, name, nth);
-        }
+    if (rank < 0 && !p->listed) {
+        WEFT_TRY(add_device(p, name));
+        rank = p->count - 1;
+    }
     if (rank < 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "place '%s=%s': no rank has that device; --device is %s for %lld rank%s",
@@ -99,7 +98,10 @@ static weft_status rewrite(void *user, char *piece)
 static weft_status join_devices(const placing *p, char **out)
 {
     weft_text list = {0};
-    for (int i = 0; i < p->count; i++) weft_text_add(&list, "%s%s", i ? "," : "", p->names[i]);
+    int64_t cores;
+    for (int i = 0; i < p->count; i++)
+        weft_text_add(&list, "%s%s", i ? "," : "",
+                      is_numbered(p->names[i], words[CORES], &cores) ? words[CORES] : p->names[i]);
     return weft_text_take(&list, out);
 }
 

@@ -80,7 +80,8 @@ static void test_unknown_goal(void **state)
 {
     (void)state;
     weft_goal goal;
-    assert_refused(weft_goal_parse("p90", 0, &goal), WEFT_ERR_ARGUMENT, "must be one of mean,p50,p95,p99");
+    assert_refused(weft_goal_parse("p90", 0, &goal), WEFT_ERR_ARGUMENT,
+                   "must be one of mean,p50,p95,p99");
 }
 
 /* --- the latency histogram --- */

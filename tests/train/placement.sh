@@ -48,6 +48,7 @@ same() { # same PLACE-AND-OPTIONS... -- PLACE-AND-OPTIONS...: both runs have the
 same --place 'shrink=distant,*=reference' -- --device distant,reference -n 2 --place 'shrink=rank:0,*=rank:1'
 same --place 'edge=distant,shrink=reference,*=distant' -- --device distant,reference -n 2 --place 'edge=rank:0,shrink=rank:1,*=rank:0'
 same --place 'shrink=distant,edge=cpu:0,*=cpu:1' -- --device distant,cpu -n 3 --place 'shrink=rank:0,edge=rank:1,*=rank:2' --device distant,cpu,cpu
+same --place 'shrink=distant,*=cpu:7' -- --device distant,cpu -n 2 --place 'shrink=rank:0,*=rank:1'
 same --device reference,distant -n 2 --place 'shrink=distant,*=reference' -- --device reference,distant -n 2 --place 'shrink=rank:1,*=rank:0'
 same --place 'shrink=distant,*=reference' --engine mpi -- --device distant,reference -n 2 --place 'shrink=rank:0,*=rank:1' --engine mpi
 # The same losses as on one device: the reference device and distant have the same bits.

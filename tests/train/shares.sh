@@ -19,6 +19,7 @@ for model in lenet mlp; do
 done
 "$weft" train --model mlp $small -n 2 --device reference,cpu --shares measured 2>&1 |
     grep -q '^weft: measured shares of the batch; another run has the same with --shares 0\.[0-9]*,0\.[0-9]*$' && pass || flunk "measured shares"
+"$weft" plan --model mlp $small -n 3 --shares 3,1,2 >out 2>err && grep -q '^   2  data 2' out && pass || flunk "a plan: $(cat err)"
 "$weft" plan --model mlp $small -n 2 --shares 3,1 --dump=0 | grep -q 'flatten:plain@.*(30720)' && pass || flunk "15 of 20 samples of rank 0"
 refuses() { # refuses WORDS OPTIONS...
     local words=$1

@@ -2,6 +2,7 @@
  * joins again. Servers and learners ask the coordinator for the run configuration first. */
 #include "train/elastic/elastic.h"
 
+#include "compress/compress.h"
 #include "exchange/exchange.h"
 
 static const char HERE[] = "tcp://127.0.0.1:7070";
@@ -252,6 +253,14 @@ static weft_status fetch_config(weft_context *context, const char *address, weft
     return status;
 }
 
+/* A server that lacks a codec of the run is refused before it joins, since it could not read the
+ * learners' messages. */
+static weft_status check_codecs(weft_context *context, const weft_parallel_choice *o)
+{
+    if (o->compress) WEFT_TRY(weft_codec_check(context, o->compress));
+    return o->compress_downlink ? weft_codec_check(context, o->compress_downlink) : WEFT_OK;
+}
+
 static weft_status serve(weft_context *context, const char *address, const weft_cluster_options *o,
                          const weft_stop *stop, const weft_elastic_config *config, uint64_t run,
                          weft_removal *removal)
@@ -263,6 +272,7 @@ static weft_status serve(weft_context *context, const char *address, const weft_
     WEFT_TRY(weft_net_context_of(context, &world));
     WEFT_TRY(weft_optimizer_chosen(context, &config->options.update, &config->place, &optimizer));
     optimizer.clip_norm = 0;
+    WEFT_TRY(check_codecs(context, &config->options.parallel));
     WEFT_TRY(weft_store_create(context, o->train.where.device, 0, &store));
     weft_serving serving = {.struct_size = sizeof(serving),
                             .context = context,
