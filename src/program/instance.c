@@ -211,8 +211,11 @@ void weft_instance_destroy(weft_instance **instance)
     if (!instance || !*instance) return;
     weft_instance *x = *instance;
     size_t cells = x->program->code_count * (size_t)x->program->slots;
-    weft_status status = weft_instance_synchronize(x); /* a failure does not matter any more */
-    (void)status;
+    /* A failure does not matter any more, and leaves the message of what failed before. */
+    weft_error message = {.status = WEFT_OK};
+    weft_error_catch(&message, WEFT_ERR_INTERNAL);
+    weft_status status = weft_instance_synchronize(x);
+    if (status != WEFT_OK) status = weft_error_raise(&message);
     weft_instance_detach(x);
     for (size_t i = 0; x->bound && i < cells; i++)
         if (x->bound[i]) x->bound[i]->ops->destroy(x->bound[i]);
