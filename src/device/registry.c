@@ -64,7 +64,7 @@ static weft_status accept(weft_context *context, const weft_entry *entry, const 
 }
 
 /* Devices whose plug-ins are installed with the library. */
-static const char *const shipped[] = {"opencl", NULL};
+static const char *const shipped[] = {"cuda", "opencl", NULL};
 
 static const weft_extension extension = {.kind = WEFT_KIND_DEVICE,
                                          .shipped = shipped,

@@ -75,9 +75,10 @@ const weft_option weft_train_rows[] = {
 
     OPTION("device", "NAME", TEXT_IS("cpu"), RUN(where.device), .group = "Device",
            .help =
-               "cpu is fast, reference is slow and simple, opencl[:PLATFORM.DEVICE] is a graphics "
-               "card or another device of OpenCL (weft inspect --list names others); a list with "
-               "commas is assigned to ranks in turn; a path loads a plug-in"),
+               "cpu is fast, reference is slow and simple, cuda[:K] is an NVIDIA card, "
+               "opencl[:PLATFORM.DEVICE] is a graphics card or another device of OpenCL (weft "
+               "inspect --list names others); a list with commas is assigned to ranks in turn; a "
+               "path loads a plug-in"),
     OPTION("home", "WHERE", TEXT_IS("device"), RUN(where.home), .choices = "device,cpu",
            .help =
                "where parameters and optimizer state are kept and updated: on the device, or in "

@@ -1,0 +1,65 @@
+/* Declares the CUDA driver: a card with its primary context, calls of libcuda.so.1 within it, and
+ * NVRTC. Both libraries are opened by dlopen, so the plug-in links nothing of CUDA. */
+#ifndef WEFT_DEVICE_CUDA_CUDA_H
+#define WEFT_DEVICE_CUDA_CUDA_H
+
+#include "device/cuda/api.h"
+#include "device/gpu/gpu.h"
+
+typedef struct cuda_card {
+    gpu_card head;
+    cuda_functions f;
+    cu_device device;
+    cu_context context; /* the primary one, which other users of CUDA in the process share */
+    bool retained;
+    cu_stream fills; /* new memory is zeroed here */
+    int driver;      /* the version of CUDA that the driver supports: 1000 major + 10 minor */
+    int arch;        /* compute capability: 10 major + minor */
+} cuda_card;
+
+/* --- card.c --- */
+
+weft_status cuda_open(const char *which, gpu_card **out) WEFT_NODISCARD;
+void cuda_close(gpu_card *card);
+
+/* Fails with the name and the text of an error; what a lost card means, if it is lost. */
+weft_status cuda_fail(const cuda_card *card, cu_result error, const char *function) WEFT_NODISCARD;
+static inline weft_status cuda_check(const cuda_card *card, cu_result error, const char *function)
+{
+    return error == CU_OK ? WEFT_OK : cuda_fail(card, error, function);
+}
+
+/* Makes the card's context the current one of this thread, and `leave` the one that was it before;
+ * an embedding program may use CUDA, too. */
+bool cuda_enter(const cuda_card *card);
+cu_result cuda_leave(const cuda_card *card, cu_result result);
+/* The error of the last cuda_enter of this thread, which returned false. */
+cu_result cuda_not_entered(void);
+
+/* Calls a function within the context of the card: the cu_result. */
+#define CUDA_CALL(card, function, ...)                                                             \
+    (cuda_enter(card) ? cuda_leave(card, (card)->f.function(__VA_ARGS__)) : cuda_not_entered())
+#define CUDA_CHECK(card, function, ...)                                                            \
+    cuda_check(card, CUDA_CALL(card, function, __VA_ARGS__), #function)
+
+/* --- nvrtc.c --- */
+
+/* Compiles a source to the binary of the card, which the caller frees. */
+weft_status cuda_compile(const cuda_card *card, const char *source, const char *what, void **out,
+                         size_t *bytes) WEFT_NODISCARD;
+/* The options that every source is compiled with; they are a part of the cache's key. */
+#define CUDA_OPTION_LIST "--fmad=false", "--std=c++17"
+#define CUDA_OPTIONS "--fmad=false --std=c++17"
+
+/* --- find.c --- */
+
+/* Calls `use` with the paths where NVRTC may lie, in NVIDIA's order, until it returns true. The
+ * first ones are names that dlopen looks for itself; `loaded`: only among what is loaded. */
+bool cuda_find_nvrtc(bool (*use)(void *user, const char *path, bool loaded), void *user);
+
+/* --- memory.c --- */
+
+extern const weft_memory_ops cuda_memory_ops;
+cu_stream cuda_stream_of(const weft_queue *queue);
+
+#endif
