@@ -8,6 +8,10 @@
 #include "op_cases.h"
 #include "program/program.h"
 
+#ifndef DEVICE
+#define DEVICE "opencl"
+#endif
+
 /* A device that stays open, so that its programs are compiled once for all cases. */
 static weft_context *all;
 static weft_device *kept;
@@ -17,7 +21,7 @@ static int begin(void **state)
 {
     (void)state;
     assert_ok(weft_context_create(&all));
-    if (weft_device_open(all, "opencl", &kept) == WEFT_OK) return 0;
+    if (weft_device_open(all, DEVICE, &kept) == WEFT_OK) return 0;
     print_message("SKIPPED: %s\n", weft_last_message());
     return 0;
 }
@@ -77,7 +81,7 @@ static results run_on(const op_case *c, weft_dtype real, const char *device, int
 static void compare(const op_case *c, weft_dtype real)
 {
     double tolerance = real == WEFT_F64 ? 1e-12 : c->tolerance > 0 ? c->tolerance : 2e-5;
-    results want = run_on(c, real, "reference", 1), have = run_on(c, real, "opencl", 2);
+    results want = run_on(c, real, "reference", 1), have = run_on(c, real, DEVICE, 2);
     assert_true(want.total == have.total);
     for (int i = 0, at = 0; i < want.count; i++) {
         double largest = 1e-3;
@@ -85,7 +89,7 @@ static void compare(const op_case *c, weft_dtype real)
             largest = fmax(largest, fabs(want.number[at + j]));
         for (int64_t j = 0; j < want.sizes[i]; j++, at++)
             if (!(fabs(want.number[at] - have.number[at]) <= tolerance * largest))
-                fail_msg("%s on opencl in %s: result %d, element %lld: %.17g, reference %.17g",
+                fail_msg("%s on " DEVICE " in %s: result %d, element %lld: %.17g, reference %.17g",
                          c->name, weft_dtype_name(real), i, (long long)j, have.number[at],
                          want.number[at]);
     }
@@ -190,7 +194,7 @@ static void test_nothing_falls_back(void **state)
             bool measured = strcmp(node->op->name, "schedule") == 0 && node->in_count > 1;
             bool of_host = measured || weft_node_attr(node, "data");
             if (has_kernel(f.graph, node) == of_host)
-                fail_msg("%s: operator %s has %s kernel on opencl", op_cases[c].name,
+                fail_msg("%s: operator %s has %s kernel on " DEVICE, op_cases[c].name,
                          node->op->name, of_host ? "a" : "no");
         }
         fixture_end(&f);
@@ -211,5 +215,5 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_nothing_falls_back),
         cmocka_unit_test(test_large_tiles),
     };
-    return cmocka_run_group_tests_name("opencl_ops", tests, begin, end);
+    return cmocka_run_group_tests_name(DEVICE "_ops", tests, begin, end);
 }

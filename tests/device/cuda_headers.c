@@ -1,0 +1,25 @@
+/* Compares the driver's own declarations of CUDA (device/cuda/api.h) with the headers of CUDA, by
+ * being compiled: values are equal, and functions have the same types. */
+#include <cuda.h>
+#include <nvrtc.h>
+
+#include "device/cuda/api.h"
+
+#define SAME_VALUE(own, name, value)                                                               \
+    _Static_assert((int)own == (int)name, #name " has another value");
+CUDA_VALUES(SAME_VALUE)
+
+/* An enumeration of CUDA and `unsigned` are one type to the compiler, so pointers to functions are
+ * assigned exactly if all parameters are of the same type. */
+cuda_functions cuda = {
+#define OF_CUDA(name, parameters) .name = name,
+    CUDA_FUNCTIONS(OF_CUDA)};
+nvrtc_functions nvrtc = {NVRTC_FUNCTIONS(OF_CUDA)};
+
+_Static_assert(sizeof(cu_pointer) == sizeof(CUdeviceptr), "CUdeviceptr");
+_Static_assert(sizeof(cu_device) == sizeof(CUdevice), "CUdevice");
+_Static_assert(sizeof(cu_result) == sizeof(CUresult), "CUresult");
+_Static_assert(sizeof(cu_result) == sizeof(nvrtcResult), "nvrtcResult");
+_Static_assert((size_t)CU_LAUNCH_PARAM_END == (size_t)CU_BLOCK_END, "end");
+_Static_assert((size_t)CU_LAUNCH_PARAM_BUFFER_POINTER == (size_t)CU_BLOCK, "block");
+_Static_assert((size_t)CU_LAUNCH_PARAM_BUFFER_SIZE == (size_t)CU_BLOCK_SIZE, "size");

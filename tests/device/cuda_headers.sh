@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Compiles the driver's own declarations of CUDA against the headers of CUDA, where they are installed; wrong ones are refused.
+root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/tests/support/check.sh"
+cuda=
+for folder in "${CUDA_HOME:-}/include" /usr/local/cuda/include; do
+    [ -e "$folder/cuda.h" ] && [ -e "$folder/nvrtc.h" ] && cuda=$folder && break
+done
+if [ -z "$cuda" ] || ! command -v gcc >/dev/null; then
+    echo "SKIPPED: the headers of CUDA, or gcc, are not here"
+    exit
+fi
+
+# compiles FOLDER: with the declarations of this folder of sources.
+compiles() { gcc -std=c11 -Wall -Wextra -Werror -fsyntax-only -isystem "$cuda" -I"$1" "$root/tests/device/cuda_headers.c" >out 2>err; }
+compiles "$root/src" && pass || flunk "api.h differs from the headers in $cuda"
+
+# refuses_change FROM TO: a declaration that is changed so is found.
+refuses_change() {
+    mkdir -p changed/device/cuda
+    sed "s/$1/$2/" "$root/src/device/cuda/api.h" >changed/device/cuda/api.h
+    if cmp -s "$root/src/device/cuda/api.h" changed/device/cuda/api.h; then flunk "nothing is changed by $1"; fi
+    if compiles changed; then flunk "'$2' is not found"; else pass; fi
+}
+refuses_change 'CUDA_ERROR_NOT_READY, 600' 'CUDA_ERROR_NOT_READY, 601'
+refuses_change '(cuMemFree_v2, (cu_pointer))' '(cuMemFree_v2, (unsigned))'
+refuses_change '(cuStreamCreate, (cu_stream \*, unsigned))' '(cuStreamCreate, (cu_stream *))'
+refuses_change '(nvrtcGetCUBIN, (nvrtc_program, char \*))' '(nvrtcGetCUBIN, (nvrtc_program, int *))'
+refuses_change 'CU_BLOCK_SIZE ((void \*)2)' 'CU_BLOCK_SIZE ((void *)3)'
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

@@ -1,0 +1,165 @@
+/* Declares the double of libcuda.so.1: the functions of CUDA's driver API that the device cuda
+ * uses, over OpenCL. Streams run only when they are waited for or asked, and misuse of the
+ * interface ends the process with a line of the words "fake_cuda:". Variables of the environment:
+ *
+ *   FAKE_CUDA_FAIL     NAME=ERROR[@N]: call N (1: the first) of a function, and all later ones,
+ * return the error. NAME "launch": kernel N faults when it runs, and every later call fails
+ *   FAKE_CUDA_CARDS    number of cards, 1 by default
+ *   FAKE_CUDA_DRIVER   version, 13000
+ *   FAKE_CUDA_ARCH     architecture, 90
+ *   FAKE_CUDA_MEMORY   bytes of a card, 2^31
+ *   FAKE_CUDA_LEFT     a file, to which the end of the process appends what was not released
+ */
+#ifndef WEFT_TESTS_FAKE_CUDA_H
+#define WEFT_TESTS_FAKE_CUDA_H
+
+#define CL_TARGET_OPENCL_VERSION 200
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue */
+#include <CL/cl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/api.h"
+
+#define FAKE_CL(X)                                                                                 \
+    X(clGetPlatformIDs)                                                                            \
+    X(clGetDeviceIDs)                                                                              \
+    X(clCreateContext)                                                                             \
+    X(clCreateCommandQueue)                                                                        \
+    X(clFinish)                                                                                    \
+    X(clSVMAlloc)                                                                                  \
+    X(clSVMFree)                                                                                   \
+    X(clCreateProgramWithSource)                                                                   \
+    X(clBuildProgram)                                                                              \
+    X(clGetProgramBuildInfo)                                                                       \
+    X(clReleaseProgram)                                                                            \
+    X(clCreateKernel)                                                                              \
+    X(clReleaseKernel)                                                                             \
+    X(clGetKernelInfo)                                                                             \
+    X(clGetKernelArgInfo)                                                                          \
+    X(clSetKernelArg)                                                                              \
+    X(clSetKernelArgSVMPointer)                                                                    \
+    X(clEnqueueNDRangeKernel)
+
+/* A handle of each kind begins with this; handles are kept for ever, so that later use is seen. */
+typedef struct handle {
+    enum { ALIVE = 0x51de, DEAD = 0xdead } state;
+    const char *kind;
+    cu_context context;
+} handle;
+
+enum { MOST_CARDS = 4, MOST_PARAMETERS = 160 };
+struct CUctx_st {
+    handle head;
+    int card, users;
+};
+
+/* A place in a stream: the operations before it have run, or not yet. */
+typedef struct mark {
+    int users;
+    bool done;
+    cu_stream stream;
+} mark;
+
+typedef enum op_kind { OP_LAUNCH, OP_COPY, OP_SET, OP_RECORD, OP_WAIT } op_kind;
+typedef struct op {
+    op_kind kind;
+    struct op *next;
+    cu_function function;
+    unsigned grid[3], block[3];
+    char parameters[16 * MOST_PARAMETERS];
+    void *to;
+    const void *from;
+    unsigned char value;
+    size_t bytes;
+    mark *mark;
+} op;
+
+struct CUstream_st {
+    handle head;
+    op *first, *last;
+    bool running;
+    cu_stream next; /* all streams */
+};
+struct CUevent_st {
+    handle head;
+    mark *mark; /* NULL: not recorded */
+};
+struct CUmod_st {
+    handle head;
+    cl_program program;
+    cl_program types; /* built with what tells the types of parameters */
+    bool doubles;     /* real_t is double */
+    cu_function functions;
+};
+typedef struct parameter {
+    size_t at, size;
+    bool pointer;
+} parameter;
+struct CUfunc_st {
+    handle head;
+    cu_module module;
+    cu_function next;
+    cl_kernel kernel;
+    char name[64];
+    size_t bytes; /* of the block of parameters */
+    int count;
+    parameter parameter[MOST_PARAMETERS];
+};
+
+typedef struct range {
+    char *base;
+    size_t bytes;
+    bool host;
+    cu_context context;
+    struct range *next;
+} range;
+
+extern struct fake {
+    pthread_mutex_t lock;
+    pid_t process; /* that has called cuInit */
+    int cards, version, arch;
+    size_t memory, taken[MOST_CARDS];
+    cu_result lost; /* what all calls return */
+    struct CUctx_st context[MOST_CARDS];
+    cu_stream streams;
+    range *ranges;
+    int left[4]; /* streams, events, modules, allocations */
+    cl_device_id device;
+    cl_context cl_context;
+    cl_command_queue cl_queue;
+#define FAKE_FIELD(name) __typeof__(name) *name;
+    FAKE_CL(FAKE_FIELD)
+#undef FAKE_FIELD
+} fake;
+
+/* Ends the process with a line: the interface was misused. */
+void fake_misuse(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+/* Begins a call: locks, and returns the error that the call shall return. */
+cu_result fake_begin(const char *function);
+/* Ends it: unlocks. */
+cu_result fake_end(cu_result result);
+/* Begins a call that needs a current context; and, of a handle, that it is alive and of that
+ * context. */
+cu_result fake_begin_in(const char *function, const void *handle, const char *kind);
+cu_context fake_current(void);
+void *fake_new(size_t bytes, const char *kind);
+range *fake_range_of(const void *at, size_t bytes);
+void fake_run(cu_stream stream, const mark *until);
+/* Counts a call that FAKE_CUDA_FAIL names; 0: it shall not fail. */
+cu_result fake_planned(const char *function);
+void fake_launch(const op *o);
+
+/* The functions of the interfaces, as the driver declares them. */
+#define FAKE_DECLARE(name, parameters)                                                             \
+    __attribute__((visibility("default"))) cu_result name parameters;
+CUDA_FUNCTIONS(FAKE_DECLARE)
+NVRTC_FUNCTIONS(FAKE_DECLARE)
+extern __attribute__((visibility("default")))
+const int fake_cuda; /* tells the double by its name */
+
+#endif

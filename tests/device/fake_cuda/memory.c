@@ -1,0 +1,304 @@
+/* Memory of cards and of the host, copies, streams and events of the double. New and freed memory
+ * is filled with ones, which are NaN. */
+#include "fake.h"
+
+range *fake_range_of(const void *at, size_t bytes)
+{
+    for (range *r = fake.ranges; r; r = r->next)
+        if ((const char *)at >= r->base && (const char *)at + bytes <= r->base + r->bytes) return r;
+    return NULL;
+}
+
+static cu_result allocate(void **out, size_t bytes, bool host)
+{
+    cu_context context = fake_current();
+    size_t *taken = &fake.taken[context->card];
+    if (bytes == 0) return 1;
+    if (!host && *taken + bytes > fake.memory) return CU_OUT_OF_MEMORY;
+    range *r = calloc(1, sizeof(*r));
+    char *base = host ? aligned_alloc(64, (bytes + 63) / 64 * 64)
+                      : fake.clSVMAlloc(fake.cl_context, CL_MEM_READ_WRITE, bytes, 128);
+    if (!r || !base) fake_misuse("out of memory");
+    memset(base, 0xff, bytes);
+    *r = (range){.base = base, .bytes = bytes, .host = host, .context = context};
+    r->next = fake.ranges;
+    fake.ranges = r;
+    fake.left[3]++;
+    if (!host) *taken += bytes;
+    *out = base;
+    return CU_OK;
+}
+
+static bool overlaps(const range *r, const void *at, size_t bytes)
+{
+    return (const char *)at < r->base + r->bytes && (const char *)at + bytes > r->base;
+}
+
+static bool op_uses(const op *o, const range *r)
+{
+    if (o->kind == OP_COPY || o->kind == OP_SET)
+        return overlaps(r, o->to, o->bytes) ||
+               (o->kind == OP_COPY && overlaps(r, o->from, o->bytes));
+    for (int i = 0; o->kind == OP_LAUNCH && i < o->function->count; i++) {
+        const parameter *p = &o->function->parameter[i];
+        char *pointer;
+        memcpy(&pointer, o->parameters + p->at, sizeof(pointer));
+        if (p->pointer && overlaps(r, pointer, 1)) return true;
+    }
+    return false;
+}
+
+static void release(const char *function, void *base, bool host)
+{
+    range **at = &fake.ranges;
+    while (*at && (*at)->base != base) at = &(*at)->next;
+    range *r = *at;
+    if (!r || r->host != host) fake_misuse("%s: %p is not allocated", function, base);
+    if (r->context != fake_current()) fake_misuse("%s: of another context", function);
+    for (cu_stream s = fake.streams; s && !fake.lost; s = s->next)
+        for (const op *o = s->first; o; o = o->next)
+            if (op_uses(o, r)) fake_misuse("%s: a queued operation uses %p", function, base);
+    *at = r->next;
+    memset(r->base, 0xff, r->bytes);
+    fake.left[3]--;
+    if (host)
+        free(r->base);
+    else
+        fake.clSVMFree(fake.cl_context, r->base);
+    if (!host) fake.taken[r->context->card] -= r->bytes;
+    free(r);
+}
+
+cu_result cuMemAlloc_v2(cu_pointer *out, size_t bytes)
+{
+    cu_result result = fake_begin_in("cuMemAlloc_v2", NULL, NULL);
+    void *base = NULL;
+    if (!result) result = allocate(&base, bytes, false);
+    *out = (cu_pointer)(uintptr_t)base;
+    return fake_end(result);
+}
+
+cu_result cuMemFree_v2(cu_pointer base)
+{
+    cu_result result = fake_begin_in("cuMemFree_v2", NULL, NULL);
+    if (result != CU_NOT_INITIALIZED) release("cuMemFree", (void *)(uintptr_t)base, false);
+    return fake_end(result);
+}
+
+cu_result cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
+{
+    cu_result result = fake_begin_in("cuMemHostAlloc", NULL, NULL);
+    if (flags & ~7u) fake_misuse("cuMemHostAlloc: flags %u", flags);
+    if (!result) result = allocate(out, bytes, true);
+    return fake_end(result);
+}
+
+cu_result cuMemFreeHost(void *base)
+{
+    cu_result result = fake_begin_in("cuMemFreeHost", NULL, NULL);
+    if (result != CU_NOT_INITIALIZED) release("cuMemFreeHost", base, true);
+    return fake_end(result);
+}
+
+cu_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+    cu_result result = fake_begin_in("cuMemGetInfo_v2", NULL, NULL);
+    if (result) return fake_end(result);
+    *total = fake.memory;
+    *free_bytes = fake.memory - fake.taken[fake_current()->card];
+    return fake_end(result);
+}
+
+/* Appends an operation to a stream. */
+static op *queue(cu_stream stream, op_kind kind)
+{
+    op *o = calloc(1, sizeof(*o));
+    if (!o) fake_misuse("out of memory");
+    o->kind = kind;
+    if (stream->last)
+        stream->last->next = o;
+    else
+        stream->first = o;
+    stream->last = o;
+    return o;
+}
+
+/* At least one side is memory of the card, and lies in one allocation. */
+static void check_device(const char *function, const void *at, size_t bytes)
+{
+    const range *r = fake_range_of(at, bytes);
+    if (!r || r->host)
+        fake_misuse("%s: %zu bytes at %p are no memory of a card", function, bytes, at);
+}
+
+static cu_result copy(const char *function, void *to, const void *from, size_t bytes,
+                      cu_stream stream, int kind)
+{
+    cu_result result = fake_begin_in(function, stream, "stream");
+    if (result) return fake_end(result);
+    if (kind != 'o') check_device(function, to, bytes);
+    if (kind != 'i') check_device(function, from, bytes);
+    op *o = queue(stream, OP_COPY);
+    o->to = to;
+    o->from = from;
+    o->bytes = bytes;
+    return fake_end(CU_OK);
+}
+
+cu_result cuMemcpyHtoDAsync_v2(cu_pointer to, const void *from, size_t bytes, cu_stream stream)
+{
+    return copy("cuMemcpyHtoDAsync_v2", (void *)(uintptr_t)to, from, bytes, stream, 'i');
+}
+
+cu_result cuMemcpyDtoHAsync_v2(void *to, cu_pointer from, size_t bytes, cu_stream stream)
+{
+    return copy("cuMemcpyDtoHAsync_v2", to, (const void *)(uintptr_t)from, bytes, stream, 'o');
+}
+
+cu_result cuMemcpyDtoDAsync_v2(cu_pointer to, cu_pointer from, size_t bytes, cu_stream stream)
+{
+    return copy("cuMemcpyDtoDAsync_v2", (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes,
+                stream, 'd');
+}
+
+cu_result cuMemsetD8Async(cu_pointer to, unsigned char value, size_t bytes, cu_stream stream)
+{
+    cu_result result = fake_begin_in("cuMemsetD8Async", stream, "stream");
+    if (result) return fake_end(result);
+    check_device("cuMemsetD8Async", (void *)(uintptr_t)to, bytes);
+    op *o = queue(stream, OP_SET);
+    o->to = (void *)(uintptr_t)to;
+    o->value = value;
+    o->bytes = bytes;
+    return fake_end(CU_OK);
+}
+
+cu_result cuStreamCreate(cu_stream *out, unsigned flags)
+{
+    cu_result result = fake_begin_in("cuStreamCreate", NULL, NULL);
+    if (flags != CU_NON_BLOCKING) fake_misuse("cuStreamCreate: flags %u", flags);
+    if (result) return fake_end(result);
+    cu_stream s = fake_new(sizeof(*s), "stream");
+    s->next = fake.streams;
+    fake.streams = s;
+    fake.left[0]++;
+    *out = s;
+    return fake_end(CU_OK);
+}
+
+cu_result cuStreamDestroy_v2(cu_stream stream)
+{
+    cu_result result = fake_begin_in("cuStreamDestroy_v2", stream, "stream");
+    if (result == CU_NOT_INITIALIZED) return fake_end(result);
+    if (stream->first && !fake.lost) fake_misuse("cuStreamDestroy: operations are queued");
+    stream->head.state = DEAD;
+    fake.left[0]--;
+    return fake_end(result);
+}
+
+cu_result cuStreamSynchronize(cu_stream stream)
+{
+    cu_result result = fake_begin_in("cuStreamSynchronize", stream, "stream");
+    if (result != CU_NOT_INITIALIZED) fake_run(stream, NULL); /* also if it shall fail */
+    return fake_end(result ? result : fake.lost);
+}
+
+cu_result cuEventCreate(cu_event *out, unsigned flags)
+{
+    cu_result result = fake_begin_in("cuEventCreate", NULL, NULL);
+    if (flags != CU_DISABLE_TIMING) fake_misuse("cuEventCreate: flags %u", flags);
+    if (result) return fake_end(result);
+    *out = fake_new(sizeof(**out), "event");
+    fake.left[1]++;
+    return fake_end(CU_OK);
+}
+
+static void forget(mark *m)
+{
+    if (m && --m->users == 0) free(m);
+}
+
+cu_result cuEventDestroy_v2(cu_event event)
+{
+    cu_result result = fake_begin_in("cuEventDestroy_v2", event, "event");
+    if (result == CU_NOT_INITIALIZED) return fake_end(result);
+    event->head.state = DEAD;
+    forget(event->mark);
+    fake.left[1]--;
+    return fake_end(result);
+}
+
+cu_result cuEventRecord(cu_event event, cu_stream stream)
+{
+    cu_result result = fake_begin_in("cuEventRecord", event, "event");
+    (void)fake_end(result);
+    if (!result) result = fake_begin_in("cuEventRecord.", stream, "stream");
+    if (result) return fake_end(result);
+    forget(event->mark);
+    event->mark = calloc(1, sizeof(*event->mark));
+    if (!event->mark) fake_misuse("out of memory");
+    *event->mark = (mark){.users = 2, .stream = stream};
+    queue(stream, OP_RECORD)->mark = event->mark;
+    return fake_end(CU_OK);
+}
+
+cu_result cuStreamWaitEvent(cu_stream stream, cu_event event, unsigned flags)
+{
+    cu_result result = fake_begin_in("cuStreamWaitEvent", stream, "stream");
+    if (event->head.state != ALIVE)
+        fake_misuse("cuStreamWaitEvent: the event was destroyed before");
+    if (flags) fake_misuse("cuStreamWaitEvent: flags %u", flags);
+    if (result || !event->mark) return fake_end(result);
+    event->mark->users++;
+    queue(stream, OP_WAIT)->mark = event->mark;
+    return fake_end(CU_OK);
+}
+
+cu_result cuEventSynchronize(cu_event event)
+{
+    cu_result result = fake_begin_in("cuEventSynchronize", event, "event");
+    if (result != CU_NOT_INITIALIZED && event->mark && !event->mark->done)
+        fake_run(event->mark->stream, event->mark);
+    return fake_end(result ? result : fake.lost);
+}
+
+/* A query runs the stream, and the next one says that it is ready. */
+cu_result cuEventQuery(cu_event event)
+{
+    cu_result result = fake_begin_in("cuEventQuery", event, "event");
+    if (result || !event->mark || event->mark->done) return fake_end(result);
+    fake_run(event->mark->stream, event->mark);
+    return fake_end(fake.lost ? fake.lost : CU_NOT_READY);
+}
+
+static void run_op(op *o);
+
+/* Runs the operations of a stream until a mark, or all of them; those of other streams that they
+ * wait for, too. */
+void fake_run(cu_stream stream, const mark *until)
+{
+    if (stream->running) fake_misuse("streams wait for each other");
+    stream->running = true;
+    while (stream->first && !fake.lost && !(until && until->done)) {
+        op *o = stream->first;
+        run_op(o);
+        stream->first = o->next;
+        if (!stream->first) stream->last = NULL;
+        if (o->mark) forget(o->mark);
+        free(o);
+    }
+    stream->running = false;
+}
+
+static void run_op(op *o)
+{
+    switch (o->kind) {
+    case OP_LAUNCH: fake_launch(o); break;
+    case OP_COPY: memmove(o->to, o->from, o->bytes); break;
+    case OP_SET: memset(o->to, o->value, o->bytes); break;
+    case OP_RECORD: o->mark->done = true; break;
+    case OP_WAIT:
+        if (!o->mark->done) fake_run(o->mark->stream, o->mark);
+        break;
+    }
+}
