@@ -60,6 +60,11 @@ extern __attribute__((visibility("default"))) const weft_plugin weft_plugin_entr
  * plug-in was built for another interface; ARGUMENT: one of its names exists already. */
 WEFT_API WEFT_NODISCARD weft_status weft_plugin_load(weft_context *context, const char *path);
 
+/* Loads the plug-ins that are installed with the library, such as those of devices, which are else
+ * loaded when one of their names is used: for lists of names. One that is not installed, or cannot
+ * be loaded, is left out. */
+WEFT_API void weft_plugin_load_installed(weft_context *context);
+
 /* The resolved path of plug-in i that a context has loaded, the last one first; NULL past the end.
  * Valid as long as the context. */
 WEFT_API const char *weft_plugin_path(const weft_context *context, int i);

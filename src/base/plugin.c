@@ -193,6 +193,19 @@ weft_status weft_plugin_load_shipped(weft_context *context, const char *name)
     return status;
 }
 
+void weft_plugin_load_installed(weft_context *context)
+{
+    WEFT_NEED_VOID(context);
+    for (int kind = WEFT_KIND_NONE + 1; kind < WEFT_KIND_COUNT; kind++) {
+        const weft_extension *x = context->of->extensions[kind];
+        for (int i = 0; x && x->shipped && x->shipped[i]; i++) {
+            const char *name = x->shipped[i];
+            if (weft_registry_look(context, (weft_kind)kind, name, strlen(name))) continue;
+            if (weft_plugin_load_shipped(context, name) != WEFT_OK) continue;
+        }
+    }
+}
+
 bool weft_plugin_is_path(const char *name, size_t size)
 {
     return size > 3 && memcmp(name + size - 3, ".so", 3) == 0;

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 
+#include "weft/plugin.h"
 #include "weft/version.h"
 
 /* The names of the pages about the registry, with spaces between them. */
@@ -198,6 +199,7 @@ static int run(weft_context *context, int argc, char **argv)
                         "Try 'weft help help'.\n");
         return 2;
     }
+    if (own.bash || name) weft_plugin_load_installed(context);
     if (own.bash) return print_completion(context);
     if (argc > 1) {
         fprintf(stderr,

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "weft/plugin.h"
 #include "weft/registry.h"
 
 typedef struct inspect_options {
@@ -48,13 +49,14 @@ static void print_kind(const weft_context *context, weft_kind kind)
     printf("\n");
 }
 
-static int print_lists(const weft_context *context, bool alone)
+static int print_lists(weft_context *context, bool alone)
 {
     if (!alone) {
         fprintf(stderr, "weft: --list names what any run may have, so it stands alone; leave the "
                         "other options out\nTry 'weft help inspect'.\n");
         return 2;
     }
+    weft_plugin_load_installed(context);
     for (int kind = WEFT_KIND_NONE + 1; kind < WEFT_KIND_COUNT; kind++)
         print_kind(context, (weft_kind)kind);
     return 0;
