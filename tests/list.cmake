@@ -269,6 +269,7 @@ row(serve      batch_times              T......UA.R..    1 internal WITH service
 row(serve      large_requests           T......UA.R..    1 internal WITH service_fixture)
 row(serve      page_history             T......UA.R..    1 internal)
 row(serve      serve                    T...S....XR..   10 script   serve.py)
+row(serve      cuda_answers             T...S.......C    8 script   cuda_answers.py)
 row(serve      serve_answers            T...S........   19 script   serve_answers.py)
 row(serve      serve_generate           T...S........    6 script   serve_generate.py)
 row(serve      serve_front              T...S....X...   25 script   serve_front.py)

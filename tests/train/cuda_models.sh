@@ -50,6 +50,9 @@ leaves_nothing "two cards"
 train="$weft train $images --model mlp --steps 3"
 LD_DEBUG=files "$weft" --version >out 2>err
 grep -q 'cuda\|nvrtc\|opencl' err out && flunk "--version opens a driver" || pass
+LD_DEBUG=files "$weft" inspect --list >out 2>err
+grep -q '^  cuda  *an NVIDIA card' out && grep -q '^  opencl ' out && ! grep -q "libcuda.so\|nvrtc" err && pass || flunk "the list of devices"
+"$weft" help --bash | grep -q "'train --device') words='[^']* cuda opencl" && pass || flunk "completion of devices"
 without() { env -u LD_LIBRARY_PATH -u VIRTUAL_ENV "$@"; }
 if ! ldconfig -p 2>/dev/null | grep -q 'libcuda.so.1'; then
     refuses 1 "there is no driver here (libcuda.so.1" without $train --device cuda
@@ -70,6 +73,8 @@ ln -s "$(command -v env)" "$(command -v bash)" bin/
 nowhere() { env -u VIRTUAL_ENV HOME="$PWD/empty" PATH="$PWD/bin" XDG_CACHE_HOME="$PWD/cache" "$@"; }
 if [ ! -e /usr/local/cuda ] && ! ldconfig -p 2>/dev/null | grep -q libnvrtc; then
     refuses 1 "pip install nvidia-cuda-nvrtc" nowhere $train --device cuda
+else # a real one is found, and the double of the driver does not take what it compiles
+    refuses 1 "cuModuleLoadDataEx failed with an error (200)" nowhere $train --device cuda
 fi
 fresh() { env XDG_CACHE_HOME="$PWD/cache" POCL_CACHE_DIR="$XDG_CACHE_HOME/pocl" HOME="$PWD/empty" PATH="$PWD/bin" "$@"; }
 refuses 1 "operator" fresh FAKE_NVRTC_LOG='line 3: a planned error' $train --device cuda
@@ -78,6 +83,10 @@ refuses 1 "the driver refuses the kernel of operator" fresh FAKE_CUDA_FAIL=cuMod
 holds err 'ptxas fatal : a planned error'
 refuses 1 "and NVRTC 13.0 " fresh FAKE_CUDA_ARCH=70 $train --device cuda
 holds err 'is of architecture sm_70, .* compiles for sm_75 and newer.*pip install nvidia-cuda-nvrtc-cu12'
+if ! ls /usr/local/cuda*/lib*/libnvrtc.so.12 >out 2>err; then
+    refuses 1 "the driver supports CUDA 12.4, too old for what NVRTC" fresh FAKE_CUDA_DRIVER=12040 $train --device cuda
+    holds err 'install a newer driver, or an older NVRTC: pip install nvidia-cuda-nvrtc-cu12'
+fi
 fresh FAKE_CUDA_ARCH=103 FAKE_NVRTC_USED="$PWD/used" $train --device cuda >out 2>err && grep -q -- '--gpu-architecture=compute_100 --fmad=false' used &&
     ! grep -qv compute_100 used && pass || flunk "PTX for a card that is newer than NVRTC: $(cat used)"
 rm -rf used cache

@@ -157,6 +157,13 @@ cu_result cuGetErrorString(cu_result error, const char **out)
     return CU_OK;
 }
 
+cu_result cuGetExportTable(const void **out, const void *which)
+{
+    (void)which;
+    *out = NULL;
+    return 500; /* NOT_FOUND */
+}
+
 cu_result cuDeviceGetCount(int *out)
 {
     cu_result result = fake_begin("cuDeviceGetCount");

@@ -159,6 +159,7 @@ void fake_launch(const op *o);
     __attribute__((visibility("default"))) cu_result name parameters;
 CUDA_FUNCTIONS(FAKE_DECLARE)
 NVRTC_FUNCTIONS(FAKE_DECLARE)
+FAKE_DECLARE(cuGetExportTable, (const void **, const void *)) /* NVRTC looks for it */
 extern __attribute__((visibility("default")))
 const int fake_cuda; /* tells the double by its name */
 
