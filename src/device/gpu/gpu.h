@@ -1,5 +1,5 @@
 /* Declares the inside of devices that compile kernels: one set of kernels, in a dialect of C over
- * the prelude of a driver, and the interface of drivers (OpenCL). A device of this kind is a
+ * the prelude of a driver, and the interface of drivers (OpenCL, CUDA). A device of this kind is a
  * plug-in, which calls the library through its services alone. */
 #ifndef WEFT_DEVICE_GPU_GPU_H
 #define WEFT_DEVICE_GPU_GPU_H
