@@ -79,6 +79,12 @@ coordinator=$!
 refuses 2 "; plug-in $own had it" timeout 60 "$weft" join "$at" --timeout 30
 kill $coordinator
 wait $coordinator
+# A server that lacks the codec of a run is refused before it joins.
+timeout 120 "$weft" coordinator --listen "$at" $data --model mlp -n 1 --exchange server:policy=bsp --plugin "$plugins/libint8.so" --compress int8 >co 2>ce &
+coordinator=$!
+refuses 2 "no codec is named 'int8'" timeout 60 "$weft" server "$at" --timeout 30
+kill $coordinator
+wait $coordinator
 # A path in place of the name is also that of the processes of a job; the checkpoint has the name.
 for way in "" "-n 2 --exchange server --engine processes"; do
     rm -rf signum path
