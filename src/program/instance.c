@@ -216,6 +216,7 @@ void weft_instance_destroy(weft_instance **instance)
     weft_error_catch(&message, WEFT_ERR_INTERNAL);
     weft_status status = weft_instance_synchronize(x);
     if (status != WEFT_OK) status = weft_error_raise(&message);
+    (void)status;
     weft_instance_detach(x);
     for (size_t i = 0; x->bound && i < cells; i++)
         if (x->bound[i]) x->bound[i]->ops->destroy(x->bound[i]);

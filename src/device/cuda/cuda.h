@@ -20,7 +20,7 @@ typedef struct cuda_card {
 /* --- card.c --- */
 
 weft_status cuda_open(const char *which, gpu_card **out) WEFT_NODISCARD;
-void cuda_close(gpu_card *card);
+void cuda_close(gpu_card *head);
 
 /* Fails with the name and the text of an error; what a lost card means, if it is lost. */
 weft_status cuda_fail(const cuda_card *card, cu_result error, const char *function) WEFT_NODISCARD;
