@@ -272,7 +272,6 @@ static weft_status serve(weft_context *context, const char *address, const weft_
     WEFT_TRY(weft_net_context_of(context, &world));
     WEFT_TRY(weft_optimizer_chosen(context, &config->options.update, &config->place, &optimizer));
     optimizer.clip_norm = 0;
-    WEFT_TRY(check_codecs(context, &config->options.parallel));
     WEFT_TRY(weft_store_create(context, o->train.where.device, 0, &store));
     weft_serving serving = {.struct_size = sizeof(serving),
                             .context = context,
@@ -308,9 +307,11 @@ static weft_status serve_run(weft_context *context, const char *address,
     weft_elastic_config config;
     weft_context *own;
     WEFT_TRY(fetch_config(context, address, WEFT_ASK_TERMS, o, stop, 0, &invitation, &config));
-    weft_status status = weft_context_with_threads(context, (int)o->train.where.threads, &own);
+    weft_status status = check_codecs(context, &config.options.parallel);
+    if (status == WEFT_OK)
+        status = weft_context_with_threads(context, (int)o->train.where.threads, &own);
     const weft_cluster_status *s = &invitation.status;
-    if (weft_job_slot() < 0) /* a supervisor reports its servers itself */
+    if (status == WEFT_OK && weft_job_slot() < 0) /* a supervisor reports its servers itself */
         weft_log(context, WEFT_LOG_NOTE, "this server joins run %08llx: model %s, exchange %s",
                  (unsigned long long)(s->run & 0xffffffff), s->model, s->exchange);
     if (status == WEFT_OK) {
