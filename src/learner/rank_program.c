@@ -3,6 +3,7 @@
 #include "graph/carry.h"
 #include "learner/learner_internal.h"
 #include "models/models.h"
+#include "program/program.h"
 #include "rewrite/rewrite.h"
 #include "weft/device.h"
 
@@ -190,13 +191,15 @@ static weft_status make_evaluator(weft_rank *r)
                                  &r->evaluator);
 }
 
-/* Sets *out to whether any rank of the job failed to build because layouts differ between ranks
- * (UNSUPPORTED). A rank compares its layouts only with the ranks of its axes, so only some ranks
- * may find a difference; building a program is collective, so all ranks must learn of it. */
+/* Sets *out to whether any rank of the job failed to build because layouts differ between ranks. A
+ * rank compares its layouts only with the ranks of its axes, so only some ranks may find a
+ * difference; building a program is collective, so all ranks must learn of it. Any other failure,
+ * such as a device that cannot be opened, is that of one rank, while others are still building. */
 static weft_status any_differs(weft_rank *r, weft_status built, bool *out)
 {
-    double differs = built == WEFT_ERR_UNSUPPORTED;
-    if (built != WEFT_OK && built != WEFT_ERR_UNSUPPORTED) return built;
+    bool found = built != WEFT_OK && r->store && r->store->schema->differs;
+    double differs = found;
+    if (built != WEFT_OK && !found) return built;
     WEFT_TRY(weft_sum_over(r->world, "whether ranks differ", &differs, 1));
     *out = differs > 0;
     return WEFT_OK;

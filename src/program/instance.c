@@ -140,11 +140,13 @@ weft_status weft_instance_create(weft_program *program, weft_store *store, const
     if (status == WEFT_OK) status = bind_all(x);
     /* Different layouts are reported only now, so that all ranks have finished the collectives of
      * binding. */
-    if (status == WEFT_OK && x->differs)
+    if (status == WEFT_OK && x->differs) {
+        store->schema->differs = true;
         status = weft_fail(
             WEFT_ERR_UNSUPPORTED,
             "the ranks chose different memory layouts for the operands of a sum; plan with "
             "plain_sums (weft_plan_options)");
+    }
     if (status == WEFT_OK)
         *out = x;
     else

@@ -50,6 +50,7 @@ typedef struct schema {
     /* The chosen device, and those in host memory that compute the groups which it cannot. */
     weft_device *devices[WEFT_DEVICES];
     int device_count;
+    bool differs; /* an instance found that layouts of a sum differ between ranks */
     bool on_host; /* parameters and state are in host memory, whatever the chosen device is */
     store_entry *entries;
     size_t count, capacity;

@@ -51,6 +51,13 @@ same --place 'shrink=distant,edge=cpu:0,*=cpu:1' -- --device distant,cpu -n 3 --
 same --place 'shrink=distant,*=cpu:7' -- --device distant,cpu -n 2 --place 'shrink=rank:0,*=rank:1'
 same --device reference,distant -n 2 --place 'shrink=distant,*=reference' -- --device reference,distant -n 2 --place 'shrink=rank:1,*=rank:0'
 same --place 'shrink=distant,*=reference' --engine mpi -- --device distant,reference -n 2 --place 'shrink=rank:0,*=rank:1' --engine mpi
+# A device that cannot be opened ends the job at once, though the other ranks have theirs: here OpenCL without a platform.
+for options in "--device opencl,cpu -n 2" "--device cpu,opencl -n 2" "--device opencl,cpu -n 2 --engine mpi" "--place shrink=opencl,*=cpu:0"; do
+    # shellcheck disable=SC2086
+    OCL_ICD_VENDORS=$PWD/none timeout 60 "$weft" train $small --model first.yaml $options >out 2>err </dev/null
+    code=$?
+    [ $code != 0 ] && [ $code != 124 ] && [ "$(grep -c '^weft: .*opencl' err)" = 1 ] && pass || flunk "$options: $code $(cat err)"
+done
 # The same losses as on one device: the reference device and distant have the same bits.
 "$weft" train $small --model first.yaml --device reference | grep 'test loss' >one
 "$weft" train $small --model first.yaml --place 'shrink=distant,*=reference' | grep 'test loss' >two
