@@ -62,6 +62,9 @@ typedef struct weft_layout {
     bool plain;                /* dense and row-major, in the value's own type */
     /* There is no conversion to plain: only kernels of this device read it. */
     bool opaque;
+    /* Its numbers are less precise than the value's type: kernels read it, and nothing is converted
+     * from it. */
+    bool rounds;
     char text[64];            /* name for dumps, such as "plain" or "aBcd16b" */
     struct weft_layout *next; /* next interned layout of the device */
 } weft_layout;
@@ -220,6 +223,11 @@ typedef struct weft_device_ops {
     /* Name of the device, in host memory, that computes the groups for which this device has no
      * kernel, and so on along its own `next`; NULL: "reference", which has every operator. */
     const char *next;
+
+    /* How the device computes with values of a real type, for the log of a run in that type, such
+     * as "the processor has AVX512-BF16, which computes products". Constant text; NULL, also as the
+     * function: devices along `next` compute with it. */
+    const char *(*precision)(const weft_device *device, weft_dtype dtype);
 } weft_device_ops;
 
 /* The head of every device; implementations extend the struct. */

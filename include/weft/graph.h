@@ -109,7 +109,8 @@ typedef enum weft_phase {
     WEFT_PHASE_MICRO /* only for running: FORWARD, then BACKWARD */
 } weft_phase;
 
-/* Creates an empty graph, whose parameters and activations have the type `real` (F32 or F64). */
+/* Creates an empty graph, whose parameters and activations have the type `real`: F32, F64, or BF16
+ * for mixed precision, a graph in F32 to which weft_graph_narrow is applied. */
 WEFT_API WEFT_NODISCARD weft_status weft_graph_create(weft_context *context, weft_dtype real,
                                                       weft_graph **out);
 WEFT_API void weft_graph_destroy(weft_graph **graph);
@@ -118,7 +119,18 @@ WEFT_API void weft_graph_destroy(weft_graph **graph);
  * none. */
 WEFT_API WEFT_NODISCARD weft_status weft_graph_status(const weft_graph *graph);
 
-/* The type that the graph was created with. */
+/* Mixed precision (Kalamkar et al., arXiv 1905.12322): in a graph that was created with type BF16,
+ * puts in casts, so that activations, their gradients and the operands of products are BF16, while
+ * parameters, the optimizer's state, losses, statistics, gradients of parameters and sums over a
+ * batch stay F32. Called once, after the last node was added (weft_graph_differentiate,
+ * weft_optimizer_build) and before a plan or a program is made; any other graph stays as it is.
+ * wanted[count]: addresses of values that are read outside (WEFT_NO_VALUE is left alone), which are
+ * set to those that stand for them, in F32; all other values of the graph become invalid. After a
+ * failure the graph and the values are as they were. */
+WEFT_API WEFT_NODISCARD weft_status weft_graph_narrow(weft_graph *graph, weft_value *const *wanted,
+                                                      int count);
+
+/* The type of parameters: F32 or F64. */
 WEFT_API weft_dtype weft_graph_real(const weft_graph *graph);
 
 /* Adds a leaf. Its name is copied, and must be unique among the leaves. Dimensions must be

@@ -17,9 +17,9 @@ extern "C" {
 
 #define WEFT_MAX_RANK 6 /* most dimensions of a tensor */
 
-/* BF16 is the upper half of an F32. BF16 values are stored, cast, sent and summed; operators
- * compute in F32 or F64. BOOL is a byte, 0 or 1. Which types the operands of an operator may have,
- * weft_operator_text says. */
+/* BF16 is the upper half of an F32. Operators compute in F32 or F64: they convert BF16 operands to
+ * F32, and round results that are BF16 to the nearest even number. BOOL is a byte, 0 or 1. Which
+ * types the operands of an operator may have, weft_operator_text says. */
 typedef enum weft_dtype {
     WEFT_F32 = 0,
     WEFT_F64,

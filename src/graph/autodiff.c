@@ -31,9 +31,23 @@ static void mark_active(autodiff *a)
     }
 }
 
+/* A gradient has the type of its value. */
+static weft_value same_type(autodiff *a, weft_value value, weft_value gradient)
+{
+    weft_graph *g = a->graph;
+    weft_dtype dtype = g->values[value].type.dtype;
+    if (g->values[gradient].type.dtype == dtype) return gradient;
+    weft_attr attr = WEFT_ATTR_INT("dtype", dtype);
+    char *name = weft_graph_format(g, "%s/grad", g->values[value].name);
+    weft_value cast = weft_graph_node(g, "cast", name, &gradient, 1, &attr, 1);
+    free(name);
+    return cast;
+}
+
 static void contribute(autodiff *a, weft_value value, weft_value gradient)
 {
     if (gradient == WEFT_NO_VALUE) return;
+    gradient = same_type(a, value, gradient);
     weft_value *sum = &a->dy[value];
     if (*sum == WEFT_NO_VALUE) {
         *sum = gradient;

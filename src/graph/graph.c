@@ -8,13 +8,14 @@
 weft_status weft_graph_create(weft_context *context, weft_dtype real, weft_graph **out)
 {
     WEFT_NEED(context, out);
-    if (real != WEFT_F32 && real != WEFT_F64)
-        return weft_fail(WEFT_ERR_ARGUMENT, "a graph computes in f32 or f64, not in type %d",
+    if (real != WEFT_F32 && real != WEFT_F64 && real != WEFT_BF16)
+        return weft_fail(WEFT_ERR_ARGUMENT, "a graph computes in f32, f64 or bf16, not in type %d",
                          (int)real);
     weft_graph *graph;
     WEFT_TRY(WEFT_NEW(&graph, 1));
     *graph = (weft_graph){.context = context,
-                          .real = real,
+                          .real = real == WEFT_F64 ? WEFT_F64 : WEFT_F32,
+                          .mixed = real == WEFT_BF16,
                           .origin = -1,
                           .step = WEFT_NO_VALUE,
                           .micro = WEFT_NO_VALUE,
@@ -168,6 +169,7 @@ weft_value weft_graph_leaf(weft_graph *g, weft_value_kind kind, const char *name
     status = weft_names_add(&g->leaves, leaf->name, (int)g->value_count - 1);
     if (status != WEFT_OK) return weft_graph_stick(g, status);
     leaf->init = init;
+    leaf->weight = kind == WEFT_VALUE_PARAM;
     leaf->domain = shape->rank > 2 && dtype == g->real ? 2 : 0;
     leaf->role = kind == WEFT_VALUE_INPUT   ? WEFT_ROLE_DATA
                  : kind == WEFT_VALUE_PARAM ? WEFT_ROLE_PARAMETER
@@ -243,7 +245,7 @@ static weft_status node_add(weft_graph *g, weft_node *node)
     node->out_count = 1;
     node->out = (weft_value)g->value_count;
     WEFT_TRY(weft_node_check_types(g, node));
-    WEFT_TRY(node->op->shape(g, node, out));
+    WEFT_TRY(weft_node_types(g, node, out));
     WEFT_TRY(WEFT_GROW(&g->nodes, &g->node_capacity, g->node_count));
     for (int i = 0; i < node->out_count; i++) {
         char *name;

@@ -109,6 +109,16 @@ struct weft_op {
      * s->graph; out[]: the results that later nodes may read. NULL: by the labels. */
     weft_status (*one_position)(weft_incremental *s, const weft_graph *graph, const weft_node *node,
                                 const weft_value *in, weft_value *out);
+    /* --- for mixed precision (graph/precision.h) --- */
+
+    /* Bit i: input i may be bf16 where the node computes in f32: the operands of products, and
+     * activations. The others stay f32. An output with a bit in `narrow_out` is bf16 if all inputs
+     * with a bit are that are neither scalars nor parameters; any other output is f32. */
+    unsigned narrow, narrow_out;
+    /* Mixed precision begins here: the inputs with a bit, or without one the outputs, are cast to
+     * bf16. Parameters stay f32; where the other inputs are bf16, kernels round those with a bit to
+     * bf16 as they read them. Other operators take bf16 where their operands have it. */
+    bool narrows;
     /* Recurrent states that a batch may take over from the one before: inputs from min_inputs on,
      * and outputs from 1 on; 0: none. */
     int carried;
@@ -160,7 +170,8 @@ typedef struct weft_value_info {
     bool exported_range, exported_plain;
     int64_t exported_begin;
     weft_value gradient_of; /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
-    bool want_gradient;     /* input: its gradient was requested */
+    bool weight;        /* a parameter, or in the graph of a rank what holds one or a part of it */
+    bool want_gradient; /* input: its gradient was requested */
     /* input: the dimension that the domain axis splits, the first of space or that of positions; 0:
      * none */
     int domain;
@@ -179,6 +190,7 @@ typedef struct weft_value_info {
 struct weft_graph {
     weft_context *context;
     weft_dtype real;
+    bool mixed; /* the pass of mixed precision is still to be applied */
     weft_node **nodes;
     size_t node_count, node_capacity;
     weft_value_info *values;
@@ -309,6 +321,16 @@ weft_status weft_node_fail(const weft_node *node, const char *format, ...)
 
 /* Checks the types of a node's operands (weft_op.takes). */
 weft_status weft_node_check_types(const weft_graph *graph, const weft_node *node) WEFT_NODISCARD;
+
+/* The type rule of a node: its operator's shape rule, which sees bf16 operands as f32 if the
+ * operator computes, and then the outputs that are bf16 (weft_op.narrow). */
+weft_status weft_node_types(weft_graph *graph, weft_node *node, weft_type *out) WEFT_NODISCARD;
+
+/* Whether an operator computes with real numbers, so that it may do so in f32 where values are
+ * bf16; others move values of any type. */
+bool weft_operator_computes(const weft_op *op);
+/* Whether kernels of a node round input i, a parameter in f32, to bf16. */
+bool weft_node_rounds(const weft_graph *graph, const weft_node *node, int i);
 
 /* Checks that every channel has the values that operators need (weft_op.least_values) where
  * `samples` samples of a batch count. ARGUMENT: a channel has too few; the message ends with

@@ -111,6 +111,7 @@ static weft_status map_all(weft_graph_mapper *m, const weft_graph_pass *pass, co
     const weft_graph *g = m->from;
     for (size_t v = 0; v < g->value_count; v++) m->value[v] = WEFT_NO_VALUE;
     m->to->differentiated = g->differentiated;
+    m->to->mixed = g->mixed;
     if (pass->begin) WEFT_TRY(pass->begin(m));
     for (size_t v = 0; v < g->value_count; v++)
         if (g->values[v].kind != WEFT_VALUE_RESULT && needed[v])

@@ -34,6 +34,14 @@ static weft_status recompute(weft_rank *r)
     return status;
 }
 
+static weft_status narrow(weft_rank *r)
+{
+    weft_optimizer_values *o = &r->optimizer;
+    weft_value *all[WEFT_MAX_PORTS + 4] = {&o->step, &o->learning_rate, &o->keep, &o->measured};
+    for (int i = 0; i < r->values.count; i++) all[4 + i] = &r->values.ports[i].value;
+    return weft_graph_narrow(r->graph, all, 4 + r->values.count);
+}
+
 static weft_status carry(weft_rank *r)
 {
     weft_value *values[WEFT_MAX_PORTS];
@@ -72,9 +80,13 @@ static weft_status build_graph(weft_rank *r)
     WEFT_TRY(weft_optimizer_build(r->graph, &optimizer, &r->optimizer));
     if (k->carries) WEFT_TRY(weft_graph_carry_next(r->graph));
     WEFT_TRY(weft_graph_show(r->graph, "adding the optimizer", r->graphs));
-    if (!k->recompute) return WEFT_OK;
-    WEFT_TRY(recompute(r));
-    return weft_graph_show(r->graph, "recomputation", r->graphs);
+    if (k->recompute) {
+        WEFT_TRY(recompute(r));
+        WEFT_TRY(weft_graph_show(r->graph, "recomputation", r->graphs));
+    }
+    if (k->real != WEFT_BF16) return WEFT_OK;
+    WEFT_TRY(narrow(r));
+    return weft_graph_show(r->graph, "mixed precision", r->graphs);
 }
 
 /* Fails if the pipeline schedule would deadlock, before anything is run. */
@@ -154,6 +166,19 @@ weft_status weft_rank_dry_program(const weft_rank *r, weft_program **out)
     return status;
 }
 
+/* Logs how the device computes with a type that its processor may not have. */
+static void note_precision(const weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    const schema *s = r->store->schema;
+    const char *how = NULL;
+    if (k->real != WEFT_BF16 || r->rank != 0 || r->learner_index != 0) return;
+    if (s->devices[0]->ops->precision) how = s->devices[0]->ops->precision(s->devices[0], k->real);
+    weft_log(k->context, WEFT_LOG_NOTE, "%s on %s: %s", weft_dtype_name(k->real),
+             s->devices[0]->ops->name,
+             how ? how : "its values are computed on the host, and --dtype f32 is faster");
+}
+
 static weft_status make_program(weft_rank *r)
 {
     const weft_run_spec *k = r->run_spec;
@@ -161,6 +186,7 @@ static weft_status make_program(weft_rank *r)
     weft_value fetch[2];
     program_options(r, fetch, &p);
     WEFT_TRY(weft_rank_store(r, &r->store));
+    note_precision(r);
     WEFT_TRY(weft_instance_build_with(r->store, weft_rewritten_graph(r->mine), &p, &r->comms,
                                       &r->instance));
     if (!k->traced) return WEFT_OK;

@@ -237,7 +237,8 @@ static weft_status finish(weft_model_builder *net, weft_value logits, weft_model
                                         "a batch, a micro-batch and the part of a virtual worker "
                                         "need 2 samples or more");
     for (int i = 0; i < out->count; i++) wanted[i] = &out->ports[i].value;
-    return weft_graph_infer(net->graph, wanted, out->count);
+    WEFT_TRY(weft_graph_infer(net->graph, wanted, out->count));
+    return weft_graph_narrow(net->graph, wanted, out->count);
 }
 
 bool weft_model_is_file(const char *model)

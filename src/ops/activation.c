@@ -58,7 +58,9 @@ static void silu_gradient(weft_graph *g, const weft_node *node, const weft_value
                                   .shape = weft_shape_same,                                        \
                                   .gradient = op##_gradient,                                       \
                                   .labels = weft_labels_elementwise,                               \
-                                  .in_place = {1}}
+                                  .in_place = {1},                                                 \
+                                  .narrow = 1,                                                     \
+                                  .narrow_out = 1}
 UNARY(relu, "max(x, 0)");
 UNARY(sigmoid, "1 / (1 + exp(-x))");
 UNARY(tanh, "hyperbolic tangent");
@@ -72,7 +74,9 @@ UNARY(silu, "x / (1 + exp(-x)) (Elfwing, Uchibe and Doya 2018)");
                                   .max_inputs = 2,                                                 \
                                   .shape = weft_shape_same,                                        \
                                   .labels = weft_labels_elementwise,                               \
-                                  .in_place = {2}}
+                                  .in_place = {2},                                                 \
+                                  .narrow = 3,                                                     \
+                                  .narrow_out = 1}
 GRADIENT(relu_grad, "dy where y > 0, else 0; from (y, dy)");
 GRADIENT(sigmoid_grad, "dy y (1 - y); from (y, dy)");
 GRADIENT(tanh_grad, "dy (1 - y^2); from (y, dy)");

@@ -79,17 +79,18 @@ static double no_flops(const weft_graph *g, const weft_node *node)
     return 0;
 }
 
-WEFT_OPERATOR(add, "sum of two tensors, element by element", 2, 2, .shape = weft_element_shape,
-              .gradient = add_gradient, .labels = weft_element_labels, .element = &add_element,
-              .in_place = {3}, .linear = 3);
-WEFT_OPERATOR(mul, "product of two tensors, element by element", 2, 2, .shape = weft_element_shape,
-              .gradient = mul_gradient, .labels = weft_element_labels, .element = &mul_element,
-              .in_place = {3});
+WEFT_OPERATOR(add, "sum of two tensors, element by element", 2, 2, .narrow = 3, .narrow_out = 1,
+              .shape = weft_element_shape, .gradient = add_gradient, .labels = weft_element_labels,
+              .element = &add_element, .in_place = {3}, .linear = 3);
+WEFT_OPERATOR(mul, "product of two tensors, element by element", 2, 2, .narrow = 3, .narrow_out = 1,
+              .shape = weft_element_shape, .gradient = mul_gradient, .labels = weft_element_labels,
+              .element = &mul_element, .in_place = {3});
 WEFT_OPERATOR(scale, "a tensor times the attribute 'factor'", 1, 1, .attrs = WEFT_ATTRS("factor"),
-              .shape = scale_shape, .gradient = scale_gradient, .labels = weft_labels_elementwise,
-              .element = &scale_element, .in_place = {1}, .linear = 1);
-WEFT_OPERATOR(scale_by, "a tensor times a scalar; not differentiable", 2, 2,
-              .shape = scale_by_shape, .labels = weft_labels_elementwise,
+              .narrow = 1, .narrow_out = 1, .shape = scale_shape, .gradient = scale_gradient,
+              .labels = weft_labels_elementwise, .element = &scale_element, .in_place = {1},
+              .linear = 1);
+WEFT_OPERATOR(scale_by, "a tensor times a scalar; not differentiable", 2, 2, .narrow = 1,
+              .narrow_out = 1, .shape = scale_by_shape, .labels = weft_labels_elementwise,
               .element = &scale_by_element, .in_place = {1}, .linear = 1);
 WEFT_OPERATOR(constant,
               "a tensor filled with the attribute 'value', or the "

@@ -230,10 +230,11 @@ static weft_status attention_one_position(weft_incremental *s, const weft_graph 
 WEFT_OPERATOR(attention,
               "softmax(scale q k^T) v for each head, optionally causal or with lengths; also "
               "gives the log-sum-exp of the scores, in two parts",
-              3, 4, .attrs = WEFT_ATTRS("causal", "scale", "first"), .shape = attention_shape,
-              .gradient = attention_gradient, .labels = attention_labels,
+              3, 4, .attrs = WEFT_ATTRS("causal", "scale", "first"), .narrow = 7, .narrow_out = 1,
+              .shape = attention_shape, .gradient = attention_gradient, .labels = attention_labels,
               .one_position = attention_one_position, .flops = attention_flops,
               .localize = localize);
 WEFT_OPERATOR(attention_grad, "gradient of attention, from (dy, q, k, v, y, log-sum-exp, lengths)",
-              6, 7, .attrs = WEFT_ATTRS("causal", "scale", "first"), .shape = grad_shape,
-              .labels = grad_labels, .flops = grad_flops, .localize = localize);
+              6, 7, .attrs = WEFT_ATTRS("causal", "scale", "first"), .narrow = 31, .narrow_out = 7,
+              .shape = grad_shape, .labels = grad_labels, .flops = grad_flops,
+              .localize = localize);

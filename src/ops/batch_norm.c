@@ -240,30 +240,31 @@ WEFT_OPERATOR(
     "three numbers of a batch: the sum of its weights, the samples with a weight, all samples", 1,
     1, .shape = count_shape, .labels = count_labels);
 WEFT_OPERATOR(batch_mean, "weighted mean of each channel, from (x, weights, counts)", 3, 3,
-              .attrs = WEFT_ATTRS("positions"), .shape = statistic_shape, .labels = mean_labels,
-              .flops = sum_flops, .statistics = 1u << 2);
+              .attrs = WEFT_ATTRS("positions"), .narrow = 1, .shape = statistic_shape,
+              .labels = mean_labels, .flops = sum_flops, .statistics = 1u << 2);
 WEFT_OPERATOR(batch_variance, "weighted variance of each channel, from (x, weights, counts, mean)",
-              4, 4, .attrs = WEFT_ATTRS("positions"), .shape = statistic_shape,
+              4, 4, .attrs = WEFT_ATTRS("positions"), .narrow = 1, .shape = statistic_shape,
               .labels = variance_labels, .flops = sum_flops, .statistics = 3u << 2,
               .least_values = 2);
 WEFT_OPERATOR(batch_norm,
               "normalises channels by the mean and variance of the batch; differentiated with "
               "these as functions of it",
-              7, 7, .attrs = WEFT_ATTRS("epsilon", "positions"), .shape = norm_shape,
-              .gradient = norm_gradient, .labels = norm_labels, .flops = norm_flops,
-              .statistics = 7u << 4, .least_values = 2, .inference = norm_inference);
+              7, 7, .attrs = WEFT_ATTRS("epsilon", "positions"), .narrow = 1, .narrow_out = 1,
+              .shape = norm_shape, .gradient = norm_gradient, .labels = norm_labels,
+              .flops = norm_flops, .statistics = 7u << 4, .least_values = 2,
+              .inference = norm_inference);
 WEFT_OPERATOR(batch_running,
               "running mean and variance, from the batch's, its counts and the old ones", 5, 5,
               .attrs = WEFT_ATTRS("momentum", "positions"), .shape = running_shape,
               .labels = running_labels, .in_place = {1u << 3, 1u << 4}, .statistics = 7u);
 WEFT_OPERATOR(batch_norm_sums, "gradients of gamma and beta, from (dy, x, mean, variance)", 4, 4,
-              .attrs = WEFT_ATTRS("epsilon", "positions"), .shape = sums_shape,
+              .attrs = WEFT_ATTRS("epsilon", "positions"), .narrow = 3, .shape = sums_shape,
               .labels = sums_labels, .flops = norm_flops, .statistics = 3u << 2);
 WEFT_OPERATOR(batch_norm_dx,
               "gradient of x, from (dy, x, gamma, weights, counts, mean, variance, dgamma, dbeta)",
-              9, 9, .attrs = WEFT_ATTRS("epsilon", "positions"), .shape = dx_shape,
-              .labels = dx_labels, .flops = norm_flops, .statistics = 31u << 4);
+              9, 9, .attrs = WEFT_ATTRS("epsilon", "positions"), .narrow = 3, .narrow_out = 1,
+              .shape = dx_shape, .labels = dx_labels, .flops = norm_flops, .statistics = 31u << 4);
 WEFT_OPERATOR(batch_norm_infer,
               "normalises channels by given means and variances; not differentiable", 5, 5,
-              .attrs = WEFT_ATTRS("epsilon"), .shape = infer_shape, .labels = infer_labels,
-              .flops = norm_flops, .in_place = {1});
+              .attrs = WEFT_ATTRS("epsilon"), .narrow = 1, .narrow_out = 1, .shape = infer_shape,
+              .labels = infer_labels, .flops = norm_flops, .in_place = {1});

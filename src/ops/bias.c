@@ -72,5 +72,6 @@ static weft_status bias_one_position(weft_incremental *s, const weft_graph *g,
 
 WEFT_OPERATOR(bias,
               "adds a vector along one axis, or a tensor along several (from 1 on unless said)", 2,
-              2, .attrs = WEFT_ATTRS("axis"), .shape = bias_shape, .gradient = bias_gradient,
-              .labels = bias_labels, .one_position = bias_one_position, .in_place = {1});
+              2, .attrs = WEFT_ATTRS("axis"), .narrow = 1, .narrow_out = 1, .shape = bias_shape,
+              .gradient = bias_gradient, .labels = bias_labels, .one_position = bias_one_position,
+              .in_place = {1});

@@ -175,14 +175,14 @@ WEFT_OPERATOR(conv,
               "convolution (cross-correlation) over 1 to 3 dimensions, with "
               "stride, padding, dilation and groups",
               2, 2, .before = "conv2d",
-              .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups"), .shape = conv_shape,
-              .gradient = conv_gradient, .labels = conv_labels, .flops = conv_flops,
-              .window = conv_window);
+              .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups"), .narrow = 3,
+              .narrow_out = 1, .narrows = true, .shape = conv_shape, .gradient = conv_gradient,
+              .labels = conv_labels, .flops = conv_flops, .window = conv_window);
 WEFT_OPERATOR(conv_dx, "gradient of conv for its tensor, from (dy, w)", 2, 2, .before = "conv2d_dx",
-              .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups", "size"),
-              .shape = conv_dx_shape, .labels = conv_dx_labels, .flops = conv_dx_flops,
-              .dims = "size", .dims_from = 2, .window = conv_window);
+              .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups", "size"), .narrow = 3,
+              .narrow_out = 1, .narrows = true, .shape = conv_dx_shape, .labels = conv_dx_labels,
+              .flops = conv_dx_flops, .dims = "size", .dims_from = 2, .window = conv_window);
 WEFT_OPERATOR(conv_dw, "gradient of conv for its weight, from (x, dy)", 2, 2, .before = "conv2d_dw",
-              .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups", "kernel"),
-              .shape = conv_dw_shape, .labels = conv_dw_labels, .flops = conv_dw_flops,
-              .window = conv_window);
+              .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups", "kernel"), .narrow = 3,
+              .narrows = true, .shape = conv_dw_shape, .labels = conv_dw_labels,
+              .flops = conv_dw_flops, .window = conv_window);

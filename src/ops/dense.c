@@ -106,10 +106,12 @@ static void dense_dw_labels(const weft_graph *g, const weft_node *node, weft_tex
     add_rows(text, rank, "n -> k n");
 }
 
-WEFT_OPERATOR(dense, "matrix product with a weight: [..., k] [k, n]", 2, 2, .shape = dense_shape,
-              .gradient = dense_gradient, .labels = dense_labels, .flops = dense_flops);
+WEFT_OPERATOR(dense, "matrix product with a weight: [..., k] [k, n]", 2, 2, .narrow = 3,
+              .narrow_out = 1, .narrows = true, .shape = dense_shape, .gradient = dense_gradient,
+              .labels = dense_labels, .flops = dense_flops);
 WEFT_OPERATOR(dense_dx, "product with a transposed weight, from (dy, w): gradient of dense", 2, 2,
-              .shape = dense_dx_shape, .gradient = dense_dx_gradient, .labels = dense_dx_labels,
+              .narrow = 3, .narrow_out = 1, .narrows = true, .shape = dense_dx_shape,
+              .gradient = dense_dx_gradient, .labels = dense_dx_labels, .flops = dense_flops);
+WEFT_OPERATOR(dense_dw, "gradient of dense for its weight, from (x, dy)", 2, 2, .narrow = 3,
+              .narrows = true, .shape = dense_dw_shape, .labels = dense_dw_labels,
               .flops = dense_flops);
-WEFT_OPERATOR(dense_dw, "gradient of dense for its weight, from (x, dy)", 2, 2,
-              .shape = dense_dw_shape, .labels = dense_dw_labels, .flops = dense_flops);

@@ -52,7 +52,7 @@ static weft_status dropout_inference(weft_graph_mapper *m, int n, weft_value *ou
 }
 
 WEFT_OPERATOR(dropout, "zeroes elements at random and scales the others", 3, 3,
-              .attrs = WEFT_ATTRS("rate", "seed", "stream", "start", "whole"),
-              .shape = dropout_shape, .gradient = dropout_gradient,
+              .attrs = WEFT_ATTRS("rate", "seed", "stream", "start", "whole"), .narrow = 1,
+              .narrow_out = 1, .shape = dropout_shape, .gradient = dropout_gradient,
               .labels = weft_labels_elementwise, .in_place = {1}, .localize = dropout_localize,
               .inference = dropout_inference);

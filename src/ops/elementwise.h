@@ -91,6 +91,8 @@ weft_value weft_element_gradient_of(weft_graph *graph, const weft_node *node, in
                                   .labels = weft_element_labels,                                   \
                                   .element = &op##_element,                                        \
                                   .in_place = {(1u << operands) - 1},                              \
+                                  .narrow = (1u << operands) - 1,                                  \
+                                  .narrow_out = 1,                                                 \
                                   __VA_ARGS__};
 #define WEFT_ELEMENT_ROW(op, operands, summary_, derivative, ...)                                  \
     WEFT_ELEMENT_RULES(op, operands, summary_, weft_element_shape, derivative, __VA_ARGS__)

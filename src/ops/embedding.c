@@ -112,8 +112,8 @@ WEFT_OPERATOR(gather, "selects along an axis, from (indices, tensor)", 2, 2,
               .attrs = WEFT_ATTRS("axis"), .takes = {WEFT_INDEX_TYPES, WEFT_ALL_TYPES},
               .shape = gather_shape, .gradient = gradient, .labels = gather_labels);
 WEFT_OPERATOR(embedding, "rows of a table, from (indices, table)", 2, 2,
-              .takes = {WEFT_INDEX_TYPES, WEFT_REAL_TYPES}, .shape = embedding_shape,
-              .gradient = gradient, .labels = gather_labels);
+              .takes = {WEFT_INDEX_TYPES, WEFT_REAL_TYPES}, .narrow_out = 1, .narrows = true,
+              .shape = embedding_shape, .gradient = gradient, .labels = gather_labels);
 WEFT_OPERATOR(embedding_grad, "gradient of gather and embedding, from (indices, dy)", 2, 2,
               .attrs = WEFT_ATTRS("count", "axis"), .takes = {WEFT_INDEX_TYPES, WEFT_REAL_TYPES},
-              .shape = grad_shape, .labels = grad_labels);
+              .narrow = 2, .shape = grad_shape, .labels = grad_labels);

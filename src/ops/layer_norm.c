@@ -116,12 +116,13 @@ static double half_flops(const weft_graph *g, const weft_node *node)
 }
 
 WEFT_OPERATOR(layer_norm, "normalises the last dimension", 3, 3, .attrs = WEFT_ATTRS("epsilon"),
-              .shape = norm_shape, .gradient = norm_gradient, .labels = norm_labels,
-              .flops = norm_flops);
+              .narrow = 1, .narrow_out = 1, .shape = norm_shape, .gradient = norm_gradient,
+              .labels = norm_labels, .flops = norm_flops);
 WEFT_OPERATOR(layer_norm_grad, "gradient of layer_norm, from (dy, x, gamma, mean, rstd)", 5, 5,
-              .shape = grad_shape, .labels = grad_labels, .flops = norm_flops);
+              .narrow = 3, .narrow_out = 1, .shape = grad_shape, .labels = grad_labels,
+              .flops = norm_flops);
 WEFT_OPERATOR(rms_norm, "divides the last dimension by its root mean square, times gamma", 2, 2,
-              .attrs = WEFT_ATTRS("epsilon"), .shape = norm_shape, .gradient = norm_gradient,
-              .labels = norm_labels, .flops = half_flops);
-WEFT_OPERATOR(rms_norm_grad, "gradient of rms_norm, from (dy, x, gamma, rstd)", 4, 4,
-              .shape = grad_shape, .labels = grad_labels, .flops = norm_flops);
+              .attrs = WEFT_ATTRS("epsilon"), .narrow = 1, .narrow_out = 1, .shape = norm_shape,
+              .gradient = norm_gradient, .labels = norm_labels, .flops = half_flops);
+WEFT_OPERATOR(rms_norm_grad, "gradient of rms_norm, from (dy, x, gamma, rstd)", 4, 4, .narrow = 3,
+              .narrow_out = 1, .shape = grad_shape, .labels = grad_labels, .flops = norm_flops);

@@ -61,5 +61,6 @@ static double matmul_flops(const weft_graph *g, const weft_node *node)
 }
 
 WEFT_OPERATOR(matmul, "batched matrix product, with transposes ta and tb", 2, 2,
-              .attrs = WEFT_ATTRS("ta", "tb"), .shape = matmul_shape, .gradient = matmul_gradient,
-              .labels = matmul_labels, .flops = matmul_flops);
+              .attrs = WEFT_ATTRS("ta", "tb"), .narrow = 3, .narrow_out = 1, .narrows = true,
+              .shape = matmul_shape, .gradient = matmul_gradient, .labels = matmul_labels,
+              .flops = matmul_flops);

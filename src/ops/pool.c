@@ -166,23 +166,24 @@ static double global_flops(const weft_graph *g, const weft_node *node)
 }
 
 WEFT_OPERATOR(maxpool, "largest element of each window", 1, 1,
-              .attrs = WEFT_ATTRS("kernel", "stride", "padding"), .opaque = 1u << 1,
-              .shape = maxpool_shape, .gradient = maxpool_gradient, .labels = maxpool_labels,
-              .flops = pool_flops, .window = window_of);
+              .attrs = WEFT_ATTRS("kernel", "stride", "padding"), .opaque = 1u << 1, .narrow = 1,
+              .narrow_out = 1, .shape = maxpool_shape, .gradient = maxpool_gradient,
+              .labels = maxpool_labels, .flops = pool_flops, .window = window_of);
 WEFT_OPERATOR(maxpool_grad, "gradient of maxpool, from (dy, index)", 2, 2,
-              .attrs = WEFT_ATTRS("kernel", "stride", "padding", "size"), .shape = grad_shape,
-              .labels = grad_labels, .flops = pool_flops, .dims = "size", .dims_from = 2,
-              .window = window_of);
+              .attrs = WEFT_ATTRS("kernel", "stride", "padding", "size"), .narrow = 1,
+              .narrow_out = 1, .shape = grad_shape, .labels = grad_labels, .flops = pool_flops,
+              .dims = "size", .dims_from = 2, .window = window_of);
 WEFT_OPERATOR(avgpool, "mean of each window, padding not counted", 1, 1,
-              .attrs = WEFT_ATTRS("kernel", "stride", "padding"), .shape = avgpool_shape,
-              .gradient = avgpool_gradient, .labels = avgpool_labels, .flops = pool_flops,
-              .window = window_of);
+              .attrs = WEFT_ATTRS("kernel", "stride", "padding"), .narrow = 1, .narrow_out = 1,
+              .shape = avgpool_shape, .gradient = avgpool_gradient, .labels = avgpool_labels,
+              .flops = pool_flops, .window = window_of);
 WEFT_OPERATOR(avgpool_grad, "gradient of avgpool", 1, 1,
-              .attrs = WEFT_ATTRS("kernel", "stride", "padding", "size"), .shape = grad_shape,
-              .labels = grad_labels, .flops = pool_flops, .dims = "size", .dims_from = 2,
-              .window = window_of);
-WEFT_OPERATOR(global_avgpool, "mean over all dimensions of space", 1, 1, .shape = global_shape,
-              .gradient = global_gradient, .labels = global_labels, .flops = global_flops);
+              .attrs = WEFT_ATTRS("kernel", "stride", "padding", "size"), .narrow = 1,
+              .narrow_out = 1, .shape = grad_shape, .labels = grad_labels, .flops = pool_flops,
+              .dims = "size", .dims_from = 2, .window = window_of);
+WEFT_OPERATOR(global_avgpool, "mean over all dimensions of space", 1, 1, .narrow = 1,
+              .narrow_out = 1, .shape = global_shape, .gradient = global_gradient,
+              .labels = global_labels, .flops = global_flops);
 WEFT_OPERATOR(global_avgpool_grad, "gradient of global_avgpool", 1, 1, .attrs = WEFT_ATTRS("size"),
-              .shape = global_grad_shape, .labels = global_grad_labels, .dims = "size",
-              .dims_from = 2);
+              .narrow = 1, .narrow_out = 1, .shape = global_grad_shape,
+              .labels = global_grad_labels, .dims = "size", .dims_from = 2);

@@ -143,15 +143,16 @@ static double reduce_flops(const weft_graph *g, const weft_node *node)
     return (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
 }
 
-WEFT_OPERATOR(reduce_sum, "sum over axes", 1, 1, .attrs = WEFT_ATTRS("axes", "keep"),
+WEFT_OPERATOR(reduce_sum, "sum over axes", 1, 1, .attrs = WEFT_ATTRS("axes", "keep"), .narrow = 1,
               .shape = reduce_shape, .gradient = sum_gradient, .labels = reduce_labels,
               .flops = reduce_flops, .linear = 1);
-WEFT_OPERATOR(reduce_mean, "mean over axes", 1, 1, .attrs = WEFT_ATTRS("axes", "keep"),
+WEFT_OPERATOR(reduce_mean, "mean over axes", 1, 1, .attrs = WEFT_ATTRS("axes", "keep"), .narrow = 1,
               .shape = reduce_shape, .gradient = mean_gradient, .labels = reduce_labels,
               .flops = reduce_flops);
 WEFT_OPERATOR(reduce_max, "largest element over axes", 1, 1, .attrs = WEFT_ATTRS("axes", "keep"),
-              .shape = reduce_shape, .gradient = max_gradient, .labels = reduce_labels,
-              .flops = reduce_flops);
+              .narrow = 1, .narrow_out = 1, .shape = reduce_shape, .gradient = max_gradient,
+              .labels = reduce_labels, .flops = reduce_flops);
 WEFT_OPERATOR(broadcast, "repeats a tensor along axes that it lacks", 1, 1,
-              .attrs = WEFT_ATTRS("axes", "keep", "shape"), .shape = broadcast_shape,
-              .gradient = broadcast_gradient, .labels = broadcast_labels, .dims = "shape");
+              .attrs = WEFT_ATTRS("axes", "keep", "shape"), .narrow = 1, .narrow_out = 1,
+              .shape = broadcast_shape, .gradient = broadcast_gradient, .labels = broadcast_labels,
+              .dims = "shape");

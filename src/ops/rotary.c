@@ -73,7 +73,7 @@ static weft_status rotary_one_position(weft_incremental *s, const weft_graph *g,
 }
 
 WEFT_OPERATOR(rotary, "rotates pairs of the last dimension by angles that grow with the position",
-              1, 2, .attrs = WEFT_ATTRS("base", "first", "interleaved", "inverse"),
-              .shape = rotary_shape, .gradient = rotary_gradient, .labels = rotary_labels,
-              .flops = rotary_flops, .linear = 1, .one_position = rotary_one_position,
-              .localize = rotary_localize);
+              1, 2, .attrs = WEFT_ATTRS("base", "first", "interleaved", "inverse"), .narrow = 1,
+              .narrow_out = 1, .shape = rotary_shape, .gradient = rotary_gradient,
+              .labels = rotary_labels, .flops = rotary_flops, .linear = 1,
+              .one_position = rotary_one_position, .localize = rotary_localize);

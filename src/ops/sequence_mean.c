@@ -62,7 +62,9 @@ static double mean_flops(const weft_graph *g, const weft_node *node)
     return (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
 }
 
-WEFT_OPERATOR(sequence_mean, "mean over the positions below the length", 2, 2, .shape = mean_shape,
-              .gradient = mean_gradient, .labels = mean_labels, .flops = mean_flops);
+WEFT_OPERATOR(sequence_mean, "mean over the positions below the length", 2, 2, .narrow = 1,
+              .narrow_out = 1, .shape = mean_shape, .gradient = mean_gradient,
+              .labels = mean_labels, .flops = mean_flops);
 WEFT_OPERATOR(sequence_mean_grad, "gradient of sequence_mean", 2, 2, .attrs = WEFT_ATTRS("size"),
-              .shape = grad_shape, .labels = grad_labels, .dims = "size", .dims_from = 1);
+              .narrow = 1, .narrow_out = 1, .shape = grad_shape, .labels = grad_labels,
+              .dims = "size", .dims_from = 1);

@@ -34,5 +34,5 @@ static double write_rows_flops(const weft_graph *g, const weft_node *node)
 
 WEFT_OPERATOR(write_rows,
               "writes one position of each row of a batch into a table of all positions", 3, 3,
-              .shape = write_rows_shape, .labels = write_rows_labels, .flops = write_rows_flops,
-              .in_place = {1});
+              .narrow = 3, .narrow_out = 1, .shape = write_rows_shape, .labels = write_rows_labels,
+              .flops = write_rows_flops, .in_place = {1});

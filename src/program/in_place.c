@@ -59,7 +59,8 @@ static weft_status order_of(weft_program *p, const weft_node *node, const weft_t
     } else if (like != WEFT_NO_VALUE) {
         WEFT_TRY(weft_program_layout_of(p, like, out));
     }
-    if (*out && !(*out)->opaque && (*out)->bytes == weft_type_bytes(type)) return WEFT_OK;
+    bool orders = *out && !(*out)->opaque && !(*out)->rounds;
+    if (orders && (*out)->bytes == weft_type_bytes(type)) return WEFT_OK;
     return weft_device_plain(device, type, out);
 }
 

@@ -57,7 +57,7 @@ weft_status weft_version_place(weft_program *p, weft_value value, const weft_lay
     int entry;
     WEFT_TRY(weft_schema_bind(p->schema, p->graph, value, &entry));
     store_entry *e = &p->schema->entries[entry];
-    if (!e->layout && layout && layout_space(layout) != home)
+    if (!e->layout && layout && (layout_space(layout) != home || layout->rounds))
         WEFT_TRY(weft_version_plain(p, home, value, &layout));
     if (!e->layout) e->layout = layout;
     if (!e->layout) return weft_fail(WEFT_ERR_INTERNAL, "nothing chose a layout for '%s'", e->name);
@@ -158,7 +158,9 @@ static const weft_layout *source_of(const weft_program *p, weft_value value,
 {
     for (int i = p->versions_of[value].first; i >= 0 && !visits(p, value, want);
          i = p->versions[i].next)
-        if (layout_space(p->versions[i].layout) == layout_space(want)) return p->versions[i].layout;
+        if (layout_space(p->versions[i].layout) == layout_space(want) &&
+            !p->versions[i].layout->rounds)
+            return p->versions[i].layout;
     return weft_program_version(p, value, NULL)->layout;
 }
 
@@ -261,7 +263,7 @@ weft_status weft_version_seconds(weft_program *p, weft_value value, const weft_l
     const weft_layout *from;
     *out = 0;
     if (!weft_program_version(p, value, NULL)) { /* will be placed in the wanted layout */
-        if (layout_space(want) == schema_home(p->schema)) return WEFT_OK;
+        if (layout_space(want) == schema_home(p->schema) && !want->rounds) return WEFT_OK;
         WEFT_TRY(weft_version_plain(p, schema_home(p->schema), value, &from));
         return move_seconds(p, value, from, want, out);
     }

@@ -44,7 +44,7 @@ static bool is_unsplit_integer(const rewriter *r, const weft_node *node, int i, 
 {
     if (i >= node->in_count) return false;
     const value_state *v = &r->values[node->in[i]];
-    return r->from->values[node->in[i]].type.dtype != r->from->real && v->known &&
+    return !weft_dtype_is_float(r->from->values[node->in[i]].type.dtype) && v->known &&
            v->split.at[axis] != dim;
 }
 
@@ -179,7 +179,8 @@ static int fixed_input(const rewriter *r, const weft_node *node)
         const weft_value_info *info = &r->from->values[node->in[i]];
         if (info->kind != WEFT_VALUE_RESULT || info->type.shape.rank == 0) continue;
         const weft_node *maker = r->from->nodes[info->node];
-        bool other = weft_dtype_is_float(info->type.dtype) && info->type.dtype != r->from->real;
+        weft_dtype dtype = info->type.dtype;
+        bool other = weft_dtype_is_float(dtype) && dtype != r->from->real && dtype != WEFT_BF16;
         if (other || maker->op->opaque >> (node->in[i] - maker->out) & 1) return i;
     }
     return -1;

@@ -46,6 +46,7 @@ weft_status weft_rewrite_add_form(rewriter *r, form f)
     f.phase = r->phase;
     f.next = -1;
     declare_part(r, &f);
+    if (f.local != WEFT_NO_VALUE) r->to->values[f.local].weight = r->from->values[f.value].weight;
     *(s->first_form < 0 ? &s->first_form : &r->forms[s->last_form].next) = (int)r->form_count;
     s->last_form = (int)r->form_count;
     r->forms[r->form_count++] = f;

@@ -83,8 +83,9 @@ const weft_option weft_train_rows[] = {
            .help =
                "where parameters and optimizer state are kept and updated: on the device, or in "
                "host memory, from which a device copies weights as passes read them"),
-    OPTION("dtype", "TYPE", TEXT_IS("f32"), RUN(task.dtype), .choices = "f32,f64",
-           .help = "data type of weights and activations"),
+    OPTION("dtype", "TYPE", TEXT_IS("f32"), RUN(task.dtype), .choices = "f32,f64,bf16",
+           .help = "type of numbers; bf16: mixed precision, with activations and operands of "
+                   "products in bf16, weights and sums in f32"),
     OPTION("threads", "N", WHOLE("0", 0, 1024), RUN(where.threads), .letter = 't',
            .help = "threads per rank; 0: OMP_NUM_THREADS, or the cores of the machine (in a job of "
                    "Slurm, those that it has allocated) divided by its ranks"),

@@ -9,6 +9,15 @@
 #include "train/trainer.h"
 #include "weft/output.h"
 
+/* Whether weights are stored in another type: those of bf16 runs are f32. */
+static bool stored_otherwise(const weft_trainer *t, const char *option)
+{
+    weft_dtype now = WEFT_F32, then = WEFT_F32;
+    (void)weft_dtype_parse(weft_settings_find(&t->settings, option), &now);
+    (void)weft_dtype_parse(weft_settings_find(&t->resumed.settings, option), &then);
+    return (now == WEFT_F64) != (then == WEFT_F64);
+}
+
 /* ARGUMENT: a resumed run changes an option that it must keep. --drop-state lets an option change
  * on which only state depends. */
 static weft_status check_options(weft_trainer *t)
@@ -17,8 +26,9 @@ static weft_status check_options(weft_trainer *t)
     WEFT_TRY(weft_resume_find_changes(t));
     for (const weft_option *o = weft_train_table(t->context); o->name; o++) {
         bool state, same;
-        if (weft_resume_rule_of(o->name, &state) != WEFT_RESUME_KEEPS ||
-            (state && t->options.output.drop_state))
+        weft_resume_rule rule = weft_resume_rule_of(o->name, &state);
+        bool stored = rule == WEFT_RESUME_STORED && stored_otherwise(t, o->name);
+        if ((rule != WEFT_RESUME_KEEPS && !stored) || (state && t->options.output.drop_state))
             continue;
         WEFT_TRY(weft_resume_same(t, o, &same));
         if (same) continue;

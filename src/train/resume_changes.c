@@ -15,7 +15,8 @@ static weft_status add_changes(const weft_trainer *t, weft_resume_rule rule, wef
         const char *then = weft_settings_find(&t->resumed.settings, o->name);
         const char *comma = text->size ? ", " : "";
         bool state, same;
-        if (weft_resume_rule_of(o->name, &state) != rule) continue;
+        weft_resume_rule has = weft_resume_rule_of(o->name, &state);
+        if (has != rule && !(rule == WEFT_RESUME_NAMES && has == WEFT_RESUME_STORED)) continue;
         WEFT_TRY(weft_resume_same(t, o, &same));
         if (same) continue;
         if (now)

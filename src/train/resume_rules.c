@@ -11,7 +11,8 @@ static const struct {
 } rules[] = {
     /* They determine the parameters, or which samples form a batch and how they are read. */
     {"model", WEFT_RESUME_NETWORK, false},
-    {"batch,seed,data,normalize,dtype", WEFT_RESUME_KEEPS, false},
+    {"batch,seed,data,normalize", WEFT_RESUME_KEEPS, false},
+    {"dtype", WEFT_RESUME_STORED, false},
     {"optimizer", WEFT_RESUME_KEEPS, true},
     {"lr,warmup,decay-every,gamma,lr-floor", WEFT_RESUME_RATE, false},
     {"lr-schedule", WEFT_RESUME_RATE, true},

@@ -194,6 +194,7 @@ typedef enum weft_resume_rule {
     WEFT_RESUME_UNKNOWN, /* there is no such option */
     WEFT_RESUME_NETWORK, /* it may be written otherwise, but must mean the same network */
     WEFT_RESUME_KEEPS,   /* a change is refused */
+    WEFT_RESUME_STORED,  /* a type: refused if weights are stored in another one, else as NAMES */
     WEFT_RESUME_NAMES,   /* it may change, and a line names it */
     WEFT_RESUME_RATE,    /* likewise, in the line about the learning rate */
     WEFT_RESUME_LENGTH,  /* likewise, if the schedule of the learning rate depends on the length */

@@ -10,6 +10,7 @@ enum { MOST_INPUTS = 24, MOST_OUTPUTS = 16 };
 typedef struct fixture {
     weft_context *context;
     weft_graph *graph;
+    bool narrow; /* real inputs are cast to bf16 */
     weft_value inputs[MOST_INPUTS];
     double *data[MOST_INPUTS]; /* real inputs; NULL: an integer input */
     int32_t *ints[MOST_INPUTS];
@@ -34,8 +35,8 @@ weft_value fixture_input(fixture *f, int rank, const int64_t *dim, bool wanted, 
 /* Adds an integer input with fixed numbers from 0 to limit - 1. */
 weft_value fixture_ints(fixture *f, int rank, const int64_t *dim, int32_t limit);
 
-/* Builds the graph of a case, a loss that weights every output element and, unless the case has no
- * gradient, the gradients of that loss. */
+/* Builds the graph of a case in f32, f64, or in bf16 (all real operands), a loss that weights every
+ * output element and, unless the case has no gradient, the gradients of that loss. */
 void fixture_start(fixture *f, const op_case *c, weft_dtype real);
 void fixture_end(fixture *f);
 /* Lists all outputs and gradients of a case in `fetch`, which has room for MOST_INPUTS +

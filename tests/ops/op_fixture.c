@@ -25,7 +25,9 @@ weft_value fixture_input(fixture *f, int rank, const int64_t *dim, bool wanted, 
     f->data[n] = malloc((size_t)f->sizes[n] * sizeof(double));
     for (int64_t i = 0; i < f->sizes[n]; i++) f->data[n][i] = number(n, i) * scale + shift;
     if (wanted) weft_graph_want_gradient(f->graph, f->inputs[n]);
-    return f->inputs[n];
+    if (!f->narrow) return f->inputs[n];
+    weft_attr narrow = WEFT_ATTR_INT("dtype", WEFT_BF16);
+    return weft_graph_node(f->graph, "cast", name, &f->inputs[n], 1, &narrow, 1);
 }
 
 weft_value fixture_ints(fixture *f, int rank, const int64_t *dim, int32_t limit)
@@ -66,7 +68,8 @@ void fixture_start(fixture *f, const op_case *c, weft_dtype real)
 {
     memset(f, 0, sizeof(*f));
     assert_ok(weft_context_create(&f->context));
-    assert_ok(weft_graph_create(f->context, real, &f->graph));
+    f->narrow = real == WEFT_BF16;
+    assert_ok(weft_graph_create(f->context, f->narrow ? WEFT_F32 : real, &f->graph));
     c->build(f);
     add_loss(f);
     assert_ok(weft_graph_status(f->graph));
@@ -112,6 +115,5 @@ double fixture_get(const fixture *f, const weft_instance *p, weft_value v, int64
 {
     const void *data = weft_instance_output(p, v);
     assert_non_null(data);
-    return weft_graph_real(f->graph) == WEFT_F32 ? (double)((const float *)data)[i]
-                                                 : ((const double *)data)[i];
+    return weft_number_get(weft_graph_value_type(f->graph, v).dtype, data, i);
 }

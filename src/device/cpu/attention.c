@@ -300,8 +300,8 @@ static bool has_tiles(const weft_group *group)
 }
 
 const cpu_entry cpu_attention_entries[] = {
-    {"attention", "tiles", has_tiles, attention_make, NULL},
-    {"attention", "rows", cpu_attention_has_one_query, cpu_attention_rows_make, NULL},
-    {"attention_grad", "tiles", cpu_single, cpu_attention_grad_make, NULL},
+    {"attention", "tiles", has_tiles, attention_make, NULL, CPU_WIDE},
+    {"attention", "rows", cpu_attention_has_one_query, cpu_attention_rows_make, NULL, CPU_WIDE},
+    {"attention_grad", "tiles", cpu_single, cpu_attention_grad_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

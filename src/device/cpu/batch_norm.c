@@ -366,12 +366,12 @@ static weft_status count_make(weft_device *device, const weft_group *group,
 }
 
 const cpu_entry cpu_batch_norm_entries[] = {
-    {"batch_count", "loop", cpu_single, count_make, NULL},
-    {"batch_mean", "loop", supports, make, NULL},
-    {"batch_variance", "loop", supports, make, NULL},
-    {"batch_running", "loop", supports, make, NULL},
-    {"batch_norm", "loop", supports, make, NULL},
-    {"batch_norm_sums", "loop", supports, make, NULL},
-    {"batch_norm_dx", "loop", supports, make, NULL},
+    {"batch_count", "loop", cpu_single, count_make, NULL, CPU_WIDE},
+    {"batch_mean", "loop", supports, make, NULL, CPU_WIDE},
+    {"batch_variance", "loop", supports, make, NULL, CPU_WIDE},
+    {"batch_running", "loop", supports, make, NULL, CPU_WIDE},
+    {"batch_norm", "loop", supports, make, NULL, CPU_WIDE},
+    {"batch_norm_sums", "loop", supports, make, NULL, CPU_WIDE},
+    {"batch_norm_dx", "loop", supports, make, NULL, CPU_WIDE},
     {.op = NULL},
 };

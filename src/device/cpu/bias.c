@@ -50,6 +50,6 @@ static void bias_loop(const cpu_loop *k)
 CPU_PLAIN(bias)
 
 const cpu_entry cpu_bias_entries[] = {
-    {"bias", "loop", cpu_single, bias_make, NULL},
+    {"bias", "loop", cpu_single, bias_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

@@ -7,11 +7,13 @@ typedef struct conv {
     cpu_weighted m;  /* plain operands */
 } conv;
 
-/* Describes a convolution. A weight with g groups is [g, o / g, i / g, ...] in oneDNN, which is the
- * same memory as Weft's [o, i / g, ...]. */
-static weft_status conv_of(weft_device *device, const weft_node *node, const weft_shape *x,
-                           const weft_shape *w, const weft_shape *y, conv *out)
+/* Describes a convolution. read: the type in which it reads the weight. A weight with g groups is
+ * [g, o / g, i / g, ...] in oneDNN, which is the same memory as Weft's [o, i / g, ...]. */
+static weft_status conv_of(weft_device *device, const weft_node *node, const weft_type *x_type,
+                           const weft_type *w_type, weft_dtype read, const weft_type *y_type,
+                           conv *out)
 {
+    const weft_shape *x = &x_type->shape, *w = &w_type->shape, *y = &y_type->shape;
     conv c = {.any = {.kind = ONEDNN_CONV}};
     weft_window window = weft_node_window(node, x->rank - 2);
     int64_t groups = weft_node_int(node, "groups", 0, 1);
@@ -23,15 +25,15 @@ static weft_status conv_of(weft_device *device, const weft_node *node, const wef
     }
     int64_t grouped[WEFT_MAX_RANK + 1] = {groups, w->dim[0] / groups};
     for (int i = 1; i < w->rank; i++) grouped[i + 1] = w->dim[i];
-    WEFT_TRY(cpu_md_plain(device, x->rank, x->dim, &c.m.x));
-    WEFT_TRY(cpu_md_plain(device, y->rank, y->dim, &c.m.y));
-    WEFT_TRY(groups > 1 ? cpu_md_plain(device, w->rank + 1, grouped, &c.m.w)
-                        : cpu_md_plain(device, w->rank, w->dim, &c.m.w));
-    WEFT_TRY(cpu_md_plain(device, 1, &y->dim[1], &c.m.bias));
+    WEFT_TRY(cpu_md_of_type(device, x_type, &c.m.x));
+    WEFT_TRY(cpu_md_of_type(device, y_type, &c.m.y));
+    WEFT_TRY(groups > 1 ? cpu_md_plain(device, w_type->dtype, w->rank + 1, grouped, &c.m.w)
+                        : cpu_md_of_type(device, w_type, &c.m.w));
+    WEFT_TRY(cpu_md_plain(device, WEFT_F32, 1, &y->dim[1], &c.m.bias));
     c.any.bias = c.m.bias;
-    WEFT_TRY(onednn_md_any(cpu_onednn(device), c.m.x, &c.any.x));
-    WEFT_TRY(onednn_md_any(cpu_onednn(device), c.m.y, &c.any.y));
-    WEFT_TRY(onednn_md_any(cpu_onednn(device), c.m.w, &c.any.w));
+    WEFT_TRY(onednn_md_any(cpu_onednn(device), c.m.x, x_type->dtype, &c.any.x));
+    WEFT_TRY(onednn_md_any(cpu_onednn(device), c.m.y, y_type->dtype, &c.any.y));
+    WEFT_TRY(onednn_md_any(cpu_onednn(device), c.m.w, read, &c.any.w));
     *out = c;
     return WEFT_OK;
 }
@@ -51,8 +53,8 @@ static weft_status conv_make(weft_device *device, const weft_group *group,
     cpu_chain chain;
     conv c;
     (void)cpu_chain_of(group, &chain);
-    WEFT_TRY(conv_of(device, node, &weft_in(g, node, 0)->shape, &weft_in(g, node, 1)->shape,
-                     &weft_out(g, node, 0)->shape, &c));
+    WEFT_TRY(conv_of(device, node, weft_in(g, node, 0), weft_in(g, node, 1),
+                     cpu_read_type(g, node, 1), cpu_chain_type(group), &c));
     return cpu_forward_make(device, group, &chain, &c.any, &c.m, out);
 }
 
@@ -63,8 +65,8 @@ static weft_status dx_make(weft_device *device, const weft_group *group,
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     conv c;
-    WEFT_TRY(conv_of(device, node, &weft_out(g, node, 0)->shape, &weft_in(g, node, 1)->shape,
-                     &weft_in(g, node, 0)->shape, &c));
+    WEFT_TRY(conv_of(device, node, weft_out(g, node, 0), weft_in(g, node, 1),
+                     cpu_read_type(g, node, 1), weft_in(g, node, 0), &c));
     return cpu_dx_make(device, group, &c.any, &c.m, out);
 }
 
@@ -80,14 +82,14 @@ static weft_status dw_make(weft_device *device, const weft_group *group,
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     conv c;
-    WEFT_TRY(conv_of(device, node, &weft_in(g, node, 0)->shape, &weft_out(g, node, 0)->shape,
-                     &weft_in(g, node, 1)->shape, &c));
+    WEFT_TRY(conv_of(device, node, weft_in(g, node, 0), weft_out(g, node, 0),
+                     weft_out(g, node, 0)->dtype, weft_in(g, node, 1), &c));
     return cpu_dw_make(device, group, &c.any, &c.m, out);
 }
 
 const cpu_entry cpu_conv_entries[] = {
-    {"conv", "direct", conv_supports, conv_make, NULL},
-    {"conv_dx", "direct", cpu_single, dx_make, NULL},
-    {"conv_dw", "direct", dw_supports, dw_make, NULL},
+    {"conv", "direct", conv_supports, conv_make, NULL, CPU_HARDWARE},
+    {"conv_dx", "direct", cpu_single, dx_make, NULL, CPU_HARDWARE},
+    {"conv_dw", "direct", dw_supports, dw_make, NULL, CPU_HARDWARE},
     {.op = NULL},
 };

@@ -5,10 +5,12 @@
 
 #include "device/cpu/onednn.h"
 #include "device/device.h"
+#include "device/widen.h"
 
 typedef struct cpu_device {
     weft_device head;
     onednn *library;
+    bool narrow; /* the processor multiplies bf16 numbers */
 } cpu_device;
 
 static inline onednn *cpu_onednn(weft_device *device)
@@ -26,13 +28,15 @@ typedef struct cpu_layout {
 
 /* --- descriptors --- */
 
-/* The descriptor of a row-major f32 tensor. */
-weft_status cpu_md_plain(weft_device *device, int rank, const int64_t *dim,
+/* The descriptor of a row-major tensor of type f32 or bf16. */
+weft_status cpu_md_plain(weft_device *device, weft_dtype dtype, int rank, const int64_t *dim,
                          cpu_md *out) WEFT_NODISCARD;
 weft_status cpu_md_of_type(weft_device *device, const weft_type *type, cpu_md *out) WEFT_NODISCARD;
 /* The descriptor of a value in `layout`, whose plain descriptor is `plain`. Returns `plain` if the
  * layout is plain, unknown (NULL), or for other dimensions. */
 cpu_md cpu_md_of(const weft_layout *layout, cpu_md plain);
+/* The type in which a product reads its operand i: bf16 where it rounds a parameter. */
+weft_dtype cpu_read_type(const weft_graph *graph, const weft_node *node, int i);
 /* The interned layout for a descriptor. opaque: only kernels of this device read the value. */
 weft_status cpu_layout_of(weft_device *device, cpu_md md, cpu_md plain, bool opaque,
                           const weft_layout **out) WEFT_NODISCARD;
@@ -81,10 +85,11 @@ struct cpu_primitive {
     int count;
     cpu_fold fold;
     /* Runs after the primitive, on its operands X and Y; NULL: nothing does. */
-    void (*after)(const cpu_primitive *k, const float *x, float *y);
+    void (*after)(const cpu_primitive *k, const void *x, void *y);
     const weft_graph *graph; /* for `after` */
     const weft_node *node;
-    int after_out; /* the index of the group's output that is Y */
+    int after_out;     /* the index of the group's output that is Y */
+    weft_dtype result; /* type of Y */
 };
 
 /* An operand of a primitive: its role, and which input or output of the group it is. */
@@ -142,6 +147,10 @@ weft_status cpu_plain_make(weft_device *device, const weft_group *group, cpu_loo
 
 /* --- implementations, by operator --- */
 
+/* When an entry takes bf16 values: never; always; or if the processor has instructions for products
+ * of them, without which oneDNN has none or slow ones. */
+typedef enum cpu_narrow { CPU_WIDE, CPU_ANY, CPU_HARDWARE } cpu_narrow;
+
 typedef struct cpu_entry {
     const char *op;   /* operator of the group's main node; each row is a candidate */
     const char *name; /* for dumps */
@@ -150,6 +159,7 @@ typedef struct cpu_entry {
                         weft_kernel **out);
     /* Estimated seconds; NULL: estimated by the device's rates. */
     double (*seconds)(const weft_group *group, const weft_layout *const *in);
+    cpu_narrow narrow; /* when it also takes bf16 values */
 } cpu_entry;
 
 #define CPU_FILES(X)                                                                               \
@@ -187,6 +197,11 @@ typedef struct cpu_chain {
 } cpu_chain;
 /* Reads a group as a chain; false if it is none, or has another output than its last result. */
 bool cpu_chain_of(const weft_group *group, cpu_chain *out);
+/* The type of a chain's result. */
+static inline const weft_type *cpu_chain_type(const weft_group *group)
+{
+    return weft_value_type(group->graph, group->out[0]);
+}
 /* The post-operations of a chain. addend: the descriptor of the added operand, or NULL to leave the
  * addition out. */
 weft_status cpu_chain_tail(weft_device *device, const cpu_chain *chain, cpu_md addend,
@@ -195,8 +210,14 @@ weft_status cpu_chain_tail(weft_device *device, const cpu_chain *chain, cpu_md a
  * post-operations, and its relu, which runs after the primitive. */
 weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain,
                              weft_kernel *kernel) WEFT_NODISCARD;
-/* y = max(y, 0) in place; NaN stays NaN, which becomes 0 in oneDNN's relu. */
-void cpu_relu(int threads, float *y, int64_t size);
+/* y = max(y, 0) in place, of type f32 or bf16; NaN stays NaN, which becomes 0 in oneDNN's relu. */
+void cpu_relu(int threads, weft_dtype dtype, void *y, size_t bytes);
+
+/* narrow.c: loops over bf16 values, of which `count` follow each other. */
+void cpu_narrow_relu(const uint16_t *x, uint16_t *y, int64_t count);
+void cpu_narrow_relu_grad(const uint16_t *y, const uint16_t *dy, uint16_t *dx, int64_t count);
+/* Whether one of them is infinite or NaN. */
+bool cpu_narrow_infinite(const uint16_t *x, int64_t count);
 /* Adds an operand to a primitive kernel. */
 weft_status cpu_primitive_add(cpu_primitive *k, onednn_role role, cpu_md md, cpu_place place,
                               int index) WEFT_NODISCARD;
@@ -224,5 +245,7 @@ weft_status cpu_dw_make(weft_device *device, const weft_group *group, const oned
 bool cpu_with_bias_sum(const weft_group *group, int dy, int channel);
 bool cpu_single(const weft_group *group);
 bool cpu_single_of_any(const weft_group *group);
+/* A single node whose real values have one type. */
+bool cpu_one_type(const weft_group *group);
 
 #endif

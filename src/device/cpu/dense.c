@@ -9,18 +9,18 @@ typedef struct dense {
 
 /* Describes an inner product of x [rows, k], where rows are all leading dimensions of x or dx, and
  * w [k, n]. */
-static weft_status dense_of(weft_device *device, const weft_shape *x, const weft_shape *w,
-                            dense *out)
+static weft_status dense_of(weft_device *device, const weft_type *x, const weft_type *w,
+                            weft_dtype read, weft_dtype y, dense *out)
 {
-    int64_t k = w->dim[0], n = w->dim[1], rows = weft_shape_elements(x) / k;
+    int64_t k = w->shape.dim[0], n = w->shape.dim[1], rows = weft_shape_elements(&x->shape) / k;
     onednn *o = cpu_onednn(device);
-    WEFT_TRY(cpu_md_plain(device, 2, (int64_t[]){rows, k}, &out->m.x));
-    WEFT_TRY(cpu_md_plain(device, 2, (int64_t[]){rows, n}, &out->m.y));
-    WEFT_TRY(onednn_md_strided(o, 2, (int64_t[]){n, k}, (int64_t[]){1, n}, &out->m.w));
-    WEFT_TRY(cpu_md_plain(device, 1, &n, &out->m.bias));
+    WEFT_TRY(cpu_md_plain(device, x->dtype, 2, (int64_t[]){rows, k}, &out->m.x));
+    WEFT_TRY(cpu_md_plain(device, y, 2, (int64_t[]){rows, n}, &out->m.y));
+    WEFT_TRY(onednn_md_strided(o, w->dtype, 2, (int64_t[]){n, k}, (int64_t[]){1, n}, &out->m.w));
+    WEFT_TRY(cpu_md_plain(device, WEFT_F32, 1, &n, &out->m.bias));
     out->any =
         (onednn_spec){.kind = ONEDNN_INNER, .x = out->m.x, .bias = out->m.bias, .y = out->m.y};
-    return onednn_md_any(o, out->m.w, &out->any.w);
+    return onednn_md_any(o, out->m.w, read, &out->any.w);
 }
 
 static bool dense_supports(const weft_group *group)
@@ -38,7 +38,8 @@ static weft_status dense_make(weft_device *device, const weft_group *group,
     cpu_chain chain;
     dense p;
     (void)cpu_chain_of(group, &chain);
-    WEFT_TRY(dense_of(device, &weft_in(g, node, 0)->shape, &weft_in(g, node, 1)->shape, &p));
+    WEFT_TRY(dense_of(device, weft_in(g, node, 0), weft_in(g, node, 1), cpu_read_type(g, node, 1),
+                      cpu_chain_type(group)->dtype, &p));
     return cpu_forward_make(device, group, &chain, &p.any, &p.m, out);
 }
 
@@ -49,7 +50,8 @@ static weft_status dx_make(weft_device *device, const weft_group *group,
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     dense p;
-    WEFT_TRY(dense_of(device, &weft_out(g, node, 0)->shape, &weft_in(g, node, 1)->shape, &p));
+    WEFT_TRY(dense_of(device, weft_out(g, node, 0), weft_in(g, node, 1), cpu_read_type(g, node, 1),
+                      weft_in(g, node, 0)->dtype, &p));
     return cpu_dx_make(device, group, &p.any, &p.m, out);
 }
 
@@ -66,13 +68,15 @@ static weft_status dw_make(weft_device *device, const weft_group *group,
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     dense p;
-    WEFT_TRY(dense_of(device, &weft_in(g, node, 0)->shape, &weft_out(g, node, 0)->shape, &p));
+    WEFT_TRY(dense_of(device, weft_in(g, node, 0), weft_out(g, node, 0),
+                      weft_out(g, node, 0)->dtype, weft_in(g, node, 1)->dtype, &p));
     return cpu_dw_make(device, group, &p.any, &p.m, out);
 }
 
 /* The descriptor of a matmul operand as [batch, rows, columns], with swapped dimensions and strides
  * if it is transposed. */
-static weft_status matrix(weft_device *device, const weft_shape *s, bool transposed, cpu_md *out)
+static weft_status matrix(weft_device *device, const weft_shape *s, weft_dtype dtype,
+                          bool transposed, cpu_md *out)
 {
     int64_t rows = s->dim[s->rank - 2], columns = s->dim[s->rank - 1];
     int64_t batch = weft_shape_elements(s) / (rows * columns);
@@ -83,7 +87,7 @@ static weft_status matrix(weft_device *device, const weft_shape *s, bool transpo
         stride[1] = 1;
         stride[2] = columns;
     }
-    return onednn_md_strided(cpu_onednn(device), 3, dim, stride, out);
+    return onednn_md_strided(cpu_onednn(device), dtype, 3, dim, stride, out);
 }
 
 static weft_status matmul_make(weft_device *device, const weft_group *group,
@@ -93,13 +97,17 @@ static weft_status matmul_make(weft_device *device, const weft_group *group,
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     bool ta = weft_node_int(node, "ta", 0, 0) != 0, tb = weft_node_int(node, "tb", 0, 0) != 0;
+    const weft_type *x = weft_in(g, node, 0), *w = weft_in(g, node, 1), *y = weft_out(g, node, 0);
     onednn_spec s = {.kind = ONEDNN_MATMUL};
-    WEFT_TRY(matrix(device, &weft_in(g, node, 0)->shape, ta, &s.x));
-    WEFT_TRY(matrix(device, &weft_in(g, node, 1)->shape, tb, &s.w));
-    WEFT_TRY(matrix(device, &weft_out(g, node, 0)->shape, false, &s.y));
+    cpu_md plain_x, plain_w; /* in the operands' own types */
+    WEFT_TRY(matrix(device, &x->shape, cpu_read_type(g, node, 0), ta, &s.x));
+    WEFT_TRY(matrix(device, &w->shape, cpu_read_type(g, node, 1), tb, &s.w));
+    WEFT_TRY(matrix(device, &x->shape, x->dtype, ta, &plain_x));
+    WEFT_TRY(matrix(device, &w->shape, w->dtype, tb, &plain_w));
+    WEFT_TRY(matrix(device, &y->shape, y->dtype, false, &s.y));
     cpu_arg args[] = {
-        {ONEDNN_X, CPU_IN, weft_group_in(group, node->in[0]), s.x, false},
-        {ONEDNN_W, CPU_IN, weft_group_in(group, node->in[1]), s.w, false},
+        {ONEDNN_X, CPU_IN, weft_group_in(group, node->in[0]), plain_x, false},
+        {ONEDNN_W, CPU_IN, weft_group_in(group, node->in[1]), plain_w, false},
         {ONEDNN_Y, CPU_OUT, 0, s.y, false},
     };
     return cpu_spec_make(device, &s, args, 3, out);
@@ -113,9 +121,9 @@ static bool matmul_supports(const weft_group *group)
 }
 
 const cpu_entry cpu_dense_entries[] = {
-    {"dense", "inner", dense_supports, dense_make, NULL},
-    {"dense_dx", "inner", cpu_single, dx_make, NULL},
-    {"dense_dw", "inner", dw_supports, dw_make, NULL},
-    {"matmul", "matmul", matmul_supports, matmul_make, NULL},
+    {"dense", "inner", dense_supports, dense_make, NULL, CPU_HARDWARE},
+    {"dense_dx", "inner", cpu_single, dx_make, NULL, CPU_HARDWARE},
+    {"dense_dw", "inner", dw_supports, dw_make, NULL, CPU_HARDWARE},
+    {"matmul", "matmul", matmul_supports, matmul_make, NULL, CPU_HARDWARE},
     {.op = NULL},
 };

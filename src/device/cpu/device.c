@@ -1,6 +1,6 @@
 /* Implements the interface of the cpu device: it opens oneDNN, lists candidates for groups, and
  * creates kernels and reorders. */
-#include "device/cpu/cpu.h"
+#include "device/cpu/in_f32.h"
 
 static const cpu_entry *const tables[] = {
 #define TABLE(file) cpu_##file##_entries,
@@ -24,6 +24,7 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
     if (status == WEFT_OK) status = weft_reserve_enter();
     if (status == WEFT_OK) {
         status = onednn_open(&d->library);
+        d->narrow = onednn_bf16() != NULL;
         weft_reserve_leave();
     }
     if (status != WEFT_OK) {
@@ -34,8 +35,8 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
     return WEFT_OK;
 }
 
-/* Whether all real values of the group are f32. */
-static bool is_single(const weft_group *group)
+/* Whether all real values of the group are f32, or bf16 if `narrow` is set. */
+static bool is_single(const weft_group *group, bool narrow)
 {
     const weft_graph *g = group->graph;
     for (int n = 0; n < group->count; n++) {
@@ -43,7 +44,9 @@ static bool is_single(const weft_group *group)
         for (int i = 0; i < node->in_count + node->out_count; i++) {
             const weft_type *t =
                 i < node->in_count ? weft_in(g, node, i) : weft_out(g, node, i - node->in_count);
-            if (weft_dtype_is_float(t->dtype) && t->dtype != WEFT_F32) return false;
+            if (weft_dtype_is_float(t->dtype) && t->dtype != WEFT_F32 &&
+                !(narrow && t->dtype == WEFT_BF16))
+                return false;
         }
     }
     return true;
@@ -52,22 +55,31 @@ static bool is_single(const weft_group *group)
 static void add_candidate(const weft_device *device, const cpu_entry *e, const weft_group *group,
                           const weft_layout *const *in, weft_candidate *out, int *count)
 {
-    if (*count == WEFT_CANDIDATES || !e->supports(group)) return;
+    bool narrow =
+        e->narrow == CPU_ANY || (e->narrow == CPU_HARDWARE && ((const cpu_device *)device)->narrow);
+    if (*count == WEFT_CANDIDATES || !is_single(group, narrow) || !e->supports(group)) return;
     double seconds =
         e->seconds ? e->seconds(group, in) : weft_group_seconds(&device->ops->rates, group);
     out[(*count)++] = (weft_candidate){e->name, seconds, e};
 }
 
-static int candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
-                      weft_candidate out[WEFT_CANDIDATES])
+/* How much longer than a kernel for bf16 one takes that converts all values to f32, which have
+ * twice the bytes, and back. */
+static const double IN_F32 = 6;
+
+int cpu_candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
+                   weft_candidate out[WEFT_CANDIDATES])
 {
     int count = 0;
-    if (!is_single(group)) return 0;
     for (size_t t = 0; t < WEFT_COUNT(tables); t++)
         for (const cpu_entry *e = tables[t]; e->op; e++)
             if (strcmp(e->op, group->node[0]->op->name) == 0)
                 add_candidate(device, e, group, in, out, &count);
     if (count == 0) add_candidate(device, &cpu_element_entry, group, in, out, &count);
+    int own = count;
+    if (cpu_in_f32_has(device, group))
+        add_candidate(device, &cpu_in_f32_entry, group, in, out, &count);
+    if (count > own) out[own].seconds = IN_F32 * weft_group_seconds(&device->ops->rates, group);
     return count;
 }
 
@@ -84,21 +96,28 @@ static weft_status set_threads(const weft_device *device, double seconds)
     return weft_parallel_threads(small ? 1 : device->threads);
 }
 
+weft_status cpu_kernel(weft_device *device, const weft_group *group,
+                       const weft_candidate *candidate, const weft_layout *const *in,
+                       weft_kernel **out)
+{
+    WEFT_TRY(set_threads(device, candidate->seconds));
+    return ((const cpu_entry *)candidate->how)->make(device, group, in, out);
+}
+
 static weft_status kernel(weft_device *device, const weft_group *group,
                           const weft_candidate *candidate, const weft_layout *const *in,
                           weft_kernel **out)
 {
-    WEFT_TRY(set_threads(device, candidate->seconds));
     WEFT_TRY(weft_reserve_enter());
-    weft_status status = ((const cpu_entry *)candidate->how)->make(device, group, in, out);
+    weft_status status = cpu_kernel(device, group, candidate, in, out);
     weft_reserve_leave();
     return status;
 }
 
 /* Creates a reorder between two layouts. Both descriptors have the logical dimensions of the layout
  * that is not plain. The caller is within weft_reserve_enter. */
-static weft_status make_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
-                                const weft_layout *to, weft_kernel **out)
+weft_status cpu_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
+                        const weft_layout *to, weft_kernel **out)
 {
     const cpu_layout *odd = (const cpu_layout *)(from->plain ? to : from);
     cpu_md plain;
@@ -125,9 +144,21 @@ static weft_status reorder(weft_device *device, const weft_type *type, const wef
     double bytes = 2 * (double)weft_type_bytes(type);
     WEFT_TRY(set_threads(device, weft_rates_seconds(&device->ops->rates, 0, bytes)));
     WEFT_TRY(weft_reserve_enter());
-    weft_status status = make_reorder(device, type, from, to, out);
+    weft_status status = cpu_reorder(device, type, from, to, out);
     weft_reserve_leave();
     return status;
+}
+
+static const char *precision(const weft_device *device, weft_dtype dtype)
+{
+    (void)device;
+    if (dtype != WEFT_BF16) return NULL;
+    const char *has = onednn_bf16();
+    return !has ? "the processor has no instructions for products of bf16 numbers (AVX512-BF16, "
+                  "AMX), "
+                  "so they are computed in f32 and --dtype f32 is faster"
+           : strcmp(has, "AMX") == 0 ? "AMX of the processor computes products"
+                                     : "AVX512-BF16 of the processor computes products";
 }
 
 const weft_device_ops weft_device_cpu = {
@@ -138,7 +169,8 @@ const weft_device_ops weft_device_cpu = {
     .close = device_close,
     .plain = weft_layout_plain,
     .rates = {.flops = 1.1e11, .bytes = 5e10, .start = 3e-7},
-    .candidates = candidates,
+    .candidates = cpu_candidates,
     .kernel = kernel,
     .reorder = reorder,
+    .precision = precision,
 };

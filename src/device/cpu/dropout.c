@@ -123,6 +123,6 @@ static void dropout_loop(const cpu_loop *k)
 CPU_PLAIN(dropout)
 
 const cpu_entry cpu_dropout_entries[] = {
-    {"dropout", "loop", cpu_single, dropout_make, NULL},
+    {"dropout", "loop", cpu_single, dropout_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

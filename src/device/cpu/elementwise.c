@@ -1,7 +1,8 @@
 /* Implements groups of operators that are functions of each element (weft_op.element) as one pass:
  * for a block of elements after the other, each node in turn computes its elements, so intermediate
  * results stay in the first cache and are written nowhere else. Truth values (bool) are bytes in
- * operands and results, and 0 or 1 in the float of a block. */
+ * operands and results, and 0 or 1 in the float of a block; bf16 values are f32 in a block, and
+ * only results of the group are rounded. */
 #include <stdlib.h>
 
 #include "base/base.h"
@@ -26,10 +27,12 @@ typedef struct chain {
     weft_kernel head;
     step steps[WEFT_GROUP_NODES];
     int count, in_count, out_count;
-    bool spread[WEFT_GROUP_VALUES];    /* of each input of the group: it is spread out, */
-    cpu_spread how[WEFT_GROUP_VALUES]; /* like this */
-    int flags[WEFT_GROUP_VALUES];      /* of each output: 1 + the block of a result of bool, or 0 */
-    int blocks;                        /* of scratch memory that a thread has */
+    bool spread[WEFT_GROUP_VALUES];     /* of each input of the group: it is spread out, */
+    cpu_spread how[WEFT_GROUP_VALUES];  /* like this */
+    bool narrow[WEFT_GROUP_VALUES];     /* of each input: it is bf16, and in memory order */
+    int other[WEFT_GROUP_VALUES];       /* of each output: 1 + the block of one that is not f32 */
+    weft_dtype type[WEFT_GROUP_VALUES]; /* of each output */
+    int blocks;                         /* of scratch memory that a thread has */
     int64_t size;
     int threads;
 } chain;
@@ -64,14 +67,16 @@ static char *address(const bound_chain *b, where w, int thread, int64_t at)
     return block_at(b, thread, w.index);
 }
 
-/* Fills the blocks of the operands that are spread out; those of scalars once. */
+/* Fills the blocks of the operands that are spread out or bf16; those of scalars once. */
 static void fill_blocks(const bound_chain *b, int thread, int64_t at, int64_t count, bool first)
 {
     const chain *k = chain_of(b);
     for (int i = 0, index = 0; i < k->in_count; i++) {
-        if (!k->spread[i]) continue;
+        if (!k->spread[i] && !k->narrow[i]) continue;
         float *to = (float *)(void *)block_at(b, thread, index++);
-        if (!cpu_spread_is_scalar(&k->how[i])) {
+        if (k->narrow[i]) {
+            weft_widen_from((const uint16_t *)(const void *)b->in[i] + at, to, count);
+        } else if (!cpu_spread_is_scalar(&k->how[i])) {
             cpu_spread_out(&k->how[i], b->in[i], to, at, count);
         } else if (first) {
             cpu_spread_out(&k->how[i], b->in[i], to, 0, 1);
@@ -80,14 +85,17 @@ static void fill_blocks(const bound_chain *b, int thread, int64_t at, int64_t co
     }
 }
 
-/* Writes the results of bool. */
-static void write_flags(const bound_chain *b, int thread, int64_t at, int64_t count)
+/* Writes the results that are not f32. */
+static void write_others(const bound_chain *b, int thread, int64_t at, int64_t count)
 {
     const chain *k = chain_of(b);
     for (int o = 0; o < k->out_count; o++) {
-        if (k->flags[o] == 0) continue;
-        const float *from = (const float *)(const void *)block_at(b, thread, k->flags[o] - 1);
-        for (int64_t j = 0; j < count; j++) b->out[o][at + j] = from[j] != 0;
+        if (k->other[o] == 0) continue;
+        const float *from = (const float *)(const void *)block_at(b, thread, k->other[o] - 1);
+        if (k->type[o] == WEFT_BF16)
+            weft_widen_to(from, (uint16_t *)(void *)b->out[o] + at, count);
+        else
+            for (int64_t j = 0; j < count; j++) b->out[o][at + j] = from[j] != 0;
     }
 }
 
@@ -112,7 +120,7 @@ static void run_threads(void *user, int64_t begin, int64_t end)
                 now->element->f32(in, now->parameters, address(b, now->out, (int)thread, at),
                                   count);
             }
-            write_flags(b, (int)thread, at, count);
+            write_others(b, (int)thread, at, count);
         }
     }
 }
@@ -179,8 +187,9 @@ static void lay_out(const weft_group *group, const weft_node *const *node, chain
         const weft_shape *all = &weft_out(group->graph, group->node[0], 0)->shape;
         const weft_type *operand = weft_value_type(group->graph, group->in[i]);
         k->spread[i] = operand->dtype == WEFT_BOOL || !weft_shape_equal(&operand->shape, all);
+        k->narrow[i] = operand->dtype == WEFT_BF16 && !k->spread[i];
         if (k->spread[i]) k->how[i] = cpu_spread_of(operand, all);
-        index[i] = k->spread[i] ? spreads++ : i;
+        index[i] = k->spread[i] || k->narrow[i] ? spreads++ : i;
     }
     k->blocks = spreads;
     for (int s = 0; s < group->count; s++) {
@@ -189,14 +198,17 @@ static void lay_out(const weft_group *group, const weft_node *const *node, chain
         weft_node_parameters(node[s], now->parameters);
         for (int i = 0; i < node[s]->in_count; i++) {
             int in = weft_group_in(group, node[s]->in[i]);
-            if (in >= 0) now->in[i] = (where){k->spread[in] ? SPREAD : OPERAND, index[in]};
+            bool block = in >= 0 && (k->spread[in] || k->narrow[in]);
+            if (in >= 0) now->in[i] = (where){block ? SPREAD : OPERAND, index[in]};
             for (int t = 0; t < s && in < 0; t++)
                 if (node[t]->out == node[s]->in[i]) now->in[i] = k->steps[t].out;
         }
         int out = group_out(group, node[s]->out);
-        bool flags = weft_out(group->graph, node[s], 0)->dtype == WEFT_BOOL;
-        now->out = out >= 0 && !flags ? (where){RESULT, out} : (where){BETWEEN, k->blocks++};
-        if (out >= 0 && flags) k->flags[out] = now->out.index + 1;
+        weft_dtype type = weft_out(group->graph, node[s], 0)->dtype;
+        bool direct = out >= 0 && type == WEFT_F32;
+        now->out = direct ? (where){RESULT, out} : (where){BETWEEN, k->blocks++};
+        if (out >= 0) k->type[out] = type;
+        if (out >= 0 && !direct) k->other[out] = now->out.index + 1;
     }
 }
 
@@ -221,46 +233,70 @@ static void allow_in_place(chain *k)
 static bool keeps_zeros(const chain *k)
 {
     const float zero = 0, one = 1;
+    bool spread[WEFT_GROUP_VALUES] = {false}; /* of each block */
+    for (int i = 0, index = 0; i < k->in_count; i++)
+        if (k->spread[i] || k->narrow[i]) spread[index++] = k->spread[i];
     for (int s = 0; s < k->count; s++) {
         const void *in[3];
         float y;
-        for (int i = 0; i < 3; i++) in[i] = k->steps[s].in[i].place == SPREAD ? &one : &zero;
+        for (int i = 0; i < 3; i++) {
+            where w = k->steps[s].in[i];
+            in[i] = w.place == SPREAD && spread[w.index] ? &one : &zero;
+        }
         k->steps[s].element->f32(in, k->steps[s].parameters, &y, 1);
         if (y != 0) return false;
     }
     return true;
 }
 
+/* The type of all tensors of the result's shape, operands and results; bool: they differ, or there
+ * are results of bool. */
+static weft_dtype common_type(const weft_group *group, const chain *k)
+{
+    weft_dtype type = k->type[0];
+    bool same = true;
+    for (int o = 0; o < k->out_count; o++) same = same && k->type[o] == type;
+    for (int i = 0; i < k->in_count; i++)
+        if (!k->spread[i])
+            same = same && weft_value_type(group->graph, group->in[i])->dtype == type;
+    return same ? type : WEFT_BOOL;
+}
+
+/* Lays out the operands and results: tensors of the result's shape in `layout`, or plain if that is
+ * NULL; others plain. */
+static weft_status lay(weft_device *device, const weft_group *group, const weft_layout *layout,
+                       chain *k)
+{
+    const weft_graph *g = group->graph;
+    for (int i = 0; i < group->in_count; i++)
+        if (layout && !k->spread[i])
+            k->head.in[i] = layout;
+        else
+            WEFT_TRY(weft_layout_plain(device, weft_value_type(g, group->in[i]), &k->head.in[i]));
+    for (int o = 0; o < group->out_count; o++)
+        if (layout)
+            k->head.out[o] = layout;
+        else
+            WEFT_TRY(weft_layout_plain(device, weft_value_type(g, group->out[o]), &k->head.out[o]));
+    return WEFT_OK;
+}
+
 /* The layout of all tensors: that of the first operand that has one, unless numbers would get into
- * its padding, or elements are found by their indices; or plain. */
+ * its padding, elements are found by their indices, or types differ; or plain. */
 static weft_status choose_layouts(weft_device *device, const weft_group *group,
                                   const weft_layout *const *in, chain *k)
 {
-    const weft_type all = {WEFT_F32, weft_out(group->graph, group->node[0], 0)->shape};
+    const weft_type all = {common_type(group, k), weft_out(group->graph, group->node[0], 0)->shape};
     const weft_layout *layout = NULL;
-    bool padding = keeps_zeros(k), plain = false;
+    bool padding = keeps_zeros(k), plain = all.dtype == WEFT_BOOL;
     for (int i = 0; i < group->in_count; i++)
         plain = plain || (k->spread[i] && !cpu_spread_is_scalar(&k->how[i]));
-    for (int o = 0; o < group->out_count; o++) plain = plain || k->flags[o];
     for (int i = 0; i < group->in_count && !layout && !plain; i++)
         if (!k->spread[i] && in[i] && !in[i]->opaque &&
             (padding || in[i]->bytes == weft_type_bytes(&all)))
             layout = in[i];
-    if (!layout) WEFT_TRY(weft_layout_plain(device, &all, &layout));
-    k->size = (int64_t)(layout->bytes / sizeof(float));
-    for (int i = 0; i < group->in_count; i++) {
-        k->head.in[i] = layout;
-        if (k->spread[i])
-            WEFT_TRY(weft_layout_plain(device, weft_value_type(group->graph, group->in[i]),
-                                       &k->head.in[i]));
-    }
-    for (int o = 0; o < group->out_count; o++) {
-        k->head.out[o] = layout;
-        if (k->flags[o])
-            WEFT_TRY(weft_layout_plain(device, weft_value_type(group->graph, group->out[o]),
-                                       &k->head.out[o]));
-    }
-    return WEFT_OK;
+    if (layout) k->size = (int64_t)(layout->bytes / weft_dtype_size(all.dtype));
+    return lay(device, group, layout, k);
 }
 
 static weft_status make(weft_device *device, const weft_group *group, const weft_layout *const *in,
@@ -291,10 +327,10 @@ static weft_status make(weft_device *device, const weft_group *group, const weft
 
 static bool is_block_type(const weft_type *type)
 {
-    return type->dtype == WEFT_F32 || type->dtype == WEFT_BOOL;
+    return type->dtype == WEFT_F32 || type->dtype == WEFT_BF16 || type->dtype == WEFT_BOOL;
 }
 
-/* All nodes are functions of each element of one shape, of f32 and bool. */
+/* All nodes are functions of each element of one shape, of f32, bf16 and bool. */
 static bool supports(const weft_group *group)
 {
     const weft_type *all = weft_out(group->graph, group->node[0], 0);
@@ -309,4 +345,4 @@ static bool supports(const weft_group *group)
     return true;
 }
 
-const cpu_entry cpu_element_entry = {NULL, "elements", supports, make, NULL};
+const cpu_entry cpu_element_entry = {NULL, "elements", supports, make, NULL, CPU_ANY};

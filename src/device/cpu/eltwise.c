@@ -59,10 +59,44 @@ SPAN_LOOP(relu, (void)0)
 SPAN_LOOP(relu_grad, (void)0)
 SPAN_LOOP(accumulate, s.factor = *(const float *)k->in[2])
 
-void cpu_relu(int threads, float *y, int64_t size)
+typedef struct narrow_span {
+    const uint16_t *a, *b;
+    uint16_t *out;
+} narrow_span;
+
+static void narrow_relu_part(void *user, int64_t begin, int64_t end)
+{
+    const narrow_span *s = user;
+    cpu_narrow_relu(s->a + begin, s->out + begin, end - begin);
+}
+
+static void narrow_relu_grad_part(void *user, int64_t begin, int64_t end)
+{
+    const narrow_span *s = user;
+    cpu_narrow_relu_grad(s->a + begin, s->b + begin, s->out + begin, end - begin);
+}
+
+static void narrow_relu_loop(const cpu_loop *k)
+{
+    narrow_span s = {k->in[0], NULL, k->out[0]};
+    weft_parallel(k->threads, k->size, GRAIN, narrow_relu_part, &s);
+}
+
+static void narrow_relu_grad_loop(const cpu_loop *k)
+{
+    narrow_span s = {k->in[0], k->in[1], k->out[0]};
+    weft_parallel(k->threads, k->size, GRAIN, narrow_relu_grad_part, &s);
+}
+
+void cpu_relu(int threads, weft_dtype dtype, void *y, size_t bytes)
 {
     span s = {.a = y, .out = y};
-    weft_parallel(threads, size, GRAIN, relu_part, &s);
+    narrow_span narrow = {.a = y, .out = y};
+    int64_t size = (int64_t)(bytes / weft_dtype_size(dtype));
+    if (dtype == WEFT_BF16)
+        weft_parallel(threads, size, GRAIN, narrow_relu_part, &narrow);
+    else
+        weft_parallel(threads, size, GRAIN, relu_part, &s);
 }
 
 /* Adds a micro-batch to the stack of subtree sums, see weft_tree_push. Places that the addition
@@ -120,22 +154,30 @@ weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop
         k->head.ops->destroy(&k->head);
         return status;
     }
-    k->size = (int64_t)(layout->bytes / sizeof(float));
+    k->size = (int64_t)(layout->bytes / weft_dtype_size(first->dtype));
     weft_kernel_unread_size(group, &k->head);
     *out = &k->head;
     return WEFT_OK;
 }
 
-#define FLAT(name)                                                                                 \
+/* A loop that has a form for bf16. */
+static weft_status flat_make(weft_device *device, const weft_group *group, cpu_loop_fn wide,
+                             cpu_loop_fn narrow, const weft_layout *const *in, weft_kernel **out)
+{
+    bool is_narrow = weft_in(group->graph, group->node[0], 0)->dtype == WEFT_BF16;
+    return cpu_flat_make(device, group, is_narrow ? narrow : wide, in, out);
+}
+
+#define FLAT(name, narrow)                                                                         \
     static weft_status name##_make(weft_device *device, const weft_group *group,                   \
                                    const weft_layout *const *in, weft_kernel **out)                \
     {                                                                                              \
-        return cpu_flat_make(device, group, name##_loop, in, out);                                 \
+        return flat_make(device, group, name##_loop, narrow, in, out);                             \
     }
-FLAT(relu)
-FLAT(relu_grad)
-FLAT(accumulate)
-FLAT(accumulate_tree)
+FLAT(relu, narrow_relu_loop)
+FLAT(relu_grad, narrow_relu_grad_loop)
+FLAT(accumulate, NULL)
+FLAT(accumulate_tree, NULL)
 
 /* --- oneDNN's functions, where f(0) is not 0 or a special function is needed --- */
 
@@ -185,22 +227,22 @@ static weft_status function_make(weft_device *device, const weft_group *group,
 static bool function_supports(const weft_group *group)
 {
     const weft_node *node = group->node[0];
-    return cpu_single(group) && weft_in(group->graph, node, 0)->shape.rank > 0 &&
+    return cpu_one_type(group) && weft_in(group->graph, node, 0)->shape.rank > 0 &&
            (node->in_count == 1 || node->in[0] != node->in[1]);
 }
 
 const cpu_entry cpu_eltwise_entries[] = {
-    {"relu", "loop", cpu_single, relu_make, NULL},
-    {"relu_grad", "loop", cpu_single, relu_grad_make, NULL},
-    {"accumulate", "loop", cpu_single, accumulate_make, NULL},
-    {"accumulate_tree", "loop", cpu_single, accumulate_tree_make, NULL},
-    {"gelu", "onednn", function_supports, function_make, NULL},
-    {"gelu_grad", "onednn", function_supports, function_make, NULL},
-    {"silu", "onednn", function_supports, function_make, NULL},
-    {"silu_grad", "onednn", function_supports, function_make, NULL},
-    {"sigmoid", "onednn", function_supports, function_make, NULL},
-    {"sigmoid_grad", "onednn", function_supports, function_make, NULL},
-    {"tanh", "onednn", function_supports, function_make, NULL},
-    {"tanh_grad", "onednn", function_supports, function_make, NULL},
+    {"relu", "loop", cpu_one_type, relu_make, NULL, CPU_ANY},
+    {"relu_grad", "loop", cpu_one_type, relu_grad_make, NULL, CPU_ANY},
+    {"accumulate", "loop", cpu_single, accumulate_make, NULL, CPU_WIDE},
+    {"accumulate_tree", "loop", cpu_single, accumulate_tree_make, NULL, CPU_WIDE},
+    {"gelu", "onednn", function_supports, function_make, NULL, CPU_HARDWARE},
+    {"gelu_grad", "onednn", function_supports, function_make, NULL, CPU_HARDWARE},
+    {"silu", "onednn", function_supports, function_make, NULL, CPU_HARDWARE},
+    {"silu_grad", "onednn", function_supports, function_make, NULL, CPU_HARDWARE},
+    {"sigmoid", "onednn", function_supports, function_make, NULL, CPU_HARDWARE},
+    {"sigmoid_grad", "onednn", function_supports, function_make, NULL, CPU_HARDWARE},
+    {"tanh", "onednn", function_supports, function_make, NULL, CPU_HARDWARE},
+    {"tanh_grad", "onednn", function_supports, function_make, NULL, CPU_HARDWARE},
     {.op = NULL},
 };

@@ -94,8 +94,8 @@ CPU_PLAIN(gather)
 CPU_PLAIN(gather_grad)
 
 const cpu_entry cpu_embedding_entries[] = {
-    {"gather", "loop", cpu_single_of_any, gather_make, NULL},
-    {"embedding", "loop", cpu_single, gather_make, NULL},
-    {"embedding_grad", "loop", cpu_single, gather_grad_make, NULL},
+    {"gather", "loop", cpu_single_of_any, gather_make, NULL, CPU_WIDE},
+    {"embedding", "loop", cpu_single, gather_make, NULL, CPU_WIDE},
+    {"embedding_grad", "loop", cpu_single, gather_grad_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

@@ -9,6 +9,18 @@ bool cpu_single_of_any(const weft_group *group)
     return group->count == 1;
 }
 
+bool cpu_one_type(const weft_group *group)
+{
+    const weft_graph *g = group->graph;
+    const weft_node *node = group->node[0];
+    weft_dtype dtype = weft_out(g, node, 0)->dtype;
+    bool same = cpu_single_of_any(group);
+    for (int i = 0; i < node->in_count; i++)
+        same = same && (weft_in(g, node, i)->dtype == dtype ||
+                        !weft_dtype_is_float(weft_in(g, node, i)->dtype));
+    return same;
+}
+
 bool cpu_single(const weft_group *group)
 {
     const weft_node *node = group->node[0];
@@ -27,7 +39,8 @@ static bool take_bias(const weft_group *group, const weft_node *node, weft_value
         chain->addend != WEFT_NO_VALUE)
         return false;
     const weft_shape *s = &weft_in(group->graph, node, 0)->shape;
-    if (weft_in(group->graph, node, 1)->shape.rank != 1) return false;
+    const weft_type *bias = weft_in(group->graph, node, 1);
+    if (bias->shape.rank != 1 || bias->dtype != WEFT_F32) return false;
     int wanted = chain->rank > 2 ? 1 : s->rank - 1;
     if (weft_node_int(node, "axis", 0, 1) != wanted) return false;
     chain->bias = node->in[1];
@@ -40,6 +53,8 @@ static bool take_norm(const weft_group *group, const weft_node *node, weft_value
     (void)function;
     if (node->in[0] != tail || chain->norm || chain->addend != WEFT_NO_VALUE) return false;
     if (weft_in(group->graph, node, 0)->shape.rank != chain->rank) return false;
+    for (int i = 1; i < 5; i++)
+        if (weft_in(group->graph, node, i)->dtype != WEFT_F32) return false;
     for (int i = 1; i < 5; i++) /* each vector must be a separate operand */
         for (int j = 0; j < i; j++)
             if (node->in[i] == node->in[j]) return false;
@@ -115,7 +130,9 @@ bool cpu_chain_of(const weft_group *group, cpu_chain *out)
     /* The addend has the layout of the result, so the same value cannot be another operand. */
     const weft_node *main_node = group->node[0];
     if (chain.addend != WEFT_NO_VALUE &&
-        (chain.addend == main_node->in[0] || chain.addend == main_node->in[1] ||
+        (weft_value_type(group->graph, chain.addend)->dtype !=
+             weft_value_type(group->graph, tail)->dtype ||
+         chain.addend == main_node->in[0] || chain.addend == main_node->in[1] ||
          chain.addend == chain.bias))
         return false;
     *out = chain;
@@ -145,7 +162,7 @@ bool cpu_with_bias_sum(const weft_group *group, int dy, int channel)
 static weft_status channel_vector(weft_device *device, const cpu_chain *chain, cpu_md *out)
 {
     int64_t dim[WEFT_MAX_RANK] = {1, chain->channels, 1, 1, 1, 1};
-    return cpu_md_plain(device, chain->rank, dim, out);
+    return cpu_md_plain(device, WEFT_F32, chain->rank, dim, out);
 }
 
 weft_status cpu_chain_tail(weft_device *device, const cpu_chain *chain, cpu_md addend,
@@ -155,16 +172,17 @@ weft_status cpu_chain_tail(weft_device *device, const cpu_chain *chain, cpu_md a
     return chain->norm ? channel_vector(device, chain, &out->vector) : WEFT_OK;
 }
 
-static void relu_after(const cpu_primitive *k, const float *x, float *y)
+static void relu_after(const cpu_primitive *k, const void *x, void *y)
 {
     (void)x;
-    cpu_relu(k->device->threads, y, (int64_t)(k->head.out[0]->bytes / sizeof(float)));
+    cpu_relu(k->device->threads, k->result, y, k->head.out[0]->bytes);
 }
 
 weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain, weft_kernel *kernel)
 {
     cpu_primitive *k = (cpu_primitive *)kernel;
     cpu_md vector;
+    k->result = cpu_chain_type(group)->dtype;
     if (chain->relu) k->after = relu_after;
     if (!chain->norm) return WEFT_OK;
     WEFT_TRY(channel_vector(k->device, chain, &vector));

@@ -12,8 +12,8 @@ typedef struct primitive_bound {
     onednn_run *run;
     const float *folded[4]; /* gamma, beta, mean, variance of the fold */
     float *scale, *shift;
-    const float *x; /* for `after` */
-    float *y;
+    const void *x; /* for `after` */
+    void *y;
 } primitive_bound;
 
 static const cpu_primitive *primitive_of(const weft_bound *bound)

@@ -190,9 +190,9 @@ CPU_PLAIN(rms_norm)
 CPU_PLAIN(rms_norm_grad)
 
 const cpu_entry cpu_layer_norm_entries[] = {
-    {"layer_norm", "loop", cpu_single, layer_norm_make, NULL},
-    {"layer_norm_grad", "loop", cpu_single, layer_norm_grad_make, NULL},
-    {"rms_norm", "loop", cpu_single, rms_norm_make, NULL},
-    {"rms_norm_grad", "loop", cpu_single, rms_norm_grad_make, NULL},
+    {"layer_norm", "loop", cpu_single, layer_norm_make, NULL, CPU_WIDE},
+    {"layer_norm_grad", "loop", cpu_single, layer_norm_grad_make, NULL, CPU_WIDE},
+    {"rms_norm", "loop", cpu_single, rms_norm_make, NULL, CPU_WIDE},
+    {"rms_norm_grad", "loop", cpu_single, rms_norm_grad_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

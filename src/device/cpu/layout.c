@@ -3,18 +3,24 @@
 
 #include "device/cpu/cpu.h"
 
-weft_status cpu_md_plain(weft_device *device, int rank, const int64_t *dim, cpu_md *out)
+weft_status cpu_md_plain(weft_device *device, weft_dtype dtype, int rank, const int64_t *dim,
+                         cpu_md *out)
 {
     int64_t stride[ONEDNN_MOST_DIMS], step = 1;
     for (int i = rank; i-- > 0; step *= dim[i]) stride[i] = step;
-    return onednn_md_strided(cpu_onednn(device), rank, dim, stride, out);
+    return onednn_md_strided(cpu_onednn(device), dtype, rank, dim, stride, out);
 }
 
 weft_status cpu_md_of_type(weft_device *device, const weft_type *type, cpu_md *out)
 {
     int64_t one = 1;
-    return type->shape.rank == 0 ? cpu_md_plain(device, 1, &one, out)
-                                 : cpu_md_plain(device, type->shape.rank, type->shape.dim, out);
+    int rank = type->shape.rank;
+    return cpu_md_plain(device, type->dtype, rank ? rank : 1, rank ? type->shape.dim : &one, out);
+}
+
+weft_dtype cpu_read_type(const weft_graph *g, const weft_node *node, int i)
+{
+    return weft_node_rounds(g, node, i) ? WEFT_BF16 : weft_in(g, node, i)->dtype;
 }
 
 bool cpu_in_channel_blocks(cpu_md md)
@@ -69,6 +75,7 @@ static void describe(cpu_md md, char *text, size_t size)
 static bool is_plain(cpu_md md, cpu_md plain)
 {
     cpu_blocks m = cpu_blocks_of(md), p = cpu_blocks_of(plain);
+    if (onednn_md_dtype(md) != onednn_md_dtype(plain)) return false;
     if (!same_dims(&m, &p) || !m.blocked || m.count != 0 || m.offset != 0) return false;
     for (int i = 0; i < m.ndims; i++)
         if (m.dims[i] > 1 && m.strides[i] != p.strides[i]) return false;
@@ -89,6 +96,7 @@ static weft_status intern_layout(weft_device *device, cpu_md md, cpu_md plain, b
     WEFT_TRY(WEFT_NEW(&layout, 1));
     layout->head.bytes = onednn_md_bytes(md);
     layout->head.opaque = opaque;
+    layout->head.rounds = !opaque && onednn_md_dtype(md) != onednn_md_dtype(plain);
     layout->md = md;
     layout->plain = plain;
     describe(md, layout->head.text, sizeof(layout->head.text));

@@ -133,7 +133,7 @@ static weft_status spread_make(weft_device *device, const weft_group *group,
     WEFT_TRY(cpu_md_of_type(device, type, &plain));
     md = plain;
     if (type->shape.dim[1] % WIDEST == 0)
-        WEFT_TRY(onednn_md_blocked(cpu_onednn(device), &type->shape, &md));
+        WEFT_TRY(onednn_md_blocked(cpu_onednn(device), type, &md));
     WEFT_TRY(cpu_layout_of(device, md, plain, false, &layout));
     cpu_loop *k;
     WEFT_TRY(cpu_loop_make(device, group, spread_loop, &k));
@@ -212,8 +212,8 @@ PLANES(infer)
 PLANES(mean)
 
 const cpu_entry cpu_norm_entries[] = {
-    {"batch_norm_infer", "loop", cpu_single, infer_make, NULL},
-    {"global_avgpool", "loop", cpu_single, mean_make, NULL},
-    {"global_avgpool_grad", "loop", cpu_single, spread_make, NULL},
+    {"batch_norm_infer", "loop", cpu_single, infer_make, NULL, CPU_WIDE},
+    {"global_avgpool", "loop", cpu_single, mean_make, NULL, CPU_WIDE},
+    {"global_avgpool_grad", "loop", cpu_single, spread_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

@@ -19,15 +19,19 @@ typedef const struct onednn_md *cpu_md;
 
 weft_status onednn_open(onednn **out) WEFT_NODISCARD;
 void onednn_close(onednn *o);
+/* The name of the processor's instructions for products of bf16 numbers, if oneDNN may use them
+ * (its variable ONEDNN_MAX_CPU_ISA); NULL: there are none. */
+const char *onednn_bf16(void);
 
-/* --- descriptors, of single precision --- */
+/* --- descriptors, of type f32 or bf16 --- */
 
-weft_status onednn_md_strided(onednn *o, int rank, const int64_t *dim, const int64_t *stride,
-                              cpu_md *out) WEFT_NODISCARD;
+weft_status onednn_md_strided(onednn *o, weft_dtype dtype, int rank, const int64_t *dim,
+                              const int64_t *stride, cpu_md *out) WEFT_NODISCARD;
 /* A tensor [b, c, ...] with 1 to 3 spatial dimensions in blocks of 16 channels. */
-weft_status onednn_md_blocked(onednn *o, const weft_shape *shape, cpu_md *out) WEFT_NODISCARD;
+weft_status onednn_md_blocked(onednn *o, const weft_type *type, cpu_md *out) WEFT_NODISCARD;
+weft_dtype onednn_md_dtype(cpu_md md);
 /* A descriptor with the dimensions of md, whose layout a primitive chooses. */
-weft_status onednn_md_any(onednn *o, cpu_md md, cpu_md *out) WEFT_NODISCARD;
+weft_status onednn_md_any(onednn *o, cpu_md md, weft_dtype dtype, cpu_md *out) WEFT_NODISCARD;
 /* The descriptor of a part of a tensor, in the memory of the tensor; fails if a cut is inside a
  * block. */
 weft_status onednn_md_part(onednn *o, cpu_md whole, const int64_t *dim, const int64_t *start,

@@ -11,7 +11,8 @@
 enum { SCAN_GRAIN = 32768 };
 
 typedef struct scan {
-    const float *x;
+    weft_dtype dtype;
+    const void *x;
     bool found;
 } scan;
 
@@ -30,7 +31,10 @@ WEFT_CLONES static uint32_t has_infinite(const float *x, int64_t begin, int64_t 
 static void scan_part(void *user, int64_t begin, int64_t end)
 {
     scan *s = user;
-    if (has_infinite(s->x, begin, end)) __atomic_store_n(&s->found, true, __ATOMIC_RELAXED);
+    bool narrow = s->dtype == WEFT_BF16;
+    if (narrow ? cpu_narrow_infinite((const uint16_t *)s->x + begin, end - begin)
+               : has_infinite(s->x, begin, end) != 0)
+        __atomic_store_n(&s->found, true, __ATOMIC_RELAXED);
 }
 
 /* The sizes of the window and of the planes of x and y, with dimensions of size 1 in front of fewer
@@ -58,10 +62,11 @@ static sizes sizes_of(const cpu_primitive *k)
 }
 
 /* The largest number in the window at an output position; NaN if there is one. */
-static float window_max(const sizes *s, const float *plane, int64_t step, const int64_t at[3])
+static double window_max(const sizes *s, weft_dtype dtype, const void *plane, int64_t step,
+                         const int64_t at[3])
 {
     int64_t begin[WEFT_MAX_SPACE], end[WEFT_MAX_SPACE];
-    float top = -INFINITY;
+    double top = -INFINITY;
     for (int i = 0; i < WEFT_MAX_SPACE; i++) {
         int64_t first = at[i] * s->stride[i] - s->padding[i];
         begin[i] = WEFT_MAX(first, (int64_t)0);
@@ -70,36 +75,40 @@ static float window_max(const sizes *s, const float *plane, int64_t step, const 
     for (int64_t d = begin[0]; d < end[0]; d++)
         for (int64_t h = begin[1]; h < end[1]; h++)
             for (int64_t w = begin[2]; w < end[2]; w++) {
-                float value = plane[((d * s->x[1] + h) * s->x[2] + w) * step];
+                double value =
+                    weft_number_get(dtype, plane, ((d * s->x[1] + h) * s->x[2] + w) * step);
                 if (isnan(value)) return value;
                 top = WEFT_MAX(top, value);
             }
     return top;
 }
 
-static void pool_planes(const cpu_primitive *k, const float *x, float *y)
+static void pool_planes(const cpu_primitive *k, const char *x, char *y)
 {
     cpu_planes from, to;
     sizes s = sizes_of(k);
+    weft_dtype dtype = weft_in(k->graph, k->node, 0)->dtype;
     const weft_layout *x_layout = k->head.in[0], *y_layout = k->head.out[k->after_out];
     if (!cpu_planes_of(weft_in(k->graph, k->node, 0), x_layout, &from) ||
         !cpu_planes_of(weft_out(k->graph, k->node, 0), y_layout, &to))
         return; /* pool_make has refused such layouts */
     for (int64_t p = 0; p < from.batch_count * from.channel_count; p++) {
         int64_t b = p / from.channel_count, c = p % from.channel_count;
-        const float *plane = x + b * from.batch + c / from.block * from.channel + c % from.block;
-        float *out = y + b * to.batch + c / to.block * to.channel + c % to.block;
+        int64_t first = b * from.batch + c / from.block * from.channel + c % from.block;
+        int64_t out = b * to.batch + c / to.block * to.channel + c % to.block;
+        const char *plane = x + first * (int64_t)weft_dtype_size(dtype);
         for (int64_t d = 0; d < s.y[0]; d++)
             for (int64_t h = 0; h < s.y[1]; h++)
                 for (int64_t w = 0; w < s.y[2]; w++, out += to.step)
-                    *out = window_max(&s, plane, from.step, (int64_t[]){d, h, w});
+                    weft_number_put(dtype, y, out,
+                                    window_max(&s, dtype, plane, from.step, (int64_t[]){d, h, w}));
     }
 }
 
-static void maxpool_after(const cpu_primitive *k, const float *x, float *y)
+static void maxpool_after(const cpu_primitive *k, const void *x, void *y)
 {
-    scan s = {x, false};
-    int64_t size = (int64_t)(k->head.in[0]->bytes / sizeof(float));
+    scan s = {weft_in(k->graph, k->node, 0)->dtype, x, false};
+    int64_t size = (int64_t)(k->head.in[0]->bytes / weft_dtype_size(s.dtype));
     weft_parallel(k->device->threads, size, SCAN_GRAIN, scan_part, &s);
     if (s.found) pool_planes(k, x, y);
 }
@@ -111,22 +120,22 @@ typedef struct pool {
     cpu_md x, y;     /* plain */
 } pool;
 
-static weft_status pool_of(weft_device *device, const weft_node *node, const weft_shape *x,
-                           const weft_shape *y, pool *out)
+static weft_status pool_of(weft_device *device, const weft_node *node, const weft_type *x,
+                           const weft_type *y, pool *out)
 {
     bool max = strncmp(node->op->name, "max", 3) == 0;
     pool p = {.any = {.kind = max ? ONEDNN_MAXPOOL : ONEDNN_AVGPOOL}};
-    weft_window window = weft_node_window(node, x->rank - 2);
+    weft_window window = weft_node_window(node, x->shape.rank - 2);
     for (int i = 0; i < window.dims; i++) {
         p.any.stride[i] = window.stride[i];
         p.any.kernel[i] = window.kernel[i];
         p.any.padding[i] = window.padding[i];
         p.any.padding_end[i] = window.padding_end[i];
     }
-    WEFT_TRY(cpu_md_plain(device, x->rank, x->dim, &p.x));
-    WEFT_TRY(cpu_md_plain(device, y->rank, y->dim, &p.y));
+    WEFT_TRY(cpu_md_of_type(device, x, &p.x));
+    WEFT_TRY(cpu_md_of_type(device, y, &p.y));
     p.any.x = p.x;
-    WEFT_TRY(onednn_md_any(cpu_onednn(device), p.y, &p.any.y));
+    WEFT_TRY(onednn_md_any(cpu_onednn(device), p.y, y->dtype, &p.any.y));
     *out = p;
     return WEFT_OK;
 }
@@ -153,7 +162,7 @@ static weft_status pool_make(weft_device *device, const weft_group *group,
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     pool p;
-    WEFT_TRY(pool_of(device, node, &weft_in(g, node, 0)->shape, &weft_out(g, node, 0)->shape, &p));
+    WEFT_TRY(pool_of(device, node, weft_in(g, node, 0), weft_out(g, node, 0), &p));
     p.any.x = cpu_md_of(in[0], p.x);
     int index = node->out_count > 1 ? weft_group_out(group, node->out + 1) : -1;
     p.any.pass = index >= 0 ? ONEDNN_FORWARD : ONEDNN_INFERENCE;
@@ -176,7 +185,7 @@ static weft_status grad_make(weft_device *device, const weft_group *group,
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     pool p;
-    WEFT_TRY(pool_of(device, node, &weft_out(g, node, 0)->shape, &weft_in(g, node, 0)->shape, &p));
+    WEFT_TRY(pool_of(device, node, weft_out(g, node, 0), weft_in(g, node, 0), &p));
     bool indexed = node->in_count > 1;
     int at = indexed ? weft_group_in(group, node->in[1]) : -1;
     const weft_layout *index = indexed ? in[at] : NULL;
@@ -186,7 +195,7 @@ static weft_status grad_make(weft_device *device, const weft_group *group,
     if (indexed)
         p.any.x = ((const cpu_layout *)index)->plain;
     else if (cpu_in_channel_blocks(cpu_md_of(in[0], p.y))) /* in the layout of dy */
-        WEFT_TRY(onednn_md_blocked(cpu_onednn(device), &weft_out(g, node, 0)->shape, &p.any.x));
+        WEFT_TRY(onednn_md_blocked(cpu_onednn(device), weft_out(g, node, 0), &p.any.x));
     p.any.pass = ONEDNN_BACKWARD;
     cpu_arg args[3] = {
         {ONEDNN_DY, CPU_IN, weft_group_in(group, node->in[0]), p.y, false},
@@ -197,9 +206,9 @@ static weft_status grad_make(weft_device *device, const weft_group *group,
 }
 
 const cpu_entry cpu_pool_entries[] = {
-    {"maxpool", "onednn", cpu_single, pool_make, NULL},
-    {"maxpool_grad", "onednn", cpu_single, grad_make, NULL},
-    {"avgpool", "onednn", cpu_single, pool_make, NULL},
-    {"avgpool_grad", "onednn", cpu_single, grad_make, NULL},
+    {"maxpool", "onednn", cpu_single, pool_make, NULL, CPU_HARDWARE},
+    {"maxpool_grad", "onednn", cpu_single, grad_make, NULL, CPU_HARDWARE},
+    {"avgpool", "onednn", cpu_single, pool_make, NULL, CPU_HARDWARE},
+    {"avgpool_grad", "onednn", cpu_single, grad_make, NULL, CPU_HARDWARE},
     {.op = NULL},
 };

@@ -268,9 +268,9 @@ KERNEL(gru, 3, false, gru_loop)
 KERNEL(gru_grad, 3, true, cpu_gru_grad)
 
 const cpu_entry cpu_recurrence_entries[] = {
-    {"lstm", "steps", cpu_single, lstm_make, NULL},
-    {"lstm_grad", "steps", cpu_single, lstm_grad_make, NULL},
-    {"gru", "steps", cpu_single, gru_make, NULL},
-    {"gru_grad", "steps", cpu_single, gru_grad_make, NULL},
+    {"lstm", "steps", cpu_single, lstm_make, NULL, CPU_WIDE},
+    {"lstm_grad", "steps", cpu_single, lstm_grad_make, NULL, CPU_WIDE},
+    {"gru", "steps", cpu_single, gru_make, NULL, CPU_WIDE},
+    {"gru_grad", "steps", cpu_single, gru_grad_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

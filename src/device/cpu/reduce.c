@@ -130,9 +130,9 @@ CPU_PLAIN(reduce_max)
 CPU_PLAIN(broadcast)
 
 const cpu_entry cpu_reduce_entries[] = {
-    {"reduce_sum", "columns", supports, reduce_sum_make, NULL},
-    {"reduce_mean", "columns", supports, reduce_mean_make, NULL},
-    {"reduce_max", "columns", supports, reduce_max_make, NULL},
-    {"broadcast", "rows", broadcast_supports, broadcast_make, NULL},
+    {"reduce_sum", "columns", supports, reduce_sum_make, NULL, CPU_WIDE},
+    {"reduce_mean", "columns", supports, reduce_mean_make, NULL, CPU_WIDE},
+    {"reduce_max", "columns", supports, reduce_max_make, NULL, CPU_WIDE},
+    {"broadcast", "rows", broadcast_supports, broadcast_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

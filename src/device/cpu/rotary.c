@@ -129,6 +129,6 @@ static weft_status rotary_make(weft_device *device, const weft_group *group,
 }
 
 const cpu_entry cpu_rotary_entries[] = {
-    {"rotary", "loop", cpu_single, rotary_make, NULL},
+    {"rotary", "loop", cpu_single, rotary_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

@@ -6,7 +6,7 @@
 static weft_status alike(weft_device *device, cpu_md x, const weft_type *type, cpu_md *out)
 {
     if (type->shape.rank > 2 && cpu_in_channel_blocks(x))
-        return onednn_md_blocked(cpu_onednn(device), &type->shape, out);
+        return onednn_md_blocked(cpu_onednn(device), type, out);
     return cpu_md_of_type(device, type, out);
 }
 
@@ -168,6 +168,16 @@ typedef struct cast_job {
 static void cast_part(void *user, int64_t begin, int64_t end)
 {
     const cast_job *j = user;
+    if (j->from == WEFT_F32 && j->to == WEFT_BF16) {
+        weft_widen_to((const float *)(const void *)j->x + begin, (uint16_t *)(void *)j->y + begin,
+                      end - begin);
+        return;
+    }
+    if (j->from == WEFT_BF16 && j->to == WEFT_F32) {
+        weft_widen_from((const uint16_t *)(const void *)j->x + begin, (float *)(void *)j->y + begin,
+                        end - begin);
+        return;
+    }
     weft_numbers_cast(j->from, j->x + (size_t)begin * weft_dtype_size(j->from), j->to,
                       j->y + (size_t)begin * weft_dtype_size(j->to), end - begin);
 }
@@ -211,11 +221,11 @@ static double slice_seconds(const weft_group *group, const weft_layout *const *i
 }
 
 const cpu_entry cpu_shape_entries[] = {
-    {"concat", "onednn", concat_supports, concat_make, concat_seconds},
-    {"concat", "rows", cpu_single_of_any, rows_make, rows_seconds},
-    {"slice", "onednn", cpu_single, slice_make, slice_seconds},
-    {"slice", "rows", cpu_single_of_any, rows_make, rows_seconds},
-    {"write_rows", "loop", cpu_single, write_rows_make, NULL},
-    {"cast", "loop", cpu_single_of_any, cast_make, NULL},
+    {"concat", "onednn", concat_supports, concat_make, concat_seconds, CPU_HARDWARE},
+    {"concat", "rows", cpu_single_of_any, rows_make, rows_seconds, CPU_ANY},
+    {"slice", "onednn", cpu_single, slice_make, slice_seconds, CPU_HARDWARE},
+    {"slice", "rows", cpu_single_of_any, rows_make, rows_seconds, CPU_ANY},
+    {"write_rows", "loop", cpu_one_type, write_rows_make, NULL, CPU_ANY},
+    {"cast", "loop", cpu_single_of_any, cast_make, NULL, CPU_ANY},
     {.op = NULL},
 };

@@ -179,9 +179,9 @@ static weft_status softmax_xent_make(weft_device *device, const weft_group *grou
 }
 
 const cpu_entry cpu_softmax_entries[] = {
-    {"softmax", "loop", cpu_single, softmax_make, NULL},
-    {"softmax_grad", "loop", cpu_single, softmax_grad_make, NULL},
-    {"softmax_xent", "loop", cpu_single, softmax_xent_make, NULL},
-    {"softmax_xent_grad", "loop", cpu_single, softmax_xent_grad_make, NULL},
+    {"softmax", "loop", cpu_single, softmax_make, NULL, CPU_WIDE},
+    {"softmax_grad", "loop", cpu_single, softmax_grad_make, NULL, CPU_WIDE},
+    {"softmax_xent", "loop", cpu_single, softmax_xent_make, NULL, CPU_WIDE},
+    {"softmax_xent_grad", "loop", cpu_single, softmax_xent_grad_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

@@ -12,8 +12,13 @@ static void spread_run(const cpu_spread *s, const void *operand, int64_t from, i
                        float *to, int64_t count)
 {
     const float *x = operand;
+    const uint16_t *narrow = operand;
     const uint8_t *flags = operand;
-    if (s->flags)
+    if (s->dtype == WEFT_BF16 && step)
+        weft_widen_from(narrow + from, to, count);
+    else if (s->dtype == WEFT_BF16)
+        for (int64_t j = 0; j < count; j++) to[j] = weft_bf16_float(narrow[from]);
+    else if (s->dtype == WEFT_BOOL)
         for (int64_t j = 0; j < count; j++) to[j] = flags[from + j * step] != 0;
     else if (step)
         memcpy(to, x + from, (size_t)count * sizeof(*to));
@@ -46,7 +51,7 @@ void cpu_spread_out(const cpu_spread *s, const void *operand, float *to, int64_t
 
 cpu_spread cpu_spread_of(const weft_type *operand, const weft_shape *full)
 {
-    cpu_spread s = {.flags = operand->dtype == WEFT_BOOL, .rank = 1, .dim = {1}};
+    cpu_spread s = {.dtype = operand->dtype, .rank = 1, .dim = {1}};
     int64_t stride[WEFT_MAX_RANK];
     weft_broadcast_strides(&operand->shape, full, stride);
     for (int d = 0; d < full->rank; d++) {

@@ -8,7 +8,7 @@
 /* An operand whose elements hold for several of the result's; it is spread out in scratch memory,
  * block by block. Neighbouring dimensions in which it is read alike are one here. */
 typedef struct cpu_spread {
-    bool flags; /* the operand is of bool */
+    weft_dtype dtype; /* of the operand: f32, bf16 or bool */
     int rank;
     int64_t dim[WEFT_MAX_RANK], stride[WEFT_MAX_RANK];
 } cpu_spread;

@@ -216,8 +216,8 @@ static bool assigned(const weft_group *group)
 }
 
 const cpu_entry cpu_update_entries[] = {
-    {"adam", "loop", assigned, adam_make, NULL},
-    {"sgd", "loop", assigned, sgd_make, NULL},
-    {"sum_squares", "loop", cpu_single, squares_make, NULL},
+    {"adam", "loop", assigned, adam_make, NULL, CPU_WIDE},
+    {"sgd", "loop", assigned, sgd_make, NULL, CPU_WIDE},
+    {"sum_squares", "loop", cpu_single, squares_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

@@ -63,6 +63,13 @@ void onednn_close(onednn *o)
     free(o);
 }
 
+const char *onednn_bf16(void)
+{
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    const unsigned vectors = dnnl_cpu_isa_avx512_core_bf16, tiles = dnnl_cpu_isa_avx512_core_amx;
+    return (isa & tiles) == tiles ? "AMX" : (isa & vectors) == vectors ? "AVX512-BF16" : NULL;
+}
+
 /* Whether two descriptors are the same in every stride. dnnl_memory_desc_equal does not compare the
  * strides of dimensions of size one, but primitives that call a matrix product take the distance of
  * two rows from them and refuse one that is too small. */
@@ -98,8 +105,13 @@ weft_status onednn_keep(onednn *o, dnnl_memory_desc_t md, cpu_md *out)
     return status;
 }
 
-weft_status onednn_md_strided(onednn *o, int rank, const int64_t *dim, const int64_t *stride,
-                              cpu_md *out)
+static dnnl_data_type_t their_type(weft_dtype dtype)
+{
+    return dtype == WEFT_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+weft_status onednn_md_strided(onednn *o, weft_dtype dtype, int rank, const int64_t *dim,
+                              const int64_t *stride, cpu_md *out)
 {
     dnnl_memory_desc_t md;
     dnnl_dims_t dims, strides;
@@ -107,30 +119,38 @@ weft_status onednn_md_strided(onednn *o, int rank, const int64_t *dim, const int
         dims[i] = dim[i];
         strides[i] = stride[i];
     }
-    DNNL_TRY(dnnl_memory_desc_create_with_strides(&md, rank, dims, dnnl_f32, strides));
+    DNNL_TRY(dnnl_memory_desc_create_with_strides(&md, rank, dims, their_type(dtype), strides));
     return onednn_keep(o, md, out);
 }
 
-static weft_status tagged(onednn *o, int rank, const int64_t *dim, dnnl_format_tag_t tag,
-                          cpu_md *out)
+static weft_status tagged(onednn *o, weft_dtype dtype, int rank, const int64_t *dim,
+                          dnnl_format_tag_t tag, cpu_md *out)
 {
     dnnl_memory_desc_t md;
     dnnl_dims_t dims;
     for (int i = 0; i < rank; i++) dims[i] = dim[i];
-    DNNL_TRY(dnnl_memory_desc_create_with_tag(&md, rank, dims, dnnl_f32, tag));
+    DNNL_TRY(dnnl_memory_desc_create_with_tag(&md, rank, dims, their_type(dtype), tag));
     return onednn_keep(o, md, out);
 }
 
-weft_status onednn_md_blocked(onednn *o, const weft_shape *shape, cpu_md *out)
+weft_status onednn_md_blocked(onednn *o, const weft_type *type, cpu_md *out)
 {
     static const dnnl_format_tag_t tags[] = {dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b};
-    return tagged(o, shape->rank, shape->dim, tags[shape->rank - 3], out);
+    const weft_shape *shape = &type->shape;
+    return tagged(o, type->dtype, shape->rank, shape->dim, tags[shape->rank - 3], out);
 }
 
-weft_status onednn_md_any(onednn *o, cpu_md md, cpu_md *out)
+weft_status onednn_md_any(onednn *o, cpu_md md, weft_dtype dtype, cpu_md *out)
 {
     cpu_blocks b = cpu_blocks_of(md);
-    return tagged(o, b.ndims, b.dims, dnnl_format_tag_any, out);
+    return tagged(o, dtype, b.ndims, b.dims, dnnl_format_tag_any, out);
+}
+
+weft_dtype onednn_md_dtype(cpu_md md)
+{
+    dnnl_data_type_t type = dnnl_f32;
+    (void)dnnl_memory_desc_query(onednn_theirs(md), dnnl_query_data_type, &type);
+    return type == dnnl_bf16 ? WEFT_BF16 : WEFT_F32;
 }
 
 weft_status onednn_md_part(onednn *o, cpu_md whole, const int64_t *dim, const int64_t *start_at,

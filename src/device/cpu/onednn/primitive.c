@@ -130,13 +130,23 @@ static weft_status backward(const onednn *o, const onednn_spec *s, dnnl_primitiv
     }
 }
 
-static weft_status describe(const onednn *o, const onednn_spec *s, dnnl_primitive_desc_t *out)
+/* The forward pass to which a gradient belongs: its weight has the type of x, while the gradient of
+ * the weight may be f32 where x is bf16. */
+static weft_status describe_hint(onednn *o, const onednn_spec *s, dnnl_primitive_desc_t *out)
+{
+    onednn_spec hint = *s;
+    if (s->w && onednn_md_dtype(s->w) != onednn_md_dtype(s->x))
+        WEFT_TRY(onednn_md_any(o, s->w, onednn_md_dtype(s->x), &hint.w));
+    return forward(o, &hint, NULL, o->attr, out);
+}
+
+static weft_status describe(onednn *o, const onednn_spec *s, dnnl_primitive_desc_t *out)
 {
     const onednn_tail *tail = &s->tail;
     dnnl_primitive_attr_t attr;
     if (s->pass == ONEDNN_BACKWARD || s->pass == ONEDNN_WEIGHTS) {
         dnnl_primitive_desc_t hint;
-        WEFT_TRY(forward(o, s, NULL, o->attr, &hint));
+        WEFT_TRY(describe_hint(o, s, &hint));
         weft_status status = backward(o, s, hint, out);
         dnnl_primitive_desc_destroy(hint);
         return status;

@@ -63,6 +63,7 @@ dnnl_status_t onednn2_query_desc(const_dnnl_memory_desc_t md, onednn2_query what
     switch (what) {
     case onednn2_ndims: *(int *)result = md->ndims; return dnnl_success;
     case onednn2_dims: *(const dnnl_dims_t **)result = &md->dims; return dnnl_success;
+    case onednn2_type: *(dnnl_data_type_t *)result = md->data_type; return dnnl_success;
     case onednn2_offset: *(dnnl_dim_t *)result = md->offset0; return dnnl_success;
     case onednn2_format: *(dnnl_format_kind_t *)result = md->format_kind; return dnnl_success;
     default: break;

@@ -23,6 +23,7 @@ typedef enum onednn2_query {
     onednn2_inner_count,
     onednn2_inner_blocks,
     onednn2_inner_axes,
+    onednn2_type,
 } onednn2_query;
 #define dnnl_query_ndims_s32 onednn2_ndims
 #define dnnl_query_dims onednn2_dims
@@ -32,6 +33,7 @@ typedef enum onednn2_query {
 #define dnnl_query_inner_nblks_s32 onednn2_inner_count
 #define dnnl_query_inner_blks onednn2_inner_blocks
 #define dnnl_query_inner_idxs onednn2_inner_axes
+#define dnnl_query_data_type onednn2_type
 
 #define dnnl_memory_desc_create_with_strides onednn2_create_with_strides
 #define dnnl_memory_desc_create_with_tag onednn2_create_with_tag
