@@ -31,14 +31,24 @@ typedef struct search {
     weft_kernel *kernel;
 } search;
 
+/* A device is told the layouts of operands in the memory that its kernels read. */
+static void seen_by(const weft_device *device, const weft_layout *const *in, int count,
+                    const weft_layout **out)
+{
+    const weft_device *memory = weft_device_shares(device) ? NULL : device;
+    for (int i = 0; i < count; i++) out[i] = in[i] && in[i]->memory == memory ? in[i] : NULL;
+}
+
 static void list(const schema *s, const weft_group *group, const weft_layout *const *in,
                  option *out, int *own, int *count)
 {
     weft_candidate found[WEFT_CANDIDATES];
+    const weft_layout *seen[WEFT_GROUP_VALUES];
     *count = 0;
     int first = schema_update_device(s, group->node[0]->phase);
     for (int d = first; d < s->device_count; d++) {
-        int more = s->devices[d]->ops->candidates(s->devices[d], group, in, found);
+        seen_by(s->devices[d], in, group->in_count, seen);
+        int more = s->devices[d]->ops->candidates(s->devices[d], group, seen, found);
         for (int i = 0; i < more; i++)
             out[(*count)++] = (option){.device = s->devices[d],
                                        .candidate = found[i],
@@ -86,8 +96,10 @@ static weft_status try_one(search *s, int i)
 {
     option *o = &s->options[i];
     weft_kernel *kernel;
+    const weft_layout *seen[WEFT_GROUP_VALUES];
     o->tried = true;
-    weft_status status = weft_device_kernel(o->device, s->group, &o->candidate, s->in, &kernel);
+    seen_by(o->device, s->in, s->group->in_count, seen);
+    weft_status status = weft_device_kernel(o->device, s->group, &o->candidate, seen, &kernel);
     if (status != WEFT_OK) {
         o->refused = status == WEFT_ERR_UNSUPPORTED;
         return o->refused ? WEFT_OK : status;
