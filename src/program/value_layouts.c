@@ -137,6 +137,17 @@ static bool visits(const weft_program *p, weft_value value, const weft_layout *w
     return p->schema->on_host && is_stored(&p->graph->values[value]) && layout_space(want);
 }
 
+/* Whether a version is another one in each slot, where the update wants that of the last
+ * micro-batch: of a result that a leaf keeps, such as a sum over micro-batches. The update reads it
+ * where the leaf is. */
+static bool one_of_many(const weft_program *p, const version *v, weft_phase phase)
+{
+    const weft_value_info *info = &p->graph->values[v->value];
+    return p->slots > 1 && phase == WEFT_PHASE_UPDATE && info->next_of != WEFT_NO_VALUE &&
+           p->graph->nodes[info->node]->phase != phase &&
+           p->buffers[buffer_root(p, v->buffer)].kind == BUFFER_ARENA;
+}
+
 /* The version of a value in a layout, or NULL. passing: a version that a reorder of an earlier
  * phase has made does not count. */
 static version *version_for(const weft_program *p, weft_value value, const weft_layout *want,
@@ -145,7 +156,7 @@ static version *version_for(const weft_program *p, weft_value value, const weft_
     passing = passing || visits(p, value, want);
     for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next) {
         version *v = &p->versions[i];
-        bool stale = passing && v->reordered && v->phase < phase;
+        bool stale = (passing && v->reordered && v->phase < phase) || one_of_many(p, v, phase);
         if (!stale && weft_layout_same(v->layout, want)) return v;
     }
     return NULL;
@@ -154,14 +165,17 @@ static version *version_for(const weft_program *p, weft_value value, const weft_
 /* The layout from which a value is converted to `want`: one in the same space, if there is one that
  * will be there. */
 static const weft_layout *source_of(const weft_program *p, weft_value value,
-                                    const weft_layout *want)
+                                    const weft_layout *want, weft_phase phase)
 {
-    for (int i = p->versions_of[value].first; i >= 0 && !visits(p, value, want);
-         i = p->versions[i].next)
-        if (layout_space(p->versions[i].layout) == layout_space(want) &&
-            !p->versions[i].layout->rounds)
-            return p->versions[i].layout;
-    return weft_program_version(p, value, NULL)->layout;
+    const weft_layout *first = NULL;
+    for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next) {
+        const version *v = &p->versions[i];
+        if (one_of_many(p, v, phase) || v->layout->rounds) continue;
+        if (!first) first = v->layout;
+        if (!visits(p, value, want) && layout_space(v->layout) == layout_space(want))
+            return v->layout;
+    }
+    return first;
 }
 
 /* Converts a value to a layout, into a buffer or (buffer_index < 0) a new one. Between spaces a
@@ -169,7 +183,7 @@ static const weft_layout *source_of(const weft_program *p, weft_value value,
 static weft_status make_version(weft_program *p, weft_value value, const weft_layout *want,
                                 weft_phase phase, bool passing, int buffer_index)
 {
-    const weft_layout *from = source_of(p, value, want), *plain;
+    const weft_layout *from = source_of(p, value, want, phase), *plain;
     for (int far = 0; far < 2 && layout_space(from) != layout_space(want); far++) {
         WEFT_TRY(weft_version_plain(p, layout_space(far ? want : from), value, &plain));
         if (weft_layout_same(plain, want)) break;
@@ -268,7 +282,7 @@ weft_status weft_version_seconds(weft_program *p, weft_value value, const weft_l
         return move_seconds(p, value, from, want, out);
     }
     if (weft_program_version(p, value, want) || derives(p, value, want)) return WEFT_OK;
-    return move_seconds(p, value, source_of(p, value, want), want, out);
+    return move_seconds(p, value, source_of(p, value, want, WEFT_PHASE_FORWARD), want, out);
 }
 
 weft_status weft_version_back_seconds(const weft_program *p, weft_value value,
