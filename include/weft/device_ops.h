@@ -151,7 +151,9 @@ typedef struct weft_rates {
  * belongs to one thread at a time; any thread may wait for an event, also while another one records
  * it. Memory, events and queues belong to their device. */
 typedef struct weft_memory_ops {
-    /* Allocates zeroed memory, aligned to 64 bytes. */
+    /* Allocates memory, aligned to 64 bytes. Its contents are undefined: the devices of the library
+     * set all of its bits, so that it holds no numbers, and a result that was read before it was
+     * written shows. */
     weft_status (*allocate)(weft_device *device, size_t bytes, weft_memory **out);
     void (*release)(weft_memory *memory);
     weft_status (*open_queue)(weft_device *device, weft_queue **out);

@@ -59,6 +59,9 @@ weft_status weft_memory_new_host(weft_device *host, weft_device *far, size_t byt
 weft_status weft_memory_usage(weft_device *device, size_t *total, size_t *free) WEFT_NODISCARD;
 weft_status weft_queue_open(weft_device *device, weft_queue **out) WEFT_NODISCARD;
 void weft_queue_close(weft_device *device, weft_queue **queue);
+/* Sets memory to zero, and waits for it. */
+weft_status weft_memory_zero(weft_device *device, weft_queue *queue, weft_address at,
+                             size_t bytes) WEFT_NODISCARD;
 weft_status weft_copy_in(weft_queue *queue, weft_address to, const void *from,
                          size_t bytes) WEFT_NODISCARD;
 weft_status weft_copy_out(weft_queue *queue, void *to, weft_address from,

@@ -116,6 +116,34 @@ weft_status weft_copy(weft_queue *queue, weft_address to, weft_address from, siz
                             "copy");
 }
 
+/* Copies zeros in, a mebibyte at a time. */
+static weft_status copy_zeros(weft_queue *queue, weft_queue_event *event, weft_address at,
+                              size_t bytes, const void *zeros, size_t size)
+{
+    for (size_t done = 0; done < bytes; done += size)
+        WEFT_TRY(weft_copy_in(queue, weft_beyond(at, done), zeros, WEFT_MIN(size, bytes - done)));
+    weft_device *device = at.memory->device;
+    WEFT_TRY(weft_event_record(device, queue, event));
+    return weft_event_wait(device, event);
+}
+
+weft_status weft_memory_zero(weft_device *device, weft_queue *queue, weft_address at, size_t bytes)
+{
+    size_t size = WEFT_MIN(bytes, (size_t)1 << 20);
+    weft_queue_event *event;
+    void *zeros = NULL;
+    if (!queue) {
+        if (bytes > 0) memset(weft_host(at), 0, bytes);
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_event_open(device, &event));
+    weft_status status = weft_new_bytes(&zeros, size, 1);
+    if (status == WEFT_OK) status = copy_zeros(queue, event, at, bytes, zeros, size);
+    free(zeros);
+    weft_event_close(device, &event);
+    return status;
+}
+
 weft_status weft_event_open(weft_device *device, weft_queue_event **out)
 {
     *out = NULL;

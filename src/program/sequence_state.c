@@ -17,14 +17,8 @@ static size_t find_row(const weft_instance *x, weft_value state, int64_t row, we
 weft_status weft_sequences_begin(weft_instance *x)
 {
     const weft_program *p = x->program;
-    void *zeros;
-    if (p->sequence_bytes == 0 || weft_device_shares(p->schema->devices[0])) return WEFT_OK;
-    WEFT_TRY(weft_new_bytes(&zeros, p->sequence_bytes, 1));
-    weft_status status =
-        weft_copy_in(x->queue, (weft_address){x->at.sequences, 0}, zeros, p->sequence_bytes);
-    weft_status ended = weft_instance_synchronize(x);
-    free(zeros);
-    return status == WEFT_OK ? ended : status;
+    return weft_memory_zero(p->schema->devices[0], x->queue, (weft_address){x->at.sequences, 0},
+                            p->sequence_bytes);
 }
 
 size_t weft_instance_row_bytes(const weft_instance *x, weft_value state, int64_t row)
@@ -62,12 +56,9 @@ weft_status weft_instance_write_row(weft_instance *x, weft_value state, int64_t 
 {
     weft_address at;
     size_t bytes;
-    void *zeros = NULL;
     WEFT_NEED_AS("instance", x);
     WEFT_TRY(need_row(x, state, row, &at, &bytes));
-    if (!data) WEFT_TRY(weft_new_bytes(&zeros, bytes, 1));
-    weft_status status = weft_copy_in(x->queue, at, data ? data : zeros, bytes);
-    weft_status ended = weft_instance_synchronize(x);
-    free(zeros);
-    return status == WEFT_OK ? ended : status;
+    if (!data) return weft_memory_zero(x->program->schema->devices[0], x->queue, at, bytes);
+    WEFT_TRY(weft_copy_in(x->queue, at, data, bytes));
+    return weft_instance_synchronize(x);
 }

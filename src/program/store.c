@@ -70,12 +70,16 @@ weft_status weft_store_keep_on_host(weft_store *s)
 static weft_status add_slab(weft_store *s)
 {
     weft_memory *slab;
-    WEFT_TRY(weft_space_memory(s->schema, schema_home(s->schema), s->schema->slabs[s->slab_count],
-                               &slab));
-    weft_memory **slabs = realloc((void *)s->slabs, (size_t)(s->slab_count + 1) * sizeof(*slabs));
+    size_t bytes = s->schema->slabs[s->slab_count];
+    WEFT_TRY(weft_space_memory(s->schema, schema_home(s->schema), bytes, &slab));
+    /* Tensors that begin at zero are not written. */
+    weft_status status =
+        weft_memory_zero(schema_store_device(s->schema), s->queue, (weft_address){slab, 0}, bytes);
+    size_t size = (size_t)(s->slab_count + 1) * sizeof(*s->slabs);
+    weft_memory **slabs = status == WEFT_OK ? realloc((void *)s->slabs, size) : NULL;
     if (!slabs) {
         weft_memory_free(&slab);
-        return weft_fail_memory((size_t)(s->slab_count + 1) * sizeof(*slabs));
+        return status == WEFT_OK ? weft_fail_memory(size) : status;
     }
     s->slabs = slabs;
     s->slabs[s->slab_count++] = slab;

@@ -67,6 +67,25 @@ static void test_the_host_cannot_touch_it(void **state)
     }
 }
 
+/* New memory holds no numbers, see weft_memory_ops. */
+static void test_new_memory(void **state)
+{
+    (void)state;
+    far f;
+    float out[COUNT / sizeof(float)] = {0};
+    far_open(&f);
+    for (int zeroed = 0; zeroed < 2; zeroed++) {
+        if (zeroed)
+            assert_ok(weft_memory_zero(f.device, f.queue, (weft_address){f.memory, 0}, COUNT));
+        assert_ok(weft_copy_out(f.queue, out, (weft_address){f.memory, 0}, COUNT));
+        assert_ok(weft_event_record(f.device, f.queue, f.event));
+        assert_ok(weft_event_wait(f.device, f.event));
+        for (size_t i = 0; i < COUNT / sizeof(float); i++)
+            assert_true(zeroed ? out[i] == 0 : out[i] != out[i]);
+    }
+    far_close(&f);
+}
+
 /* A copy to the host has no effect before the host waits for an event behind it, and the wait runs
  * only the commands before the event. */
 static void test_nothing_happens_by_itself(void **state)
@@ -214,6 +233,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_host_cannot_touch_it),
+        cmocka_unit_test(test_new_memory),
         cmocka_unit_test(test_nothing_happens_by_itself),
         cmocka_unit_test(test_failures_are_told),
         cmocka_unit_test(test_long_queues),

@@ -25,8 +25,13 @@ static int begin(void **state)
     (void)state;
     assert_ok(weft_context_create(&all));
     if (weft_device_open(all, DEVICE, &kept) == WEFT_OK) return 0;
+    /* A machine may lack the device; a plug-in that does not load is a failure. */
+    static const char *const lacks[] = {"there is no OpenCL platform", "libOpenCL",
+                                        "there is no driver", "needs the plug-in"};
     print_message("SKIPPED: %s\n", weft_last_message());
-    return 0;
+    for (size_t i = 0; i < sizeof(lacks) / sizeof(lacks[0]); i++)
+        if (strstr(weft_last_message(), lacks[i])) return 0;
+    return 1;
 }
 
 static int end(void **state)
@@ -171,6 +176,35 @@ static void test_large_tiles(void **state)
     free(have);
 }
 
+/* New memory holds no numbers, so that results which are read before they are written show in every
+ * test, and what must be zero is set to zero. */
+static void test_new_memory(void **state)
+{
+    (void)state;
+    enum { BYTES = (1 << 20) + 1000 };
+    weft_memory *memory;
+    weft_queue *queue;
+    weft_queue_event *event;
+    unsigned char *copy = malloc(BYTES);
+    if (!kept || !copy) skip();
+    assert_ok(weft_memory_new(kept, BYTES, &memory));
+    assert_ok(weft_queue_open(kept, &queue));
+    assert_ok(weft_event_open(kept, &event));
+    for (int zeroed = 0; zeroed < 2; zeroed++) {
+        weft_address at = {memory, 0};
+        if (zeroed) assert_ok(weft_memory_zero(kept, queue, weft_beyond(at, 4), BYTES - 8));
+        assert_ok(weft_copy_out(queue, copy, at, BYTES));
+        assert_ok(weft_event_record(kept, queue, event));
+        assert_ok(weft_event_wait(kept, event));
+        for (int i = 0; i < BYTES; i++)
+            assert_int_equal(copy[i], zeroed && i >= 4 && i < BYTES - 4 ? 0 : 0xff);
+    }
+    weft_event_close(kept, &event);
+    weft_queue_close(kept, &queue);
+    weft_memory_free(&memory);
+    free(copy);
+}
+
 /* Whether the device has a kernel for a node alone. */
 static bool has_kernel(const weft_graph *g, const weft_node *node)
 {
@@ -217,6 +251,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_f64),
         cmocka_unit_test(test_nothing_falls_back),
         cmocka_unit_test(test_large_tiles),
+        cmocka_unit_test(test_new_memory),
     };
     return cmocka_run_group_tests_name(DEVICE "_ops", tests, begin, end);
 }

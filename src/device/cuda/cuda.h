@@ -12,7 +12,7 @@ typedef struct cuda_card {
     cu_device device;
     cu_context context; /* the primary one, which other users of CUDA in the process share */
     bool retained;
-    cu_stream fills; /* new memory is zeroed here */
+    cu_stream fills; /* new memory is filled here */
     int driver;      /* the version of CUDA that the driver supports: 1000 major + 10 minor */
     int arch;        /* compute capability: 10 major + minor */
 } cuda_card;

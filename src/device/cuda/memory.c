@@ -50,9 +50,10 @@ static weft_status no_room(weft_device *device, size_t bytes)
                       card_of(device)->head.name, bytes, free, total);
 }
 
+/* Fills new memory with numbers that are none. */
 static weft_status fill(const cuda_card *card, cu_pointer to, size_t bytes)
 {
-    WEFT_TRY(CUDA_CHECK(card, cuMemsetD8Async, to, 0, bytes, card->fills));
+    WEFT_TRY(CUDA_CHECK(card, cuMemsetD8Async, to, 0xff, bytes, card->fills));
     return CUDA_CHECK(card, cuStreamSynchronize, card->fills);
 }
 

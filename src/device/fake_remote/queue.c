@@ -1,6 +1,7 @@
 /* Implements memory that the host cannot read, and command queues. A thread executes the commands
  * of a queue only up to the position that a caller waits for, so a missing wait in Weft always
- * shows in a test. A wait for one queue executes no command of another queue. */
+ * shows in a test. A wait for one queue executes no command of another queue. New and freed memory
+ * holds no numbers. */
 #include <sys/mman.h>
 
 #include "device/fake_remote/distant.h"
@@ -32,6 +33,7 @@ static void release(weft_memory *memory)
     d->taken -= (int64_t)m->bytes;
     pthread_mutex_unlock(&d->lock);
     if (m->head.base) munmap(m->head.base, m->bytes);
+    if (m->inside.base) memset(m->inside.base, 0xff, m->bytes);
     free(m->inside.base);
     free(m);
 }
@@ -68,6 +70,7 @@ static weft_status allocate(weft_device *device, size_t bytes, weft_memory **out
     m->bytes = WEFT_MAX(bytes, (size_t)64);
     m->inside.device = ((distant_device *)device)->inside;
     weft_status status = weft_new_aligned(m->bytes, &m->inside.base);
+    if (status == WEFT_OK) memset(m->inside.base, 0xff, m->bytes);
     void *seen = MAP_FAILED;
     if (status == WEFT_OK)
         seen = mmap(NULL, m->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

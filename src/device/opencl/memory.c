@@ -56,11 +56,11 @@ static weft_status no_room(const cl_card *card, size_t bytes)
         card->head.name, bytes, (unsigned long long)card->bytes, (unsigned long long)card->most);
 }
 
+/* Fills new memory with numbers that are none, which also makes the device provide it. */
 static weft_status fill(const cl_card *card, const buffer *b, size_t bytes)
 {
-    /* 64-bit zeros: the size is a multiple of 64. */
-    const cl_ulong zero = 0;
-    cl_int error = card->f.clEnqueueFillBuffer(card->fills, b->memory, &zero, sizeof(zero), 0,
+    const cl_ulong none = ~(cl_ulong)0; /* the size is a multiple of 64 */
+    cl_int error = card->f.clEnqueueFillBuffer(card->fills, b->memory, &none, sizeof(none), 0,
                                                bytes, 0, NULL, NULL);
     if (error == CL_SUCCESS) error = card->f.clFinish(card->fills);
     if (error == CL_MEM_OBJECT_ALLOCATION_FAILURE || error == CL_OUT_OF_RESOURCES)

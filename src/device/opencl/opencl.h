@@ -56,7 +56,7 @@ typedef struct cl_card {
     cl_functions f;
     cl_device_id device;
     cl_context context;
-    cl_command_queue fills; /* new memory is zeroed here */
+    cl_command_queue fills; /* new memory is filled here */
     cl_ulong bytes, most;   /* of its memory, and of one allocation */
     atomic_size_t taken;    /* bytes of its memory that were allocated here */
 } cl_card;
