@@ -230,6 +230,10 @@ typedef struct weft_device_ops {
      * as "the processor has AVX512-BF16, which computes products". Constant text; NULL, also as the
      * function: devices along `next` compute with it. */
     const char *(*precision)(const weft_device *device, weft_dtype dtype);
+
+    /* Writes, as a text of less than `size` bytes, the hardware and the version of what computes on
+     * it: devices with equal texts give the same bits. NULL: the name of the device. */
+    void (*hardware)(const weft_device *device, char *out, size_t size);
 } weft_device_ops;
 
 /* The head of every device; implementations extend the struct. */

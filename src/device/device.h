@@ -26,6 +26,8 @@ void weft_device_close(weft_device **device);
 enum { WEFT_DEVICES = 4 };
 weft_status weft_device_open_list(weft_context *context, const char *name,
                                   weft_device *list[WEFT_DEVICES], int *count) WEFT_NODISCARD;
+/* Writes what devices have alike that give the same bits, see weft_device_ops.hardware. */
+void weft_device_hardware(const weft_device *device, char *out, size_t size);
 /* The name of the device in host memory that has a kernel for every operator. */
 const char *weft_device_fallback(void);
 /* For devices without options: fails with ARGUMENT if there are arguments. */

@@ -109,6 +109,14 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
     return WEFT_OK;
 }
 
+void weft_device_hardware(const weft_device *device, char *out, size_t size)
+{
+    if (device->ops->hardware)
+        device->ops->hardware(device, out, size);
+    else
+        (void)snprintf(out, size, "%s", device->ops->name);
+}
+
 weft_status weft_device_open_list(weft_context *context, const char *name,
                                   weft_device *list[WEFT_DEVICES], int *count)
 {

@@ -1,6 +1,8 @@
 /* Builds one rank of a job: it checks that all ranks are alike, splits their communicators, opens
  * the exchange, and loads the state from the checkpoint with which the run resumes. */
+#include "device/device.h"
 #include "learner/learner_internal.h"
+#include "program/program.h"
 
 static uint64_t mix_numbers(uint64_t hash, const double *numbers, int count)
 {
@@ -46,6 +48,45 @@ static weft_status check_alike(weft_rank *r)
                      "rank %d has another program, model or data than rank 0; install the same "
                      "weft and the same files on all machines",
                      other);
+}
+
+enum { HARDWARE = 384 };
+
+/* Whether ranks a and b of the learner differ in their coordinate on the data axis alone. */
+static bool share_workers(const weft_plan *plan, int a, int b)
+{
+    for (int axis = 1; weft_axis_name(axis); axis++)
+        if (weft_plan_coordinate(plan, a, axis) != weft_plan_coordinate(plan, b, axis))
+            return false;
+    return true;
+}
+
+/* Fails if the ranks of the data axis, which share out virtual workers, have unlike devices: the
+ * bits would depend on the number of ranks. */
+static weft_status check_devices(weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    int n = k->plan.ranks, mine = r->rank % n;
+    char own[HARDWARE] = "", *all;
+    if (k->plan.virtual_workers == 0 || n == 1) return WEFT_OK;
+    weft_device_hardware(r->store->schema->devices[0], own, sizeof(own));
+    WEFT_TRY(WEFT_NEW(&all, n * HARDWARE));
+    weft_status status =
+        weft_comm_run(r->learner, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
+                                                .what = "the ranks' devices", .send = own,
+                                                .receive = all, .count = HARDWARE));
+    for (int i = 0; i < n && status == WEFT_OK; i++) {
+        const char *other = all + (ptrdiff_t)i * HARDWARE;
+        if (share_workers(r->plan, mine, i) && strcmp(own, other) != 0)
+            status = weft_fail(WEFT_ERR_ARGUMENT,
+                               "virtual workers give the same bits on every number of ranks, which "
+                               "unlike devices do not: rank %d has %s, and rank %d has %s; give "
+                               "them one device, or leave --virtual-workers out",
+                               WEFT_MIN(mine, i), i < mine ? other : own, WEFT_MAX(mine, i),
+                               i < mine ? own : other);
+    }
+    free(all);
+    return status;
 }
 
 /* Creates the communicators of the learner, of its mesh axes, and of the ranks that have this
@@ -153,6 +194,7 @@ weft_status weft_rank_build(weft_rank *r)
     WEFT_TRY(check_alike(r));
     WEFT_TRY(split_world(r));
     WEFT_TRY(weft_rank_make_programs(r));
+    WEFT_TRY(check_devices(r));
     weft_dropped dropped = {0};
     bool speaks = weft_rank_speaks(r);
     weft_status status = open_with_state(r, k->drops ? &dropped : NULL);

@@ -51,6 +51,16 @@ same --place 'shrink=distant,edge=cpu:0,*=cpu:1' -- --device distant,cpu -n 3 --
 same --place 'shrink=distant,*=cpu:7' -- --device distant,cpu -n 2 --place 'shrink=rank:0,*=rank:1'
 same --device reference,distant -n 2 --place 'shrink=distant,*=reference' -- --device reference,distant -n 2 --place 'shrink=rank:1,*=rank:0'
 same --place 'shrink=distant,*=reference' --engine mpi -- --device distant,reference -n 2 --place 'shrink=rank:0,*=rank:1' --engine mpi
+# Ranks that share out virtual workers have devices of the same bits: those of a pipeline may be others than those of the next stage.
+workers="$small --model first.yaml --virtual-workers 4"
+same="give them one device, or leave --virtual-workers out"
+for engine in threads mpi; do
+    refuses 2 "rank 0 has cpu, and rank 1 has reference; $same" "$weft" train $workers --engine $engine --device cpu,reference -n 2
+done
+refuses 2 "$same" "$weft" train $workers --device cpu,cpu,reference -n 4
+refuses 2 "$same" "$weft" train $workers --device cpu,cpu,reference,reference -n 4 --mesh data=2,tensor=2
+accepts "unlike devices along another axis" "$weft" train -q $workers --device cpu,reference -n 4 --mesh data=2,tensor=2
+accepts "virtual workers on distant and its device" "$weft" train -q $workers --device reference,distant,distant:of=reference,reference -n 4
 # A device that cannot be opened ends the job at once, though the other ranks have theirs: here OpenCL without a platform.
 for options in "--device opencl,cpu -n 2" "--device cpu,opencl -n 2" "--device opencl,cpu -n 2 --engine mpi" "--place shrink=opencl,*=cpu:0"; do
     # shellcheck disable=SC2086

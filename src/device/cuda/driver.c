@@ -171,6 +171,7 @@ static const weft_device_ops ops = {
     .memory = &cuda_memory_ops,
     .open = device_open,
     .close = gpu_device_close,
+    .hardware = gpu_hardware,
     .plain = plain,
     /* Rates like those of a card of a data centre (A100, H100). They are constants for all cards,
      * since the ranks of a job, which may have unlike cards, and a resumed run must choose the same

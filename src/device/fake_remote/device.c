@@ -277,6 +277,11 @@ static weft_status reorder(weft_device *device, const weft_type *type, const wef
     return WEFT_OK;
 }
 
+static void hardware(const weft_device *device, char *out, size_t size)
+{
+    weft_device_hardware(((const distant_device *)device)->inside, out, size);
+}
+
 const weft_device_ops weft_device_distant = {
     .struct_size = sizeof(weft_device_ops),
     .name = "distant",
@@ -291,4 +296,5 @@ const weft_device_ops weft_device_distant = {
     .candidates = candidates,
     .kernel = kernel,
     .reorder = reorder,
+    .hardware = hardware,
 };

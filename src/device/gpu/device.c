@@ -24,6 +24,12 @@ void gpu_device_close(weft_device *device)
     free(device);
 }
 
+void gpu_hardware(const weft_device *device, char *out, size_t size)
+{
+    const gpu_card *card = ((const gpu_device *)device)->card;
+    (void)snprintf(out, size, "%s: %s", card->driver->name, card->version);
+}
+
 static const gpu_entry *const tables[] = {
 #define TABLE(file) gpu_##file##_entries,
     GPU_FILES(TABLE)

@@ -111,6 +111,7 @@ void gpu_card_give(gpu_card *card);
 weft_status gpu_device_open(const gpu_driver *driver, const char *arguments,
                             weft_device **out) WEFT_NODISCARD;
 void gpu_device_close(weft_device *device);
+void gpu_hardware(const weft_device *device, char *out, size_t size);
 int gpu_candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
                    weft_candidate out[WEFT_CANDIDATES]);
 weft_status gpu_kernel_make(weft_device *device, const weft_group *group,

@@ -212,6 +212,7 @@ static const weft_device_ops ops = {
     .memory = &cl_memory_ops,
     .open = device_open,
     .close = gpu_device_close,
+    .hardware = gpu_hardware,
     .plain = plain,
     /* Rates of a card of the middle: what is on it stays there. */
     .rates = {.flops = 5e12, .bytes = 3e11, .start = 5e-6, .copied = 1e10, .copied_start = 2e-5},
