@@ -136,6 +136,19 @@ static void draw_pins(dice *d, const hunt_case *c, way *w)
     }
 }
 
+double far_share = 0.35;
+
+/* Virtual workers are computed by devices that compute alike. Sanitizers report what PoCL does. */
+static int draw_devices(dice *d, const hunt_case *c)
+{
+    int i = between(d, 1, FAR_DEVICES - 1);
+    bool watched = SANITIZED || THREADS_WATCHED;
+    while ((c->options[VIRTUAL_WORKERS] > 0 && !far_devices[i].alike) ||
+           (watched && strstr(far_devices[i].list, "opencl")))
+        i = between(d, 1, FAR_DEVICES - 1);
+    return i;
+}
+
 static void draw_way(dice *d, const hunt_case *c, int most, way *w)
 {
     memset(w, 0, sizeof(*w)); /* ways are compared by memcmp */
@@ -156,8 +169,11 @@ static void draw_way(dice *d, const hunt_case *c, int most, way *w)
     bool own = c->exchange.kind != SERVER; /* each rank makes its own update, as ZeRO needs */
     if (w->mesh[0] > 1 && own && chance(d, 0.5)) w->zero = between(d, 1, 3);
     if (chance(d, 0.2)) draw_pins(d, c, w);
-    if (c->options[DEVICE] == REFERENCE && chance(d, 0.35))
-        w->elsewhere = between(d, 1, FAR_DEVICES - 1);
+    if (chance(d, far_share)) w->elsewhere = draw_devices(d, c);
+    w->home = chance(d, w->elsewhere ? 0.4 : 0.05);
+    w->named = w->places && w->elsewhere && chance(d, 0.7);
+    if (w->mesh[0] > 1 && c->options[VIRTUAL_WORKERS] == 0 && chance(d, 0.2))
+        w->shares = between(d, 1, 40);
     if (!has_servers(&c->exchange)) return;
     if (chance(d, 0.7)) w->servers = chance(d, 0.05) ? 40 : between(d, 1, 9);
     w->replicas = w->servers > 1 && chance(d, 0.3);

@@ -119,15 +119,26 @@ typedef struct way {
     bool recompute, gpipe;
     int places, place[MOST_LAYERS + 1];
     pin pins[MOST_PINS];
+    bool named;    /* places are devices by name, see named_devices, in place of ranks */
+    bool home;     /* parameters are kept in host memory */
+    int shares;    /* 0: ranks of the data axis have equal shares of the batch; else a seed */
     int columns;   /* axis plus 1 that splits the input's second spatial dimension; 0: none */
     int elsewhere; /* index in far_devices; 0: the device of the case */
     int servers;   /* 0: the option is not given */
     int replicas;
 } way;
 
-/* Lists of devices in other memory that compute as the reference device does. */
-enum { FAR_DEVICES = 7 };
-extern const char *const far_devices[FAR_DEVICES];
+/* Lists of devices, most of them in other memory. like: bits of the devices (1 << CPU, 1 <<
+ * REFERENCE) that give the same bits. alike: its devices compute alike, as virtual workers need. */
+enum { FAR_DEVICES = 14 };
+typedef struct far_device {
+    const char *list;
+    unsigned like;
+    bool alike;
+} far_device;
+extern const far_device far_devices[FAR_DEVICES];
+/* Places by name: rank i of a case runs on one of these. */
+extern const char *const named_devices[4];
 
 typedef enum meeting { NO_MEETING, AVERAGE, ONESHOT, SERVER, EASGD, GOSSIP, HOGWILD } meeting;
 enum { BSP, ASYNC, SOFTSYNC, SSP };
@@ -213,6 +224,8 @@ bool chance(dice *d, double p);
 
 /* The value of each option that a case does not choose; shrinking moves options to these values. */
 extern const double neutral_options[OPTIONS];
+/* The share of the ways that run elsewhere. */
+extern double far_share;
 void draw_case(dice *d, hunt_case *c);
 void draw_network(dice *d, hunt_case *c);
 double one_of(dice *d, const double *list, int n);
@@ -231,6 +244,10 @@ bool has_servers(const exchange *e);
 bool is_synchronous(const exchange *e);
 
 int way_ranks(const way *w);
+/* Whether a way gives the bits of the device of the case. */
+bool has_own_bits(const hunt_case *c, const way *w);
+/* The device on which one rank uses the results of a way: the last one of its list. */
+const char *lone_device(const hunt_case *c, const way *w);
 int learners_of(const hunt_case *c);
 /* The smallest number of samples, above 0, in a micro-batch or virtual worker of the case. */
 int least_samples(const hunt_case *c);

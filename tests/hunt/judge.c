@@ -107,18 +107,26 @@ way plain_way(void)
 static closeness across(const hunt_case *c, const way *w)
 {
     bool fuses = w->recompute && c->options[DEVICE] != REFERENCE;
-    if (c->options[VIRTUAL_WORKERS] > 0 && only_data(w) && !fuses) return EXACT;
+    if (c->options[VIRTUAL_WORKERS] > 0 && only_data(w) && !fuses && has_own_bits(c, w))
+        return EXACT;
     return is_f64(c) ? CLOSE : ROUGH;
 }
 
-/* Trains in another way, which lacks one feature of the case's way; the result must have the bits
- * of run r. */
-static void without(trial *t, const result *r, const way *other, const char *stage)
+/* How closely two runs agree of which only one uses what may round in another way: another device,
+ * or another kernel of such a device. */
+static closeness unless_far(const hunt_case *c)
+{
+    return has_own_bits(c, &c->way) ? EXACT : is_f64(c) ? CLOSE : ROUGH;
+}
+
+/* Trains in another way, which lacks one feature of the case's way; the result must agree with run
+ * r. */
+static void without(trial *t, const result *r, const way *other, closeness how, const char *stage)
 {
     result plain;
     if (same_way(other, &t->c->way)) return;
     if (!train(t, stage, t->c, other, &plain)) return;
-    if (is_comparable(t->c)) compare(t, stage, &plain, r, EXACT, false);
+    if (is_comparable(t->c)) compare(t, stage, &plain, r, how, false);
     result_free(&plain);
 }
 
@@ -130,20 +138,37 @@ static bool zero_keeps_bits(const hunt_case *c)
     return only_data(&c->way) && (c->way.zero < 2 || c->options[MICROBATCHES] == 1);
 }
 
+/* A device of another rounding gives virtual workers the same bits on every number of ranks. */
+static void check_workers(trial *t, const result *r)
+{
+    way other = t->c->way;
+    if (t->c->options[VIRTUAL_WORKERS] == 0 || !only_data(&other) || other.zero ||
+        has_own_bits(t->c, &other))
+        return;
+    other.mesh[0] = 1;
+    without(t, r, &other, EXACT, "virtual workers against one rank of the device");
+}
+
 static void check_promises(trial *t, const result *r)
 {
     const hunt_case *c = t->c;
     way other = c->way;
     result again;
     other.zero = 0;
-    if (zero_keeps_bits(c)) without(t, r, &other, "ZeRO against plain data parallelism");
+    if (zero_keeps_bits(c))
+        without(t, r, &other, unless_far(c), "ZeRO against plain data parallelism");
     other = c->way;
     other.recompute = false;
     if (c->options[DEVICE] == REFERENCE)
-        without(t, r, &other, "with against without recomputation");
+        without(t, r, &other, unless_far(c), "with against without recomputation");
     other = c->way;
     other.elsewhere = 0;
-    without(t, r, &other, "other memory against the host's");
+    other.named = false;
+    without(t, r, &other, unless_far(c), "other memory against the host's");
+    other = c->way;
+    other.home = false;
+    without(t, r, &other, unless_far(c), "parameters in host memory against on the device");
+    check_workers(t, r);
     if (!c->twice || !train(t, "the same again", c, &c->way, &again)) return;
     if (is_repeatable(c)) compare(t, "a second run against the first", r, &again, EXACT, true);
     result_free(&again);

@@ -20,6 +20,7 @@ typedef struct hunt {
     int64_t seed, only, cases, failures;
     /* `seconds` limits the whole hunt, `shrinking` the shrinking of each failing case. */
     int64_t seconds, shrinking;
+    int64_t far; /* percent of the ways on other devices */
     bool verbose;
     const char *keep;  /* folder for failing cases; NULL: they are not kept */
     char folder[TEXT]; /* working folder of the running case */
@@ -203,7 +204,7 @@ static void read_words(hunt *h, int argc, char **argv)
     } options[] = {{"--seed", &h->seed, NULL},         {"--case", &h->only, NULL},
                    {"--cases", &h->cases, NULL},       {"--seconds", &h->seconds, NULL},
                    {"--failures", &h->failures, NULL}, {"--shrink", &h->shrinking, NULL},
-                   {"--keep", NULL, &h->keep}};
+                   {"--far", &h->far, NULL},           {"--keep", NULL, &h->keep}};
     int count = (int)(sizeof(options) / sizeof(options[0]));
     for (int i = 1; i < argc; i++) {
         int o = 0;
@@ -256,13 +257,15 @@ int main(int argc, char **argv)
               .cases = INT64_MAX,
               .seconds = getenv("WEFT_FAST") ? 15 : 60,
               .failures = 3,
-              .shrinking = 30};
+              .shrinking = 30,
+              .far = (int64_t)(100 * far_share)};
     int64_t counts[FAULTS] = {0}, runs = 0, failures = 0, number = 0;
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
     read_words(&h, argc, argv);
+    far_share = (double)h.far / 100;
     if (undrawn_layer()) {
         fprintf(stderr, "hunt: layers of type '%s' are never drawn\n", undrawn_layer());
         return 1;

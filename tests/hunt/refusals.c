@@ -24,6 +24,11 @@ static const char *const listed[] = {
     "servers is *, and the model has only * parameter* to share out; give --servers *",
     ("exchange easgd: --compress * gathers gradients with a momentum of *; give the codec "
      "momentum=0"),
+    /* devices */
+    "exchange *: the devices of the learners have different memory layouts; *",
+    "device opencl: there is no OpenCL platform here*",
+    "*would be exchanged between the ranks of the data axis by samples (*), which needs equal "
+    "shares; leave --shares out",
     /* meshes */
     "batch is *, which cannot be shared out to * ranks*; give --batch *",
     "batch * in * micro-batches is * each, which cannot be shared out to * ranks*; give --batch *",

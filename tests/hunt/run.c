@@ -101,9 +101,9 @@ void evaluate_case(const hunt_case *c, const char *folder, result *out)
     out->status = weft_options_init(weft_eval_table(), &options);
     if (out->status == WEFT_OK)
         out->status = weft_options_set(weft_eval_table(), &options, "checkpoint", latest);
-    if (out->status == WEFT_OK && c->options[DEVICE] == REFERENCE)
-        out->status = weft_options_set(weft_eval_table(), &options, "device",
-                                       c->samples.seed % 3 ? "reference" : "distant");
+    if (out->status == WEFT_OK)
+        out->status =
+            weft_options_set(weft_eval_table(), &options, "device", lone_device(c, &c->way));
     options.batch = 1 + (int64_t)(c->samples.seed % 7);
     if (out->status == WEFT_OK) out->status = weft_context_create(&context);
     if (out->status == WEFT_OK) out->status = weft_evaluate(context, &options, &report);

@@ -33,6 +33,7 @@ static void add_way(knobs *k, way *w)
     for (int i = 0; i < MOST_PINS; i++) add_whole(k, &w->pins[i].id, 0);
     add_whole(k, &w->columns, 0);
     add_whole(k, &w->elsewhere, 0);
+    add_whole(k, &w->shares, 0);
     add_whole(k, &w->servers, 0);
     add_whole(k, &w->replicas, 0);
 }
@@ -146,6 +147,8 @@ static bool simpler(hunt_case *c, int how)
     case 15: c->samples.targets = 0; break;
     case 16: c->samples.scale = 1; break;
     case 17: c->samples.weights = 0; break;
+    case 18: c->way.home = c->later.home = false; break;
+    case 19: c->way.named = c->later.named = false; break;
     default: return false;
     }
     return memcmp(&before, c, sizeof(before)) != 0;
@@ -234,7 +237,7 @@ static bool drop_layers(search *s)
 static bool simplify(search *s)
 {
     bool any = false;
-    for (int how = 0; how < 18; how++) {
+    for (int how = 0; how < 20; how++) {
         hunt_case c = *s->best;
         if (simpler(&c, how)) any = keeps_failing(s, &c) || any;
     }

@@ -118,15 +118,25 @@ static void add(words *w, const char *form, ...)
     w->used += (size_t)size + 1;
 }
 
-const char *const far_devices[FAR_DEVICES] = {
-    "",
-    "distant",
-    "reference,distant",
-    "distant,cpu",
-    "distant:lacks=relu+dense+adam+softmax_xent",
-    "distant:lacks=conv+batch_norm+add+sgd+reduce_sum",
-    "reference,distant:lacks=conv_dw+dense_dw+batch_norm_dx+maxpool+sum_squares",
+const far_device far_devices[FAR_DEVICES] = {
+    {"", 1U << CPU | 1U << REFERENCE, true},
+    {"distant", 1U << REFERENCE, true},
+    {"reference,distant", 1U << REFERENCE, true},
+    {"distant,cpu", 1U << REFERENCE, false},
+    {"distant:lacks=relu+dense+adam+softmax_xent", 1U << REFERENCE, true},
+    {"distant:lacks=conv+batch_norm+add+sgd+reduce_sum", 1U << REFERENCE, true},
+    {"reference,distant:lacks=conv_dw+dense_dw+batch_norm_dx+maxpool+sum_squares", 1U << REFERENCE,
+     true},
+    {"distant:of=cpu", 1U << CPU | 1U << REFERENCE, true},
+    {"cpu,distant:of=cpu", 1U << CPU | 1U << REFERENCE, true},
+    {"opencl", 0, true},
+    {"opencl,opencl", 0, true},
+    {"opencl,cpu", 0, false},
+    {"reference,opencl", 0, false},
+    {"distant:of=cpu,opencl", 0, false},
 };
+const char *const named_devices[] = {"reference", "opencl", "distant", "cpu:0"};
+
 static const char *const own_devices[] = {[CPU] = "cpu", [REFERENCE] = "reference"};
 
 static const char *const axes[AXES] = {"data", "domain", "tensor", "pipeline"};
@@ -208,8 +218,25 @@ static const char *device_of(const hunt_case *c, const way *p)
 {
     if (!p->elsewhere) return own_devices[(int)c->options[DEVICE]];
     /* A list of devices is used for several ranks; a single rank gets the last device. */
-    const char *list = far_devices[p->elsewhere], *last = strrchr(list, ',');
+    const char *list = far_devices[p->elsewhere].list, *last = strrchr(list, ',');
     return last && way_ranks(p) * learners_of(c) == 1 ? last + 1 : list;
+}
+
+bool has_own_bits(const hunt_case *c, const way *w)
+{
+    int own = (int)c->options[DEVICE];
+    if (w->places && w->named) return false;
+    /* Threads of the cpu share out some sums, and distant has one thread. */
+    if (w->elsewhere && own == CPU && c->options[THREADS] != 1) return false;
+    return far_devices[w->elsewhere].like & 1U << own;
+}
+
+const char *lone_device(const hunt_case *c, const way *w)
+{
+    const char *list = far_devices[w->elsewhere].list, *last = strrchr(list, ',');
+    if (!has_own_bits(c, w) && *list) return last ? last + 1 : list;
+    if (c->options[DEVICE] == CPU) return own_devices[CPU];
+    return c->samples.seed % 3 ? own_devices[REFERENCE] : "distant";
 }
 
 /* Whether the case may give this option. An option that belongs to a choice, such as --momentum to
@@ -230,7 +257,8 @@ static void add_options(const hunt_case *c, const way *p, words *w)
     for (int i = 0; i < OPTIONS; i++) {
         const weft_option *o = row_of(option_names[i]);
         char text[96];
-        if (!is_read(c, o)) continue;
+        /* Devices by name are those of --place. */
+        if (!is_read(c, o) || (i == DEVICE && p->places && p->named)) continue;
         if (o->kind == WEFT_OPT_FLAG) {
             if (c->options[i] != 0) add(w, "--%s", o->name);
             continue;
@@ -289,7 +317,7 @@ static void add_mesh(const hunt_case *c, const way *p, words *w)
     char mesh[128];
     int ranks = way_ranks(p) * learners_of(c);
     mesh_text(p->mesh, mesh, sizeof(mesh));
-    if (ranks > 1) {
+    if (ranks > 1 && !(p->places && p->named)) {
         add(w, "-n");
         add(w, "%d", ranks);
     }
@@ -307,7 +335,10 @@ static void add_places(const hunt_case *c, const way *p, words *w)
     for (int i = c->layer_count; p->places && i-- > 0;) {
         int at = p->place[c->layers[i].id];
         layer_name(&c->layers[i], name, sizeof(name));
-        if (at)
+        if (at && p->named)
+            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s*=%s", used ? "," : "",
+                                     name, named_devices[(p->elsewhere + at) % 4]);
+        else if (at)
             used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s*=%s:%d",
                                      used ? "," : "", name, i % 2 ? "cpu" : "rank", at - 1);
     }
@@ -342,6 +373,19 @@ static void add_way(const hunt_case *c, const way *p, words *w)
     add_mesh(c, p, w);
     add_places(c, p, w);
     add_pins(c, p, w);
+    if (p->home) {
+        add(w, "--home");
+        add(w, "cpu");
+    }
+    if (p->shares && p->mesh[0] > 1) {
+        char list[128] = "";
+        size_t used = 0;
+        for (int i = 0; i < p->mesh[0]; i++)
+            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%d", i ? "," : "",
+                                     1 + p->shares * (i + 1) % 7);
+        add(w, "--shares");
+        add(w, "%s", list);
+    }
     if (p->zero) {
         add(w, "--zero");
         add(w, "%d", p->zero);
