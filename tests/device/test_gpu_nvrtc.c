@@ -1,11 +1,14 @@
 /* Compiles every kernel that the operator cases need with NVRTC for sm_80, sm_90 and sm_100, from
  * the texts that OpenCL runs: a driver whose memory is the host's, and whose launches do nothing.
- * NVRTC needs no graphics card. With WEFT_FAST each kernel is compiled for one of the three. */
+ * NVRTC needs no graphics card. With WEFT_FAST each kernel is compiled for one of the three. The
+ * registers and shared memory of a kernel on sm_90 may not exceed its row in gpu_resources.txt;
+ * `--record FILE` writes that file. */
 #include <dlfcn.h>
 #include <stdio.h>
 
 #include "device/cuda/prelude.h"
 #include "device/gpu/gpu.h"
+#include "gpu_resources.h"
 #include "op_cases.h"
 #include "program/program.h"
 
@@ -17,11 +20,14 @@ static struct nvrtc {
     int (*log_size)(void *program, size_t *size);
     int (*log)(void *program, char *log);
     int (*destroy)(void **program);
+    int (*version)(int *major, int *minor);
 } nvrtc;
 
 static const char *const cards[] = {"--gpu-architecture=sm_80", "--gpu-architecture=sm_90",
                                     "--gpu-architecture=sm_100"};
+enum { TABLE = 1 }; /* the card of gpu_resources.txt */
 static int compiled;
+static const char *table_file; /* the file to write; NULL: the table is compared */
 
 static bool find(void)
 {
@@ -39,7 +45,9 @@ static bool find(void)
     *(void **)&nvrtc.log_size = dlsym(nvrtc.library, "nvrtcGetProgramLogSize");
     *(void **)&nvrtc.log = dlsym(nvrtc.library, "nvrtcGetProgramLog");
     *(void **)&nvrtc.destroy = dlsym(nvrtc.library, "nvrtcDestroyProgram");
-    return nvrtc.create && nvrtc.compile && nvrtc.log_size && nvrtc.log && nvrtc.destroy;
+    *(void **)&nvrtc.version = dlsym(nvrtc.library, "nvrtcVersion");
+    return nvrtc.create && nvrtc.compile && nvrtc.log_size && nvrtc.log && nvrtc.destroy &&
+           nvrtc.version;
 }
 
 /* --- a driver --- */
@@ -59,18 +67,20 @@ static void double_close(gpu_card *card)
     free(card);
 }
 
-static void compile_for(const char *source, const char *what, const char *card)
+static void compile_for(const char *source, const char *what, int card)
 {
     void *program;
-    const char *options[] = {card, "--fmad=false", "--std=c++17", "-default-device"};
+    size_t size = 0;
+    const char *options[] = {cards[card], "--fmad=false", "--std=c++17", "--ptxas-options=-v"};
     assert_int_equal(nvrtc.create(&program, source, "kernel.cu", 0, NULL, NULL), 0);
-    if (nvrtc.compile(program, 3, options) != 0) {
-        size_t size = 0;
-        (void)nvrtc.log_size(program, &size);
-        char *log = calloc(1, size + 1);
-        (void)nvrtc.log(program, log);
-        fail_msg("operator %s, %s: %.3000s", what, card, log);
-    }
+    int status = nvrtc.compile(program, card == TABLE ? 4 : 3, options);
+    (void)nvrtc.log_size(program, &size);
+    char *log = calloc(1, size + 1);
+    assert_non_null(log);
+    (void)nvrtc.log(program, log);
+    if (status != 0) fail_msg("operator %s, %s: %.3000s", what, cards[card], log);
+    if (card == TABLE) resources_add(source, log);
+    free(log);
     (void)nvrtc.destroy(&program);
 }
 
@@ -80,7 +90,7 @@ static weft_status double_compile(gpu_card *card, const char *source, const char
     const char *fast = getenv("WEFT_FAST");
     (void)card;
     for (int c = 0; c < 3; c++)
-        if (!fast || c == compiled % 3) compile_for(source, what, cards[c]);
+        if (table_file ? c == TABLE : !fast || c == compiled % 3) compile_for(source, what, c);
     compiled++;
     *out = (gpu_module *)&nvrtc;
     return WEFT_OK;
@@ -307,12 +317,22 @@ static void test_all(void **state)
     }
     assert_true(compiled > 50);
     print_message("%d programs\n", compiled);
+    char compiler[64];
+    int major = 0, minor = 0;
+    (void)nvrtc.version(&major, &minor);
+    (void)snprintf(compiler, sizeof(compiler), "NVRTC %d.%d", major, minor);
+    if (table_file)
+        resources_record(table_file, compiler);
+    else
+        assert_int_equal(resources_compare(GPU_RESOURCES, compiler, !getenv("WEFT_FAST")), 0);
+    resources_free();
     weft_device_close(&kept);
     weft_context_destroy(&context);
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+    if (count == 3 && strcmp(arguments[1], "--record") == 0) table_file = arguments[2];
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
     return cmocka_run_group_tests_name("gpu_nvrtc", tests, NULL, NULL);
 }
