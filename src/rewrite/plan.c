@@ -311,6 +311,14 @@ static weft_status add_up_shares(weft_plan *p)
         p->shares[c] = sum += shares[c];
     }
     for (int c = 0; c < n; c++) p->shares[c] /= sum;
+    /* Windows and products over a part of another dimension need parts of equal size. */
+    for (size_t i = 0; i < p->leaf_count; i++)
+        if (p->leaves[i].split.at[AXIS_DATA] >= 0)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "shard: '%s' is to be split over the data axis, whose ranks have "
+                             "unlike shares of the batch; split it over another axis, or leave "
+                             "--shares out",
+                             p->leaves[i].name);
     return WEFT_OK;
 }
 

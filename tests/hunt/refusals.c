@@ -27,6 +27,8 @@ static const char *const listed[] = {
     /* devices */
     "exchange *: the devices of the learners have different memory layouts; *",
     "device opencl: there is no OpenCL platform here*",
+    ("shard: '*' is to be split over the data axis, whose ranks have unlike shares of the batch; "
+     "split it over another axis, or leave --shares out"),
     "*would be exchanged between the ranks of the data axis by samples (*), which needs equal "
     "shares; leave --shares out",
     /* meshes */

@@ -34,7 +34,9 @@ refuses "the share of rank 1 is 0, must be above 0" -n 2 --shares 1,0
 refuses "the share of rank 0 is -1" -n 2 --shares=-1,2
 refuses "the share of rank 1 is inf" -n 2 --shares 1,inf
 refuses "virtual-workers and shares contradict each other" -n 2 --shares 1,2 --virtual-workers 4
-refuses "by samples (all_gather), which needs equal shares" -n 2 --shares 1,2 --shard fc1/weight:out=data
+unlike="is to be split over the data axis, whose ranks have unlike shares of the batch; split it over another axis, or leave --shares out"
+refuses "shard: 'fc1/weight' $unlike" -n 2 --shares 1,2 --shard fc1/weight:out=data
+refuses "shard: 'x' $unlike" -n 2 --shares 1,2 --shard x:3=data
 "$weft" plan --model mlp $small -n 2 --shares measured >out 2>err && flunk "a plan measures" || grep -q 'for a plan give numbers' err && pass || flunk "plan: $(cat err)"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
