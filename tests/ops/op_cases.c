@@ -43,6 +43,24 @@ static void matmul_deep(fixture *f)
 {
     out(f, node(f, "matmul", IN(X(f, 2, 3, 4, 5), X(f, 2, 3, 5, 2)), NONE));
 }
+/* Sums so long that a device may cut them into slices: of products and of convolutions, and of the
+ * gradients of these. */
+static void matmul_long(fixture *f)
+{
+    out(f, node(f, "matmul", IN(X(f, 1, 2, 1030), X(f, 1, 1030, 3)), NONE));
+}
+static void conv_long(fixture *f)
+{
+    out(f, node(f, "conv", IN(X(f, 1, 115, 3, 3), X(f, 2, 115, 3, 3)), NONE));
+}
+static void conv_long_dx(fixture *f)
+{
+    out(f, node(f, "conv", IN(X(f, 1, 2, 3, 3), X(f, 115, 2, 3, 3)), NONE));
+}
+static void conv_long_dw(fixture *f)
+{
+    out(f, node(f, "conv", IN(X(f, 1, 1, 33, 33), X(f, 2, 1, 1, 1)), NONE));
+}
 static void matmul_square(fixture *f)
 {
     weft_value x = X(f, 4, 4);
@@ -193,6 +211,15 @@ static void transpose(fixture *f)
     out(f, node(f, "transpose", IN(X(f, 2, 3, 4)),
                 ATTRS({.name = "perm", .count = 3, .ints = {2, 0, 1}})));
 }
+static void transpose_matrices(fixture *f)
+{
+    out(f, node(f, "transpose", IN(X(f, 2, 19, 17)),
+                ATTRS({.name = "perm", .count = 3, .ints = {0, 2, 1}})));
+}
+static void reduce_long(fixture *f)
+{
+    out(f, node(f, "reduce_sum", IN(X(f, 2, 4099)), ATTRS(WEFT_ATTR_INT("axes", 1))));
+}
 #define REDUCE(name, op, keep, ...)                                                                \
     static void name(fixture *f)                                                                   \
     {                                                                                              \
@@ -342,6 +369,10 @@ const op_case op_cases[] = {
     CASE(matmul_nt),
     CASE(matmul_tt),
     CASE(matmul_deep),
+    CASE(matmul_long),
+    CASE(conv_long),
+    CASE(conv_long_dx),
+    CASE(conv_long_dw),
     CASE(matmul_square),
     CASE(batch_norm),
     CASE(batch_norm_flat),
@@ -387,6 +418,8 @@ const op_case op_cases[] = {
     CASE(reshape),
     FORWARD(flat),
     CASE(transpose),
+    CASE(transpose_matrices),
+    CASE(reduce_long),
     CASE(reduce_sum),
     CASE(reduce_keep),
     CASE(reduce_mean),

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "device/gpu/gpu.h"
 #include "op_cases.h"
 #include "program/program.h"
 
@@ -176,6 +177,41 @@ static void test_large_tiles(void **state)
     free(have);
 }
 
+/* A copy by bytes, as between layouts. Its name is "reorder". */
+static void test_reorder(void **state)
+{
+    (void)state;
+    const weft_type type = {WEFT_U8, weft_shape_of(1, (int64_t[]){1003})};
+    unsigned char given[1003], got[1003] = {0};
+    const weft_layout *plain;
+    weft_kernel *kernel;
+    weft_bound *bound;
+    weft_memory *memory[2];
+    weft_queue *queue;
+    weft_queue_event *event;
+    if (!kept || (only && strcmp(only, "reorder") != 0)) skip();
+    for (int i = 0; i < 1003; i++) given[i] = (unsigned char)(i * 37);
+    assert_ok(weft_queue_open(kept, &queue));
+    assert_ok(weft_event_open(kept, &event));
+    for (int i = 0; i < 2; i++) assert_ok(weft_memory_new(kept, 1003, &memory[i]));
+    const weft_address from = {memory[0], 0}, to = {memory[1], 0};
+    assert_ok(weft_device_plain(kept, &type, &plain));
+    assert_ok(weft_device_reorder(kept, &type, plain, plain, &kernel));
+    assert_ok(weft_kernel_bind(kernel, &bound));
+    assert_ok(weft_bound_place(bound, &from, &to, (weft_address){NULL, 0}));
+    assert_ok(weft_copy_in(queue, from, given, 1003));
+    assert_ok(weft_bound_run(bound, queue));
+    assert_ok(weft_copy_out(queue, got, to, 1003));
+    assert_ok(weft_event_record(kept, queue, event));
+    assert_ok(weft_event_wait(kept, event));
+    assert_memory_equal(given, got, 1003);
+    bound->ops->destroy(bound);
+    kernel->ops->destroy(kernel);
+    weft_event_close(kept, &event);
+    weft_queue_close(kept, &queue);
+    for (int i = 0; i < 2; i++) weft_memory_free(&memory[i]);
+}
+
 /* New memory holds no numbers, so that results which are read before they are written show in every
  * test, and what must be zero is set to zero. */
 static void test_new_memory(void **state)
@@ -186,7 +222,7 @@ static void test_new_memory(void **state)
     weft_queue *queue;
     weft_queue_event *event;
     unsigned char *copy = malloc(BYTES);
-    if (!kept || !copy) skip();
+    if (!kept || only || !copy) skip();
     assert_ok(weft_memory_new(kept, BYTES, &memory));
     assert_ok(weft_queue_open(kept, &queue));
     assert_ok(weft_event_open(kept, &event));
@@ -238,12 +274,46 @@ static void test_nothing_falls_back(void **state)
     }
 }
 
-/* An argument is the name of the only case to run; "list" prints the names. */
+/* Prints the functions that a case launches in f32, with the definitions that choose their code. */
+static void print_launches(const op_case *c)
+{
+    fixture f;
+    weft_store *store;
+    weft_program *p;
+    weft_program_options o;
+    weft_value fetch[MOST_INPUTS + MOST_OUTPUTS];
+    fixture_start(&f, c, WEFT_F32);
+    weft_program_options_init(&o);
+    o.fetch = fetch;
+    o.fetch_count = fixture_fetch(&f, fetch);
+    assert_ok(weft_store_create(f.context, DEVICE, 1, &store));
+    assert_ok(weft_program_create_with(store, f.graph, &o, &p));
+    for (size_t i = 0; i < p->code_count; i++) {
+        const gpu_kernel *k = (const gpu_kernel *)p->code[i].kernel;
+        bool own = k->head.device && strcmp(k->head.device->ops->name, DEVICE) == 0;
+        for (int l = 0; own && l < k->count; l++) {
+            const char *kind = strstr(k->launch[l].definitions, "KIND ");
+            (void)printf("%s %s %d\n", c->name, k->launch[l].function, kind ? atoi(kind + 5) : 0);
+        }
+    }
+    weft_program_destroy(&p);
+    weft_store_destroy(&store);
+    fixture_end(&f);
+}
+
+/* An argument is the name of the only case to run; "list" prints the names, and "launches" what
+ * each case launches. */
 int main(int count, char **arguments)
 {
     if (count > 1) only = arguments[1];
-    if (only && strcmp(only, "list") == 0) {
-        for (int c = 0; c < op_case_count; c++) (void)puts(op_cases[c].name);
+    bool launches = only && strcmp(only, "launches") == 0;
+    if (launches || (only && strcmp(only, "list") == 0)) {
+        for (int c = 0; c < op_case_count; c++)
+            if (launches)
+                print_launches(&op_cases[c]);
+            else
+                (void)puts(op_cases[c].name);
+        (void)puts(launches ? "reorder copy_bytes 0" : "reorder");
         return 0;
     }
     const struct CMUnitTest tests[] = {
@@ -252,6 +322,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_nothing_falls_back),
         cmocka_unit_test(test_large_tiles),
         cmocka_unit_test(test_new_memory),
+        cmocka_unit_test(test_reorder),
     };
     return cmocka_run_group_tests_name(DEVICE "_ops", tests, begin, end);
 }
