@@ -92,6 +92,7 @@ row(device     cuda_find                T......UA.R..    1 internal)
 row(device     cuda_headers             T.........R..    1 tool     cuda_headers.sh)
 row(device     cuda_calls               T...........C   10 internal WITH op_fixture)
 row(device     fake_cuda                T...........C    5 internal)
+row(device     opencl_faults            TM..........C   30 script   opencl_faults.sh)
 row(device     gpu_nvrtc                T...........C   30 internal WITH op_fixture)
 row(device     number_types             T......UA.R..    1 internal)
 

@@ -18,10 +18,13 @@ void weft_store_touch(weft_store *s)
 
 weft_status weft_store_synchronize(const weft_store *s)
 {
+    weft_device *device = schema_store_device(s->schema);
     if (!s->queue) return WEFT_OK;
-    WEFT_TRY(weft_store_follow(s));
-    WEFT_TRY(weft_event_record(schema_store_device(s->schema), s->queue, s->event));
-    return weft_event_wait(schema_store_device(s->schema), s->event);
+    weft_status followed = weft_store_follow(s);
+    /* Callers free what they have copied from or to, also after a failure. */
+    WEFT_TRY(weft_event_record(device, s->queue, s->event));
+    WEFT_TRY(weft_event_wait(device, s->event));
+    return followed;
 }
 
 /* Creates a store; the store owns the caller's reference to the schema, also on failure. */

@@ -194,7 +194,18 @@ static weft_status record(weft_queue *queue, weft_queue_event *event)
     cl_int error = f->clEnqueueMarkerWithWaitList(queue->queue, 0, NULL, &now);
     keep(event, now);
     if (error == CL_SUCCESS) error = f->clFlush(queue->queue);
+    /* Nobody can wait for what is queued, and its memory goes when this failure ends the run. */
+    if (error != CL_SUCCESS) (void)f->clFinish(queue->queue);
     return cl_check(queue->card, error, "clEnqueueMarkerWithWaitList");
+}
+
+/* After a failure nothing of the queue may still use memory that goes then. */
+static void finish_queue_of(const cl_card *card, cl_event event)
+{
+    cl_command_queue queue = NULL;
+    cl_int error =
+        card->f.clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof(queue), (void *)&queue, NULL);
+    if (error == CL_SUCCESS && queue) (void)card->f.clFinish(queue);
 }
 
 static weft_status wait(weft_queue_event *event)
@@ -202,6 +213,7 @@ static weft_status wait(weft_queue_event *event)
     cl_event now = refer(event);
     if (!now) return WEFT_OK;
     cl_int error = event->card->f.clWaitForEvents(1, &now);
+    if (error != CL_SUCCESS) finish_queue_of(event->card, now);
     (void)event->card->f.clReleaseEvent(now);
     return cl_check(event->card, error, "clWaitForEvents");
 }
