@@ -234,6 +234,18 @@ typedef struct weft_device_ops {
     /* Writes, as a text of less than `size` bytes, the hardware and the version of what computes on
      * it: devices with equal texts give the same bits. NULL: the name of the device. */
     void (*hardware)(const weft_device *device, char *out, size_t size);
+
+    /* With the next two the host queues a step before it knows the loss of the one before it, and a
+     * loss that is not finite stops on the device what follows. NULL: the host waits for each loss.
+     *
+     * Makes a kernel of one input, a plain number of this type in the device's memory, and one
+     * output, a 32-bit integer there, which it sets to 1 if the number is not finite, and otherwise
+     * leaves as it is. UNSUPPORTED: not for this type. */
+    weft_status (*watch)(weft_device *device, const weft_type *type, weft_kernel **out);
+    /* From the next `place` on, runs of a bound kernel of this device write nothing if the 32-bit
+     * integer at `flag`, in its memory, is not 0 when they are executed; flag.memory NULL: they
+     * always write, as at first. UNSUPPORTED: this kernel cannot. */
+    weft_status (*guard)(weft_bound *bound, weft_address flag);
 } weft_device_ops;
 
 /* The head of every device; implementations extend the struct. */

@@ -213,6 +213,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_instance_write_row(weft_instance *insta
  * then UPDATE. */
 WEFT_API WEFT_NODISCARD weft_status weft_instance_run(weft_instance *instance, weft_phase phase);
 
+/* Seconds that the host has worked in all runs so far, without its waits for the device and for
+ * other ranks: the time to queue kernels or, on a device that shares host memory, to compute. In
+ * training also the time to write the inputs. */
+WEFT_API double weft_instance_host_seconds(const weft_instance *instance);
+
 /* An exported gradient of this rank (weft_graph_export_gradient): elements [begin, begin + count)
  * in the layout of WEFT_ALL_PARAMETERS. The elements are those of the parameter, or those of the
  * range of it that this rank updates. Elements between two whole parameters are padding and belong

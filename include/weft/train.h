@@ -105,6 +105,9 @@ typedef struct weft_event {
     int series_count;
     const weft_report *report; /* metrics of an evaluation */
     const char *path;          /* folder of a checkpoint */
+    /* For a step: seconds in which the host wrote the batch and queued the kernels of the reporting
+     * rank, without waits; on a device that shares host memory also those of the kernels. */
+    double host_seconds;
 } weft_event;
 
 /* Receives events, in the thread that runs the trainer; the event is valid during the call. */

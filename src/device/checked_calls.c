@@ -27,6 +27,16 @@ weft_status weft_device_reorder(weft_device *device, const weft_type *type, cons
     return weft_device_told(device, status, before, "reorder");
 }
 
+weft_status weft_device_watch(weft_device *device, const weft_type *type, weft_kernel **out)
+{
+    uint64_t before = weft_failures();
+    if (!device->ops->watch)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "device %s watches no loss", device->ops->name);
+    weft_status status = device->ops->watch(device, type, out);
+    if (status == WEFT_OK) (*out)->device = device;
+    return weft_device_told(device, status, before, "watch");
+}
+
 /* Ensures a message for a failed kernel, which names the kernel's device, or the kernel itself if
  * it has no device, as copies and transfers. */
 static weft_status heard_of(const weft_kernel *kernel, weft_status status, uint64_t before,
@@ -47,6 +57,15 @@ weft_status weft_bound_place(weft_bound *bound, const weft_address *in, const we
 {
     uint64_t before = weft_failures();
     return heard_of(bound->kernel, bound->ops->place(bound, in, out, scratch), before, "place");
+}
+
+weft_status weft_bound_guard(weft_bound *bound, weft_address flag)
+{
+    uint64_t before = weft_failures();
+    const weft_device *device = bound->kernel->device;
+    if (!device || !device->ops->guard)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "kernel %s has no guard", bound->kernel->text);
+    return weft_device_told(device, device->ops->guard(bound, flag), before, "guard");
 }
 
 weft_status weft_bound_run(weft_bound *bound, weft_queue *queue)

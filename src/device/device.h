@@ -99,9 +99,14 @@ weft_status weft_device_kernel(weft_device *device, const weft_group *group,
                                weft_kernel **out) WEFT_NODISCARD;
 weft_status weft_device_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
                                 const weft_layout *to, weft_kernel **out) WEFT_NODISCARD;
+/* UNSUPPORTED: the device has no function `watch`, or not for this type. */
+weft_status weft_device_watch(weft_device *device, const weft_type *type,
+                              weft_kernel **out) WEFT_NODISCARD;
 weft_status weft_kernel_bind(const weft_kernel *kernel, weft_bound **out) WEFT_NODISCARD;
 weft_status weft_bound_place(weft_bound *bound, const weft_address *in, const weft_address *out,
                              weft_address scratch) WEFT_NODISCARD;
+/* UNSUPPORTED: the kernel cannot be guarded. */
+weft_status weft_bound_guard(weft_bound *bound, weft_address flag) WEFT_NODISCARD;
 weft_status weft_bound_run(weft_bound *bound, weft_queue *queue) WEFT_NODISCARD;
 weft_status weft_bound_finish(weft_bound *bound) WEFT_NODISCARD;
 weft_status weft_bound_poll(weft_bound *bound, bool *done) WEFT_NODISCARD;

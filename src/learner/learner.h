@@ -156,6 +156,9 @@ typedef struct weft_rank {
 
     bool plain_sums; /* see weft_plan_options */
     weft_position position;
+    bool runs_ahead;        /* see weft_rank_queue */
+    int64_t queued;         /* steps after `position` that were queued and have not ended yet */
+    double host;            /* seconds of the host's work for the last step, without waits */
     double began;           /* time when all ranks had been built */
     weft_comm_stats used;   /* transfers of the program and the exchange in the last step */
     double bubble;          /* seconds within `passes` of waiting for other ranks */
@@ -204,6 +207,12 @@ typedef struct weft_step_consensus {
  * the instruction that caused it. */
 weft_status weft_rank_step(weft_rank *rank, const weft_batch *batch,
                            weft_step_consensus *consensus) WEFT_NODISCARD;
+/* Where the learner is one rank whose step is one micro-batch on a device with memory of its own
+ * (runs_ahead), steps are queued: _queue queues the step after all that were queued before, and
+ * _finish waits for the oldest of one or two, and sets the numbers of its loss. NUMERIC, of
+ * _finish: as of weft_rank_step, and the step after it is dropped. */
+weft_status weft_rank_queue(weft_rank *rank, const weft_batch *batch) WEFT_NODISCARD;
+weft_status weft_rank_finish(weft_rank *rank, weft_step_consensus *consensus) WEFT_NODISCARD;
 /* NUMERIC: the store of a rank holds a number that is not finite; the message names its tensor and
  * the rank. Collective over the ranks in lock step. */
 weft_status weft_rank_check_finite(weft_rank *rank) WEFT_NODISCARD;

@@ -42,7 +42,8 @@ weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_setup *setu
                                 weft_exchange **out) WEFT_NODISCARD;
 
 /* Finds the cause of a loss that is not finite, and fails with NUMERIC; the message names the rank
- * and the instruction. Collective over the learner. */
+ * and the instruction. batch NULL: the inputs are those of the step. Collective over the learner.
+ */
 weft_status weft_rank_explain(weft_rank *rank, const weft_batch *batch, double loss) WEFT_NODISCARD;
 
 #endif

@@ -187,6 +187,15 @@ bool weft_rank_speaks(const weft_rank *r)
     return r->rank == 0 && (r->learner_index == 0 || (k->cluster && !k->cluster->job));
 }
 
+/* A learner of one rank may queue steps. With several ranks, micro-batches or learners the host
+ * takes part in each step. */
+static weft_status try_ahead(weft_rank *r)
+{
+    weft_value loss = weft_rewritten_value(r->mine, weft_rank_loss(r));
+    if (weft_comm_size(r->learner) > 1 || r->exchange || r->schedule.count != 2) return WEFT_OK;
+    return weft_run_ahead_open(r->instance, loss, &r->runs_ahead);
+}
+
 weft_status weft_rank_build(weft_rank *r)
 {
     const weft_run_spec *k = r->run_spec;
@@ -201,6 +210,7 @@ weft_status weft_rank_build(weft_rank *r)
     if (status == WEFT_OK && speaks) status = weft_dropped_report(&dropped, k->context, k->resumed);
     weft_dropped_free(&dropped);
     WEFT_TRY(status);
+    WEFT_TRY(try_ahead(r));
     if (r->merged && speaks)
         weft_log(k->context, WEFT_LOG_NOTE,
                  "the learners in %s differ; this run begins with their mean", k->resumed->path);
@@ -228,6 +238,7 @@ weft_status weft_rank_clone(const weft_rank *r, weft_rank *out)
     out->world = out->learner = NULL;
     out->instance = NULL;
     out->evaluator = NULL;
+    out->runs_ahead = false;
     weft_status status = weft_comm_open(r->run_spec->context, "self", 1, &out->world, &local);
     if (status == WEFT_OK) status = weft_comm_split(out->world, 0, 0, &out->learner);
     weft_program *program = (weft_program *)(uintptr_t)weft_instance_program(r->instance);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "learner/learner_internal.h"
+#include "program/program.h"
 
 weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers, int64_t n)
 {
@@ -97,6 +98,15 @@ static weft_status clear_carried(const weft_rank *r)
     return WEFT_OK;
 }
 
+/* Writes the inputs of a micro-batch; that is work of the host, too. */
+static weft_status feed(weft_rank *r, const weft_batch *b, int micro)
+{
+    double began = weft_seconds();
+    WEFT_TRY(weft_rank_feed(r, b, micro));
+    r->instance->host_seconds += weft_seconds() - began;
+    return WEFT_OK;
+}
+
 weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensus *consensus)
 {
     const weft_schedule *s = &r->schedule;
@@ -111,6 +121,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
     before = weft_comm_get_stats(r->world);
     double began = weft_seconds(), waited = r->used.waited;
     int last = last_backward(s);
+    double worked = weft_instance_host_seconds(r->instance);
     consensus->loss = 0;
     if (r->run_spec->carries && b->done == b->total) WEFT_TRY(clear_carried(r));
     consensus->leave = r->leaves;
@@ -119,7 +130,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
         const weft_action *a = &s->actions[i];
         weft_instance_enable_ready_hook(r->instance, i == last);
         WEFT_TRY(weft_instance_set_slot(r->instance, a->micro % s->slots));
-        if (a->phase == WEFT_PHASE_FORWARD) WEFT_TRY(weft_rank_feed(r, b, a->micro));
+        if (a->phase == WEFT_PHASE_FORWARD) WEFT_TRY(feed(r, b, a->micro));
         WEFT_TRY(weft_instance_run(r->instance, a->phase));
         if (a->phase == WEFT_PHASE_BACKWARD) consensus->loss += loss_share(r);
     }
@@ -140,7 +151,35 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
     if (r->exchange) WEFT_TRY(weft_exchange_update(r->exchange, r->position.step + 1));
     add_stats(&r->used, &before, r);
     add_waited(r);
+    r->host = weft_instance_host_seconds(r->instance) - worked;
     return WEFT_OK;
+}
+
+weft_status weft_rank_queue(weft_rank *r, const weft_batch *b)
+{
+    double worked = weft_instance_host_seconds(r->instance);
+    if (r->run_spec->carries && b->done == b->total) WEFT_TRY(clear_carried(r));
+    WEFT_TRY(feed(r, b, 0));
+    WEFT_TRY(weft_run_ahead_queue(r->instance));
+    r->host = weft_instance_host_seconds(r->instance) - worked;
+    r->queued++;
+    return WEFT_OK;
+}
+
+weft_status weft_rank_finish(weft_rank *r, weft_step_consensus *consensus)
+{
+    double began = weft_seconds();
+    WEFT_TRY(weft_run_ahead_wait(r->instance));
+    r->queued--;
+    r->used = (weft_comm_stats){0};
+    r->passes = weft_seconds() - began;
+    r->bubble = 0;
+    consensus->loss = loss_share(r);
+    consensus->leave = consensus->dismissed = 0;
+    if (isfinite(consensus->loss)) return WEFT_OK;
+    WEFT_TRY(weft_run_ahead_stop(r->instance));
+    r->queued = 0;
+    return weft_rank_explain(r, NULL, consensus->loss);
 }
 
 weft_status weft_rank_after_step(weft_rank *r, bool last, bool epoch, bool *stop)

@@ -86,7 +86,7 @@ weft_status weft_deferred_advance(weft_instance *x, bool wait)
         const deferral *e = &d->ring[d->begin];
         bool done = true;
         if (wait)
-            WEFT_TRY(weft_event_wait(device_of(x), e->event));
+            WEFT_TRY(weft_instance_wait(x, e->event));
         else
             WEFT_TRY(weft_event_test(device_of(x), e->event, &done));
         if (!done) return WEFT_OK;

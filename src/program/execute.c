@@ -9,6 +9,14 @@ static void record(weft_instance *x, int i, double start, bool wait)
         x->trace[x->trace_count++] = (trace_event){start, weft_seconds() - start, i, x->slot, wait};
 }
 
+weft_status weft_instance_wait(weft_instance *x, weft_queue_event *event)
+{
+    double start = weft_seconds();
+    weft_status status = weft_event_wait(x->program->schema->devices[0], event);
+    x->waited += weft_seconds() - start;
+    return status;
+}
+
 static weft_bound *bound_of(const weft_instance *x, int i, int slot)
 {
     return x->bound[(size_t)i * (size_t)x->program->slots + (size_t)slot];
@@ -26,8 +34,9 @@ static weft_status finish(weft_instance *x, int at)
     int i = x->pending[at].instruction;
     weft_bound *bound = bound_of(x, i, x->pending[at].slot);
     WEFT_TRY(weft_deferred_advance(x, true));
-    double start = x->trace_capacity ? weft_seconds() : 0;
+    double start = weft_seconds();
     WEFT_TRY(weft_bound_finish(bound));
+    x->waited += weft_seconds() - start;
     if (x->trace_capacity) record(x, i, start, true);
     x->pending_count--;
     memmove(&x->pending[at], &x->pending[at + 1],
@@ -150,7 +159,7 @@ weft_status weft_instance_wait_copies(weft_instance *x)
 {
     if (!x->copying) return WEFT_OK;
     x->copying = false;
-    return weft_event_wait(x->program->schema->devices[0], x->copied);
+    return weft_instance_wait(x, x->copied);
 }
 
 weft_status weft_instance_run_one(weft_instance *x, int i)
@@ -173,7 +182,9 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
         WEFT_TRY(weft_event_record(x->program->schema->devices[0], x->queue, x->copied));
     }
     if (x->trace_capacity) { /* a queued kernel has no time until it is waited for */
+        double waits = weft_seconds();
         WEFT_TRY(weft_instance_synchronize(x));
+        if (x->queue) x->waited += weft_seconds() - waits;
         record(x, i, start, false);
     }
     if (x->announces && code->exported_count > 0)
@@ -203,11 +214,20 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
     WEFT_NEED_AS("instance", x);
     WEFT_CHECK_INDEX(phase, WEFT_PHASE_MICRO + 1);
     bool both = phase == WEFT_PHASE_MICRO;
+    double began = weft_seconds() - x->waited;
     WEFT_TRY(weft_parallel_threads(x->program->schema->devices[0]->threads));
     WEFT_TRY(run_phase(x, both ? WEFT_PHASE_FORWARD : phase));
     if (both) WEFT_TRY(run_phase(x, WEFT_PHASE_BACKWARD));
     WEFT_TRY(weft_deferred_advance(x, true));
-    return weft_instance_wait_copies(x);
+    WEFT_TRY(weft_instance_wait_copies(x));
+    x->host_seconds += weft_seconds() - x->waited - began;
+    return WEFT_OK;
+}
+
+double weft_instance_host_seconds(const weft_instance *x)
+{
+    WEFT_NEED_ELSE_AS(0, "instance", x);
+    return x->host_seconds;
 }
 
 weft_status weft_instance_prepare(weft_instance *x)

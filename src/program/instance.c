@@ -224,6 +224,7 @@ void weft_instance_destroy(weft_instance **instance)
         if (x->bound[i]) x->bound[i]->ops->destroy(x->bound[i]);
     free((void *)x->bound);
     free(x->pending);
+    weft_run_ahead_close(x);
     for (int s = 0; s < SPACES; s++) {
         weft_memory_free(&x->at.arena[s]);
         weft_memory_free(&x->at.gradients[s]);

@@ -56,6 +56,13 @@ weft_status weft_instance_begin_run(weft_instance *x, bool writes)
     return status;
 }
 
+void weft_instance_end_in(weft_instance *x, weft_queue_event *event)
+{
+    pthread_mutex_lock(&x->store->lock);
+    x->ended = event;
+    pthread_mutex_unlock(&x->store->lock);
+}
+
 weft_status weft_instance_end_run(weft_instance *x, bool wrote)
 {
     if (!x->queue) return WEFT_OK;

@@ -141,6 +141,8 @@ void weft_instance_detach(weft_instance *x);
 weft_status weft_instance_begin_run(weft_instance *x, bool writes) WEFT_NODISCARD;
 /* Records the end of what was queued; wrote: it changes the store. */
 weft_status weft_instance_end_run(weft_instance *x, bool wrote) WEFT_NODISCARD;
+/* Takes another event for the ends of runs. */
+void weft_instance_end_in(weft_instance *x, weft_queue_event *event);
 /* Waits for the instance's queue. */
 weft_status weft_instance_synchronize(const weft_instance *x) WEFT_NODISCARD;
 /* Makes the store's queue wait for the runs of all its instances. */
@@ -239,7 +241,9 @@ typedef struct instruction {
 
 typedef struct trace_event {
     double start, duration;
-    int instruction; /* STEP_BEGINS: no instruction, but the begin of step `slot` */
+    /* STEP_BEGINS: no instruction, but the begin of step `slot`; `duration` is then the instance's
+     * host_seconds until there. */
+    int instruction;
     int slot;
     bool wait; /* the event is the wait for a transfer, not its start */
 } trace_event;
@@ -326,6 +330,9 @@ struct weft_instance {
     } * pending;       /* transfers in progress, in this order */
     int pending_count;
     deferrals deferred;
+    struct ahead *ahead;    /* NULL: the host waits for each step */
+    double host_seconds;    /* of writing inputs and of all runs, without waits */
+    double waited;          /* seconds of waits for the device and for other ranks */
     weft_listener listener; /* hooks; NULL functions without a listener */
     bool announces;         /* gradients that are made now are final: call `ready` */
     bool awaits;            /* parameters may not have arrived: call `needed` */
@@ -475,11 +482,27 @@ const void *weft_deferred_landed(const weft_instance *x, int k);
 void weft_deferred_begin(weft_instance *x);
 void weft_deferred_close(weft_instance *x);
 
+/* run_ahead.c: steps that are queued whole, while the host does not know the loss of the step
+ * before yet. _open makes the instance do so if its program computes on a device of memory of its
+ * own alone, and the device can stop at a loss that is not finite; *can: that is so. Inputs are
+ * then written, and fetched values read, in two sets of host memory in turns: _queue queues a step
+ * of the inputs that were written, and gives the inputs of the next one; _wait waits for the older
+ * of one or two steps that were queued, and gives its fetched values, until the next call. If the
+ * loss of that step is not finite, neither it nor the one after it has changed the store; _stop
+ * drops the latter, and leaves the inputs of the former. */
+weft_status weft_run_ahead_open(weft_instance *x, weft_value loss, bool *can) WEFT_NODISCARD;
+weft_status weft_run_ahead_queue(weft_instance *x) WEFT_NODISCARD;
+weft_status weft_run_ahead_wait(weft_instance *x) WEFT_NODISCARD;
+weft_status weft_run_ahead_stop(weft_instance *x) WEFT_NODISCARD;
+void weft_run_ahead_close(weft_instance *x);
+
 /* execute.c: weft_instance_start begins a transfer. weft_instance_run_one runs instruction i in the
  * current slot; weft_instance_end_before waits for the transfers that must end before it. */
 weft_status weft_instance_start(weft_instance *x, int i, int slot) WEFT_NODISCARD;
 weft_status weft_instance_end_before(weft_instance *x, int i) WEFT_NODISCARD;
 weft_status weft_instance_run_one(weft_instance *x, int i) WEFT_NODISCARD;
+/* Waits for an event of the device; the time is not that of the host's work. */
+weft_status weft_instance_wait(weft_instance *x, weft_queue_event *event) WEFT_NODISCARD;
 /* Waits for the last copy between spaces, so that the host may access its memory. */
 weft_status weft_instance_wait_copies(weft_instance *x) WEFT_NODISCARD;
 

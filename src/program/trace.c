@@ -22,7 +22,7 @@ void weft_instance_trace_step(weft_instance *x, int64_t step)
     WEFT_NEED_VOID_AS("instance", x);
     if (x->trace_count < x->trace_capacity)
         x->trace[x->trace_count++] =
-            (trace_event){.start = weft_seconds(), .instruction = STEP_BEGINS, .slot = (int)step};
+            (trace_event){weft_seconds(), x->host_seconds, STEP_BEGINS, (int)step, false};
 }
 
 /* --- Chrome trace events --- */
@@ -119,11 +119,14 @@ static void add_step(const weft_instance *x, size_t i, int rank, double origin, 
 {
     const trace_event *step = &x->trace[i];
     double end = step->start;
-    for (size_t j = i + 1; j < x->trace_count && x->trace[j].instruction != STEP_BEGINS; j++)
+    size_t j = i + 1;
+    for (; j < x->trace_count && x->trace[j].instruction != STEP_BEGINS; j++)
         end = WEFT_MAX(end, x->trace[j].start + x->trace[j].duration);
+    double worked = j < x->trace_count ? x->trace[j].duration : x->host_seconds;
     weft_text_add(text,
-                  ",\n{\"ph\":\"X\",\"name\":\"step %d\",\"cat\":\"step\",\"pid\":%d,\"tid\":%d,",
-                  step->slot, process_of(rank), thread_of(rank, STEPS));
+                  ",\n{\"ph\":\"X\",\"name\":\"step %d\",\"cat\":\"step\",\"pid\":%d,\"tid\":%d,"
+                  "\"args\":{\"host_seconds\":%.9f},",
+                  step->slot, process_of(rank), thread_of(rank, STEPS), worked - step->duration);
     add_times(step->start - origin, end - origin, text);
     weft_text_add(text, "}");
 }

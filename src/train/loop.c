@@ -118,6 +118,13 @@ static bool saves_later(const weft_run *run, bool stop)
     return !weft_rank_saves_all(r) && (stop || r->position.step == run->job->total_steps);
 }
 
+/* Whether a checkpoint follows a step. */
+static bool is_due(const weft_run *run, int64_t step)
+{
+    int64_t every = run->job->options.output.checkpoint_every;
+    return every && step % every == 0;
+}
+
 static weft_status after_step(weft_run *run, const weft_batch *b, const weft_step_consensus *v,
                               bool *stop)
 {
@@ -137,14 +144,14 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     *stop = *stop || v->leave > 0;
     e.loss = b->weight > 0 ? v->loss : NAN;
     e.lr = weft_rank_learning_rate(r);
+    e.host_seconds = r->host;
     WEFT_TRY(add_up_transfers(run, &e));
     if (run->first_step_seconds == 0) run->first_step_seconds = weft_process_seconds();
     WEFT_TRY(report_event(run, &e));
     /* A single rank need not agree with others, so it stops at once, not after one more step. */
     if (t->size == 1 && !(r->exchange && weft_exchange_ends_together(r->exchange)))
         *stop = *stop || atomic_load(&t->stop);
-    int64_t every = t->options.output.checkpoint_every;
-    bool due = every && r->position.step % every == 0;
+    bool due = is_due(run, r->position.step);
     if ((b->last || due) && r->exchange) WEFT_TRY(weft_exchange_wait(r->exchange));
     if (b->last || due) WEFT_TRY(weft_rank_check_finite(r));
     bool later = saves_later(run, *stop), others = !is_first(run) && !weft_rank_saves_all(r);
@@ -163,23 +170,59 @@ static void report_step_and_poll_stop(weft_run *run, weft_step_consensus *consen
     weft_trainer *t = run->job;
     const weft_rank *r = &run->rank;
     consensus->stop = weft_trainer_stop_requested(t);
-    weft_status_page_step(&t->line, r->rank, r->position.step + 1);
+    weft_status_page_step(&t->line, r->rank, r->position.step + r->queued + 1);
+}
+
+/* Waits for the oldest queued step, which run->queued describes, and reports it. */
+static weft_status finish_queued(weft_run *run, bool *stop)
+{
+    bool asked = *stop;
+    WEFT_TRY(weft_rank_finish(&run->rank, &run->queued));
+    run->rank.host = run->queued_host;
+    WEFT_TRY(after_step(run, &run->queued_batch, &run->queued, stop));
+    *stop = *stop || asked;
+    return WEFT_OK;
+}
+
+/* Queues a step, and reports the one before it. A step must have ended before its checkpoint, its
+ * evaluation or the end of the run. */
+static weft_status queue_step(weft_run *run, const weft_batch *b, weft_step_consensus *v,
+                              bool *stop)
+{
+    weft_rank *r = &run->rank;
+    WEFT_TRY(weft_rank_queue(r, b));
+    double host = r->host;
+    int64_t step = r->position.step + r->queued;
+    if (r->queued > 1) WEFT_TRY(finish_queued(run, stop));
+    run->queued_batch = *b;
+    run->queued = *v;
+    run->queued_host = host;
+    bool settles = b->last || is_due(run, step) || step == run->job->total_steps || v->stop > 0;
+    return settles || *stop ? finish_queued(run, stop) : WEFT_OK;
 }
 
 static weft_status run_steps(weft_run *run, weft_loader *loader)
 {
     bool stop = false;
     weft_rank *r = &run->rank;
-    while (r->position.step < run->job->total_steps && !stop) {
+    while (r->position.step + r->queued < run->job->total_steps && !stop) {
         const weft_batch *batch = weft_loader_next(loader);
         weft_step_consensus v;
         if (!batch) break;
+        bool ahead = r->runs_ahead && batch->valid > 0 && batch->wrong < 0;
+        if (r->queued > 0 && (!ahead || atomic_load(&run->job->stop)))
+            WEFT_TRY(finish_queued(run, &stop));
+        if (stop) break;
         WEFT_TRY(weft_batch_check(batch, run->job->data, WEFT_TRAIN));
         report_step_and_poll_stop(run, &v);
-        WEFT_TRY(weft_rank_step(r, batch, &v));
-        WEFT_TRY(after_step(run, batch, &v, &stop));
+        if (ahead) {
+            WEFT_TRY(queue_step(run, batch, &v, &stop));
+        } else {
+            WEFT_TRY(weft_rank_step(r, batch, &v));
+            WEFT_TRY(after_step(run, batch, &v, &stop));
+        }
     }
-    return WEFT_OK;
+    return r->queued > 0 ? finish_queued(run, &stop) : WEFT_OK;
 }
 
 enum { MOST_SERIES = 16 }; /* of an exchange that the summary reports */

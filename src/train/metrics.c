@@ -154,6 +154,7 @@ static void add_event(weft_text *f, const weft_event *e)
         real(f, "comm_seconds", e->comm_seconds);
         real(f, "exposed_comm_seconds", e->exposed_comm_seconds);
         real(f, "bubble_fraction", e->bubble_fraction);
+        real(f, "host_seconds", e->host_seconds);
         real(f, "seconds", e->seconds);
         break;
     case WEFT_EVENT_EVAL:

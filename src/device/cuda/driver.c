@@ -114,7 +114,8 @@ static weft_status set(gpu_call *call, const gpu_argument *arguments, int count)
         switch (a->kind) {
         case GPU_IN:
         case GPU_OUT:
-        case GPU_SCRATCH: {
+        case GPU_SCRATCH:
+        case GPU_GUARD: {
             const weft_memory *memory = a->address.memory;
             const cu_pointer base = memory ? (cu_pointer)(uintptr_t)memory->base : 0;
             const long long offset = (long long)a->address.offset;
@@ -182,6 +183,8 @@ static const weft_device_ops ops = {
     .kernel = gpu_kernel_make,
     .reorder = gpu_reorder,
     .next = "cpu",
+    .watch = gpu_watch,
+    .guard = gpu_bound_guard,
 };
 
 static const weft_entry entries[] = {

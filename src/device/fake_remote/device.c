@@ -1,5 +1,6 @@
 /* Implements the distant device, which runs kernels of another device, in that device's layouts,
  * through a command queue. */
+#include <math.h>
 #include <stdio.h>
 
 #include "base/registry.h"
@@ -14,6 +15,7 @@ typedef struct distant_kernel {
 typedef struct distant_bound {
     weft_bound head;
     weft_bound *inside;
+    const int32_t *guard;
 } distant_bound;
 
 static weft_status place(weft_bound *bound, const weft_address *in, const weft_address *out,
@@ -29,7 +31,14 @@ static weft_status place(weft_bound *bound, const weft_address *in, const weft_a
 
 static weft_status run(weft_bound *bound, weft_queue *queue)
 {
-    return distant_ask(queue, (distant_command){.bound = ((distant_bound *)bound)->inside});
+    const distant_bound *b = (const distant_bound *)bound;
+    return distant_ask(queue, (distant_command){.bound = b->inside, .guard = b->guard});
+}
+
+static weft_status guard(weft_bound *bound, weft_address flag)
+{
+    ((distant_bound *)bound)->guard = weft_host(distant_inside(flag));
+    return WEFT_OK;
 }
 
 static void unbind(weft_bound *bound)
@@ -282,6 +291,74 @@ static void hardware(const weft_device *device, char *out, size_t size)
     weft_device_hardware(((const distant_device *)device)->inside, out, size);
 }
 
+/* --- the watch of a loss --- */
+
+typedef struct watch_kernel {
+    weft_kernel head;
+    weft_dtype dtype;
+} watch_kernel;
+
+/* The kernel that the device runs, and what it asks the queue to run. */
+typedef struct watch_bound {
+    weft_bound head;
+    const void *number;
+    int32_t *flag;
+} watch_bound;
+
+static weft_status watch_place(weft_bound *bound, const weft_address *in, const weft_address *out,
+                               weft_address scratch)
+{
+    watch_bound *b = (watch_bound *)bound;
+    (void)scratch;
+    b->number = weft_host(in[0]);
+    b->flag = weft_host(out[0]);
+    return WEFT_OK;
+}
+
+static weft_status watch_run(weft_bound *bound, weft_queue *queue)
+{
+    const watch_bound *b = (const watch_bound *)bound;
+    (void)queue;
+    if (!isfinite(weft_number_get(((const watch_kernel *)bound->kernel)->dtype, b->number, 0)))
+        *b->flag = 1;
+    return WEFT_OK;
+}
+
+static void watch_unbind(weft_bound *bound)
+{
+    free(bound);
+}
+
+static weft_status watch_bind(const weft_kernel *kernel, weft_bound **out)
+{
+    static const weft_bound_ops ops = {
+        .place = watch_place, .run = watch_run, .destroy = watch_unbind};
+    return weft_bound_new(kernel, &ops, sizeof(watch_bound), out);
+}
+
+static void watch_destroy(weft_kernel *kernel)
+{
+    free(kernel);
+}
+
+static weft_status watch(weft_device *device, const weft_type *type, weft_kernel **out)
+{
+    static const weft_kernel_ops ops = {.bind = watch_bind, .destroy = watch_destroy};
+    const weft_type flag = {.dtype = WEFT_I32};
+    watch_kernel *inside;
+    distant_kernel *k;
+    WEFT_TRY(WEFT_NEW(&inside, 1));
+    *inside = (watch_kernel){.head = {.ops = &ops, .text = "watch"}, .dtype = type->dtype};
+    WEFT_TRY(wrap(&inside->head, 1, 1, &k));
+    weft_status status = weft_layout_plain(device, type, &k->head.in[0]);
+    if (status == WEFT_OK) status = weft_layout_plain(device, &flag, &k->head.out[0]);
+    if (status == WEFT_OK)
+        *out = &k->head;
+    else
+        destroy(&k->head);
+    return status;
+}
+
 const weft_device_ops weft_device_distant = {
     .struct_size = sizeof(weft_device_ops),
     .name = "distant",
@@ -297,4 +374,6 @@ const weft_device_ops weft_device_distant = {
     .kernel = kernel,
     .reorder = reorder,
     .hardware = hardware,
+    .watch = watch,
+    .guard = guard,
 };

@@ -8,7 +8,8 @@
 
 /* An entry of a queue. */
 typedef struct distant_command {
-    weft_bound *bound; /* kernel to run; NULL: a copy, or a wait */
+    weft_bound *bound;    /* kernel to run; NULL: a copy, or a wait */
+    const int32_t *guard; /* the kernel does not run while this is not 0; NULL: it always runs */
     /* Waits until `other` has executed the commands before `position`; NULL: no wait, or the other
      * queue was closed, which executes its commands first. */
     weft_queue *other;

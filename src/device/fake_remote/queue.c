@@ -88,6 +88,7 @@ static weft_status allocate(weft_device *device, size_t bytes, weft_memory **out
 static weft_status execute(const distant_command *c)
 {
     if (!c->bound && c->bytes == 0) return WEFT_OK;
+    if (c->guard && *c->guard != 0) return WEFT_OK;
     if (c->bound) return c->bound->ops->run(c->bound, NULL);
     memmove(c->to, c->from, c->bytes);
     return WEFT_OK;

@@ -167,28 +167,58 @@ weft_status gpu_kernel_make(weft_device *device, const weft_group *group,
     return plan.status;
 }
 
+/* A kernel of one launch from one value to another, which belongs to no group. */
+static weft_status begin_plain(weft_device *device, const char *name, const gpu_text *text,
+                               const char *function, gpu_grid grid, gpu_plan *plan)
+{
+    gpu_kernel *k;
+    WEFT_TRY(weft->allocate(sizeof(*k), &k));
+    plan->kernel = k;
+    k->head.ops = &gpu_kernel_ops;
+    k->device = (gpu_device *)device;
+    k->in_count = k->out_count = 1;
+    (void)snprintf(k->head.text, sizeof(k->head.text), "%s", name);
+    (void)snprintf(k->what, sizeof(k->what), "%s", name);
+    gpu_launch_add(plan, text, function, grid, "%s", "");
+    gpu_group_in(plan, 0);
+    gpu_group_out(plan, 0);
+    return WEFT_OK;
+}
+
+static weft_status end_plain(gpu_plan *plan, const weft_layout *from, const weft_layout *to,
+                             weft_kernel **out)
+{
+    plan->kernel->head.in[0] = from;
+    plan->kernel->head.out[0] = to;
+    if (plan->status == WEFT_OK)
+        *out = &plan->kernel->head;
+    else
+        gpu_kernel_ops.destroy(&plan->kernel->head);
+    return plan->status;
+}
+
 /* All layouts are plain, so a copy is one of bytes. */
 weft_status gpu_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
                         const weft_layout *to, weft_kernel **out)
 {
-    gpu_kernel *k;
-    WEFT_TRY(weft->allocate(sizeof(*k), &k));
-    gpu_plan plan = {.kernel = k, .real = WEFT_F32};
-    k->head.ops = &gpu_kernel_ops;
-    k->head.in[0] = from;
-    k->head.out[0] = to;
-    k->device = (gpu_device *)device;
-    k->in_count = k->out_count = 1;
-    memcpy(k->head.text, "copy", sizeof("copy"));
-    memcpy(k->what, "copy", sizeof("copy"));
+    gpu_plan plan = {.real = WEFT_F32};
     int64_t bytes = (int64_t)weft->type_bytes(type);
-    gpu_launch_add(&plan, &gpu_text_shape, "copy_bytes", gpu_line(bytes, 4096), "%s", "");
-    gpu_group_in(&plan, 0);
-    gpu_group_out(&plan, 0);
+    WEFT_TRY(
+        begin_plain(device, "copy", &gpu_text_shape, "copy_bytes", gpu_line(bytes, 4096), &plan));
     gpu_int(&plan, bytes);
-    if (plan.status == WEFT_OK)
-        *out = &k->head;
-    else
-        gpu_kernel_ops.destroy(&k->head);
-    return plan.status;
+    gpu_guard(&plan);
+    return end_plain(&plan, from, to, out);
+}
+
+weft_status gpu_watch(weft_device *device, const weft_type *type, weft_kernel **out)
+{
+    const weft_layout *from, *to;
+    const weft_type flag = {.dtype = WEFT_I32};
+    gpu_plan plan = {.real = type->dtype};
+    if (type->dtype != WEFT_F32 && type->dtype != WEFT_F64)
+        return weft->fail(WEFT_ERR_UNSUPPORTED, "only f32 and f64 are watched");
+    WEFT_TRY(weft->plain_layout(device, type, &from));
+    WEFT_TRY(weft->plain_layout(device, &flag, &to));
+    WEFT_TRY(begin_plain(device, "watch", &gpu_text_update, "watch", gpu_rows(1), &plan));
+    return end_plain(&plan, from, to, out);
 }

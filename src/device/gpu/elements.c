@@ -320,7 +320,8 @@ static void elements_make(gpu_plan *plan)
     gpu_text_add(plan, &body, "KERNEL(elements, 256, 1)(const int count");
     bool spread = gpu_elements_parameters(plan, &e, &body);
     gpu_text_add(plan, &body,
-                 ")\n{\n    for (int at = GROUP_X * 256 + ITEM_X; at < count; at += GROUPS_X * "
+                 ", GUARD)\n{\n    if (STOPPED) return;\n    for (int at = GROUP_X * 256 + ITEM_X; "
+                 "at < count; at += GROUPS_X * "
                  "256) {\n");
     gpu_elements_statements(plan, &e, &body, spread, WEFT_NO_VALUE);
     gpu_text_add(plan, &body, "    }\n}\n");
@@ -332,6 +333,7 @@ static void elements_make(gpu_plan *plan)
     plan->now->body = body.text;
     gpu_int(plan, size);
     gpu_elements_arguments(plan, &e);
+    gpu_guard(plan);
     weft_kernel *head = &plan->kernel->head;
     for (int o = 0; o < plan->group->out_count; o++) {
         head->in_place[o] = 0;

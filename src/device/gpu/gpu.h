@@ -53,8 +53,16 @@ typedef struct gpu_grid {
     int groups[3], block[2];
 } gpu_grid;
 
-typedef enum gpu_kind { GPU_IN, GPU_OUT, GPU_SCRATCH, GPU_INT, GPU_FLOAT, GPU_DOUBLE } gpu_kind;
-/* An argument of a launch. Memory (GPU_IN to GPU_SCRATCH) is passed as a buffer and an offset. */
+typedef enum gpu_kind {
+    GPU_IN,
+    GPU_OUT,
+    GPU_SCRATCH,
+    GPU_GUARD, /* see weft_bound_ops.guard; without memory if there is none */
+    GPU_INT,
+    GPU_FLOAT,
+    GPU_DOUBLE
+} gpu_kind;
+/* An argument of a launch. Memory (GPU_IN to GPU_GUARD) is passed as a buffer and an offset. */
 typedef struct gpu_argument {
     gpu_kind kind;
     int index; /* of an input or output of the group */
@@ -121,6 +129,8 @@ weft_status gpu_kernel_make(weft_device *device, const weft_group *group,
 const char *gpu_type_name(weft_dtype dtype);
 weft_status gpu_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
                         const weft_layout *to, weft_kernel **out) WEFT_NODISCARD;
+weft_status gpu_watch(weft_device *device, const weft_type *type, weft_kernel **out) WEFT_NODISCARD;
+weft_status gpu_bound_guard(weft_bound *bound, weft_address flag) WEFT_NODISCARD;
 
 /* --- kernel.c: a kernel is a list of launches, which a table's function describes --- */
 
@@ -167,6 +177,9 @@ void gpu_out(gpu_plan *plan, int i);
 void gpu_group_in(gpu_plan *plan, int i);
 void gpu_group_out(gpu_plan *plan, int i);
 void gpu_scratch(gpu_plan *plan, size_t offset);
+/* The last argument of kernels that have the parameter GUARD. A kernel all of whose results are
+ * written by such launches can be guarded. */
+void gpu_guard(gpu_plan *plan);
 void gpu_int(gpu_plan *plan, int64_t value);
 void gpu_ints(gpu_plan *plan, int count, const int64_t *values);
 void gpu_real(gpu_plan *plan, double value);

@@ -7,6 +7,7 @@
 typedef struct gpu_bound {
     weft_bound head;
     gpu_call **call; /* of each launch */
+    weft_address guard;
 } gpu_bound;
 
 static const gpu_kernel *kernel_of(const weft_bound *bound)
@@ -27,6 +28,7 @@ static weft_status place(weft_bound *bound, const weft_address *in, const weft_a
             if (a->kind == GPU_IN) a->address = in[a->index];
             if (a->kind == GPU_OUT) a->address = out[a->index];
             if (a->kind == GPU_SCRATCH) a->address = scratch;
+            if (a->kind == GPU_GUARD) a->address = ((gpu_bound *)bound)->guard;
             a->address.offset += a->offset;
         }
         WEFT_TRY(k->device->card->driver->set(((gpu_bound *)bound)->call[l], list, launch->count));
@@ -53,6 +55,23 @@ static void unbind(weft_bound *bound)
         if (call[l]) k->device->card->driver->close_call(call[l]);
     free((void *)call);
     free(bound);
+}
+
+static bool has(const gpu_launch *launch, gpu_kind kind)
+{
+    for (int i = 0; i < launch->count; i++)
+        if (launch->argument[i].kind == kind) return true;
+    return false;
+}
+
+weft_status gpu_bound_guard(weft_bound *bound, weft_address flag)
+{
+    const gpu_kernel *k = kernel_of(bound);
+    for (int l = 0; l < k->count; l++)
+        if (has(&k->launch[l], GPU_OUT) && !has(&k->launch[l], GPU_GUARD))
+            return weft->fail(WEFT_ERR_UNSUPPORTED, "the kernel of %s has no guard", k->what);
+    ((gpu_bound *)bound)->guard = flag;
+    return WEFT_OK;
 }
 
 static const weft_bound_ops bound_ops = {.place = place, .run = run, .destroy = unbind};
@@ -173,6 +192,11 @@ void gpu_out(gpu_plan *plan, int i)
 void gpu_scratch(gpu_plan *plan, size_t offset)
 {
     append(plan, (gpu_argument){.kind = GPU_SCRATCH, .offset = offset});
+}
+
+void gpu_guard(gpu_plan *plan)
+{
+    append(plan, (gpu_argument){.kind = GPU_GUARD});
 }
 
 void gpu_int(gpu_plan *plan, int64_t value)

@@ -89,6 +89,7 @@ static void batch_running(gpu_plan *plan)
     gpu_out(plan, 1);
     gpu_ints(plan, 2, (int64_t[]){gpu_in_size(plan, 0), positions(plan)});
     gpu_acc(plan, gpu_node_real(plan->node, "momentum", 0.1));
+    gpu_guard(plan);
 }
 
 static void batch_norm(gpu_plan *plan)

@@ -33,6 +33,7 @@ static void move(gpu_plan *plan, int in, int out, const block *b)
     gpu_ints(plan, 6, b->from);
     gpu_int(plan, b->to_first);
     gpu_ints(plan, 6, b->to);
+    gpu_guard(plan);
 }
 
 /* A shape as [outer, axis, inner]. */

@@ -24,6 +24,7 @@ static void sgd(gpu_plan *plan)
     const double numbers[] = {momentum, lasting.keep, lasting.drop,
                               gpu_node_real(plan->node, "decay", 0)};
     for (size_t i = 0; i < WEFT_COUNT(numbers); i++) gpu_real(plan, numbers[i]);
+    gpu_guard(plan);
 }
 
 static void adam(gpu_plan *plan)
@@ -47,6 +48,7 @@ static void adam(gpu_plan *plan)
                               of2.drop,
                               1 - beta2};
     for (size_t i = 0; i < WEFT_COUNT(numbers); i++) gpu_real(plan, numbers[i]);
+    gpu_guard(plan);
 }
 
 static void counter(gpu_plan *plan)
@@ -54,6 +56,7 @@ static void counter(gpu_plan *plan)
     begin(plan, "counter", gpu_rows(1));
     gpu_in(plan, 0);
     gpu_out(plan, 0);
+    gpu_guard(plan);
 }
 
 /* Schedules of which the formula is known, which follow from the step alone. */

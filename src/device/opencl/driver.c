@@ -152,8 +152,9 @@ static weft_status set(gpu_call *call, const gpu_argument *arguments, int count)
         switch (a->kind) {
         case GPU_IN:
         case GPU_OUT:
-        case GPU_SCRATCH: {
-            cl_mem memory = cl_memory_of(a->address);
+        case GPU_SCRATCH:
+        case GPU_GUARD: {
+            cl_mem memory = a->address.memory ? cl_memory_of(a->address) : NULL;
             cl_long offset = (cl_long)a->address.offset;
             WEFT_TRY(set_one(call, &at, sizeof(memory), &memory));
             WEFT_TRY(set_one(call, &at, sizeof(offset), &offset));
@@ -220,6 +221,8 @@ static const weft_device_ops ops = {
     .kernel = gpu_kernel_make,
     .reorder = gpu_reorder,
     .next = "cpu",
+    .watch = gpu_watch,
+    .guard = gpu_bound_guard,
 };
 
 static const weft_entry entries[] = {

@@ -2,6 +2,10 @@
  * buffer must begin at certain addresses in OpenCL. Indices have 32 bits. */
 #define BUFFER(x) GLOBAL char *x##_memory, const i64 x##_offset
 #define AT(x, type) ((GLOBAL type *)(x##_memory + x##_offset))
+/* The last parameter of a kernel that may write parameters or state: a flag, or no memory. While it
+ * is not 0, the kernel writes nothing. */
+#define GUARD BUFFER(guard)
+#define STOPPED (guard_memory != 0 && AT(guard, const int)[0] != 0)
 #define real(constant) ((real_t)(constant))
 #define acc(constant) ((acc_t)(constant))
 #define NAN_OF(type) ((type)0 / (type)0)

@@ -86,8 +86,9 @@ KERNEL(statistic, 256, 1)
 KERNEL(batch_running, 256, 1)
 (BUFFER(mean), BUFFER(variance), BUFFER(counts), BUFFER(old_mean), BUFFER(old_variance),
  BUFFER(new_mean), BUFFER(new_variance), const int channels, const int positions,
- const acc_t momentum)
+ const acc_t momentum, GUARD)
 {
+    if (STOPPED) return;
     const acc_t samples = (acc_t)AT(counts, const real_t)[1];
     const acc_t n = samples * (acc_t)positions, step = samples > 0 ? momentum : acc(0);
     for (int k = GROUP_X * 256 + ITEM_X; k < channels; k += GROUPS_X * 256) {

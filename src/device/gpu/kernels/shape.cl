@@ -3,8 +3,9 @@
 #define ELEMENT u8
 #endif
 
-KERNEL(copy_bytes, 256, 1)(BUFFER(from), BUFFER(to), const int bytes)
+KERNEL(copy_bytes, 256, 1)(BUFFER(from), BUFFER(to), const int bytes, GUARD)
 {
+    if (STOPPED) return;
     for (int i = GROUP_X * 256 + ITEM_X; i < bytes; i += GROUPS_X * 256)
         AT(to, u8)[i] = AT(from, const u8)[i];
 }
@@ -14,8 +15,9 @@ KERNEL(move, 256, 1)
 (BUFFER(from), BUFFER(to), const int count, const int n1, const int n2, const int n3, const int n4,
  const int n5, const int from_first, const int f0, const int f1, const int f2, const int f3,
  const int f4, const int f5, const int to_first, const int t0, const int t1, const int t2,
- const int t3, const int t4, const int t5)
+ const int t3, const int t4, const int t5, GUARD)
 {
+    if (STOPPED) return;
     for (int i = GROUP_X * 256 + ITEM_X; i < count; i += GROUPS_X * 256) {
         int rest = i, source = from_first, target = to_first;
         const int c5 = rest % n5;

@@ -3,8 +3,9 @@
 KERNEL(sgd, 256, 1)
 (BUFFER(w), BUFFER(g), BUFFER(m), BUFFER(lr), BUFFER(w_out), BUFFER(m_out), const int count,
  const int with_momentum, const int nesterov, const real_t momentum, const real_t keep,
- const real_t drop, const real_t decay)
+ const real_t drop, const real_t decay, GUARD)
 {
+    if (STOPPED) return;
     const real_t rate = AT(lr, const real_t)[0];
     for (int i = GROUP_X * 256 + ITEM_X; i < count; i += GROUPS_X * 256) {
         const real_t old = AT(w, const real_t)[i];
@@ -23,8 +24,10 @@ KERNEL(adam, 256, 1)
 (BUFFER(w), BUFFER(g), BUFFER(m), BUFFER(v), BUFFER(lr), BUFFER(age), BUFFER(w_out), BUFFER(m_out),
  BUFFER(v_out), const int count, const int decoupled, const acc_t log1, const acc_t log2,
  const acc_t decay, const acc_t smallest, const real_t epsilon, const real_t keep1,
- const real_t drop1, const real_t add1, const real_t keep2, const real_t drop2, const real_t add2)
+ const real_t drop1, const real_t add1, const real_t keep2, const real_t drop2, const real_t add2,
+ GUARD)
 {
+    if (STOPPED) return;
     const acc_t rate_of = (acc_t)AT(lr, const real_t)[0];
     const acc_t t = (acc_t)AT(age, const int)[0] + 1;
     /* 1 - beta^t, from the logarithm of beta. */
@@ -76,12 +79,18 @@ KERNEL(schedule, 256, 1)
 #endif
 
 /* The count stays at its largest value. */
-KERNEL(counter, 256, 1)(BUFFER(from), BUFFER(to))
+KERNEL(counter, 256, 1)(BUFFER(from), BUFFER(to), GUARD)
 {
-    if (ITEM_X == 0) {
+    if (ITEM_X == 0 && !STOPPED) {
         const int count = AT(from, const int)[0];
         AT(to, int)[0] = count < 0x7fffffff ? count + 1 : count;
     }
+}
+
+/* Sets the flag by which guarded kernels are stopped. */
+KERNEL(watch, 256, 1)(BUFFER(x), BUFFER(flag))
+{
+    if (ITEM_X == 0 && !isfinite(AT(x, const real_t)[0])) AT(flag, int)[0] = 1;
 }
 
 /* The end of the subtree that begins at leaf `first`, at a level. */

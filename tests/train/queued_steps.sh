@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Runs whose steps are queued before the loss of the step before is known: a loss that is not finite, a signal, metrics and traces, on
+# the devices with memory of their own that are here: tests/train/queued_steps.sh PATH/TO/weft
+set -u
+weft=$(realpath "$1")
+. "$(dirname "$0")/../support/check.sh"
+train="$weft train --data glyphs:size=16,train=60,test=20 --batch 8 --model mlp"
+weights() { "$weft" export "$1" -q -o "$2"; }
+
+for device in distant opencl cuda; do
+    if ! $train -q --steps 1 --device $device 2>err; then
+        grep -q 'no OpenCL platform\|libOpenCL\|no driver here\|unknown device' err || flunk "$device: $(cat err)"
+        echo "SKIPPED: $(cat err)"
+        continue
+    fi
+    # The loss of step 5 is not finite. Step 6 is queued then; nothing of both is kept.
+    rm -rf run good
+    $train -q --device $device -o sgd --lr 30000 --steps 9 --checkpoint run --checkpoint-every 2 --metrics metrics 2>err && flunk "$device: a loss that is not finite"
+    grep -q "^weft: step 5: the loss is nan; instruction [0-9]*, '[a-z+]* fc2', was the first to make a number that is not finite" err && pass || flunk "$device: $(cat err)"
+    grep -q 'Nothing was updated in this step' err && [ "$(grep -c '"event":"step"' metrics)" = 4 ] && pass || flunk "$device: metrics"
+    $train -q --device $device -o sgd --lr 30000 --steps 4 --checkpoint good || flunk "$device: 4 steps"
+    weights run/latest had && weights good/latest wanted && cmp -s had wanted && pass || flunk "$device: the checkpoint before"
+    # Each step is reported once and in order, with the time of the host's work, and so are evaluations.
+    $train -q --device $device --epochs 2 --metrics metrics || flunk "$device: 2 epochs"
+    grep -o '"event":"[a-z]*","steps*":[0-9]*' metrics | tr -dc 'a-z0-9\n' >order
+    { seq -f 'eventstepstep%g' 8; echo eventevalstep8; seq -f 'eventstepstep%g' 9 16; echo eventevalstep16; echo eventsummarysteps16; } | cmp -s - order && pass || flunk "$device: order of events"
+    [ "$(grep -c '"host_seconds":[0-9.e-]*[1-9]' metrics)" = 16 ] && pass || flunk "$device: host_seconds"
+done
+
+# A signal: the queued step is completed, saved, and the run continues as if it had not stopped.
+rm -rf run whole metrics
+$train -q --device distant --steps 4000 --checkpoint run --metrics metrics 2>err &
+pid=$!
+for ((i = 0; i < 300; i++)); do
+    [ "$(grep -c step metrics 2>/dev/null)" -ge 3 ] 2>/dev/null && break
+    sleep 0.1
+done
+kill -TERM $pid
+wait $pid
+steps=$(sed -n 's/.*stopped after step \([0-9]*\).*/\1/p' err)
+[ -n "$steps" ] && [ "$(grep -c '"event":"step"' metrics)" = "$steps" ] && pass || flunk "the steps of a run that was stopped: $(cat err)"
+$train -q --device distant --steps "${steps:-1}" --checkpoint whole && weights run/latest had && weights whole/latest wanted && cmp -s had wanted && pass || flunk "the weights of a run that was stopped"
+
+# A step's bar in the trace has the host's seconds; the trace waits for each instruction.
+$train -q --device distant --steps 2 --trace trace && [ "$(grep -c '"name":"step [12]".*"host_seconds":0\.[0-9]*[1-9]' trace)" = 2 ] && pass || flunk "host_seconds of the trace"
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
