@@ -40,6 +40,7 @@ typedef struct weft_kernel weft_kernel;
 typedef struct weft_bound weft_bound;
 typedef struct weft_queue weft_queue;
 typedef struct weft_queue_event weft_queue_event;
+typedef struct weft_capture weft_capture;
 
 /* A range of memory of a device; implementations extend the struct. */
 typedef struct weft_memory {
@@ -186,6 +187,21 @@ typedef struct weft_memory_ops {
     weft_status (*usage)(weft_device *device, size_t *total, size_t *free);
 } weft_memory_ops;
 
+/* A capture records operations of a queue, so that all of them are queued again with one call, at
+ * the same addresses, in a queue of its device. The memory and the bound kernels that it names must
+ * exist as long as it does. */
+typedef struct weft_capture_ops {
+    /* From `begin` on, kernels and copies of this thread in the queue are recorded, and not
+     * executed; the thread does nothing else with the device until `end`. `end` also follows a
+     * failure in between, and may then fail itself. */
+    weft_status (*begin)(weft_queue *queue);
+    weft_status (*end)(weft_queue *queue, weft_capture **out);
+    /* Queues all that was recorded; to any queue of the device, of the thread that captured. */
+    weft_status (*replay)(weft_queue *queue, weft_capture *capture);
+    /* No replay may be queued. */
+    void (*close)(weft_capture *capture);
+} weft_capture_ops;
+
 /* The functions of a kind of devices. */
 typedef struct weft_device_ops {
     size_t struct_size;            /* sizeof(weft_device_ops) */
@@ -246,6 +262,7 @@ typedef struct weft_device_ops {
      * integer at `flag`, in its memory, is not 0 when they are executed; flag.memory NULL: they
      * always write, as at first. UNSUPPORTED: this kernel cannot. */
     weft_status (*guard)(weft_bound *bound, weft_address flag);
+    const weft_capture_ops *capture; /* NULL: each step is queued anew */
 } weft_device_ops;
 
 /* The head of every device; implementations extend the struct. */

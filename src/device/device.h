@@ -81,6 +81,14 @@ weft_status weft_event_test(weft_device *device, weft_queue_event *event,
 weft_status weft_queue_wait(weft_device *device, weft_queue *queue,
                             weft_queue_event *event) WEFT_NODISCARD;
 
+/* UNSUPPORTED: the device captures nothing. */
+weft_status weft_capture_begin(weft_device *device, weft_queue *queue) WEFT_NODISCARD;
+weft_status weft_capture_end(weft_device *device, weft_queue *queue,
+                             weft_capture **out) WEFT_NODISCARD;
+weft_status weft_capture_replay(weft_device *device, weft_queue *queue,
+                                weft_capture *capture) WEFT_NODISCARD;
+void weft_capture_close(weft_device *device, weft_capture **capture);
+
 /* --- checked_calls.c: call the functions of a device and its kernels; each failure gets a message
  * --- */
 

@@ -188,3 +188,31 @@ weft_status weft_queue_wait(weft_device *device, weft_queue *queue, weft_queue_e
     return weft_device_told(device, device->ops->memory->wait_queue(queue, event), before,
                             "wait_queue");
 }
+
+weft_status weft_capture_begin(weft_device *device, weft_queue *queue)
+{
+    uint64_t before = weft_failures();
+    if (!device->ops->capture)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "device %s captures nothing", device->ops->name);
+    return weft_device_told(device, device->ops->capture->begin(queue), before, "capture->begin");
+}
+
+weft_status weft_capture_end(weft_device *device, weft_queue *queue, weft_capture **out)
+{
+    uint64_t before = weft_failures();
+    *out = NULL;
+    return weft_device_told(device, device->ops->capture->end(queue, out), before, "capture->end");
+}
+
+weft_status weft_capture_replay(weft_device *device, weft_queue *queue, weft_capture *capture)
+{
+    uint64_t before = weft_failures();
+    return weft_device_told(device, device->ops->capture->replay(queue, capture), before,
+                            "capture->replay");
+}
+
+void weft_capture_close(weft_device *device, weft_capture **capture)
+{
+    if (*capture) device->ops->capture->close(*capture);
+    *capture = NULL;
+}

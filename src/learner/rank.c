@@ -193,7 +193,7 @@ static weft_status try_ahead(weft_rank *r)
 {
     weft_value loss = weft_rewritten_value(r->mine, weft_rank_loss(r));
     if (weft_comm_size(r->learner) > 1 || r->exchange || r->schedule.count != 2) return WEFT_OK;
-    return weft_run_ahead_open(r->instance, loss, &r->runs_ahead);
+    return weft_run_ahead_open(r->instance, loss, true, &r->runs_ahead);
 }
 
 weft_status weft_rank_build(weft_rank *r)

@@ -194,6 +194,7 @@ weft_status weft_instance_use(weft_instance *x, weft_store *store)
     WEFT_TRY(weft_store_fill(store));
     WEFT_TRY(weft_instance_drain(x));
     WEFT_TRY(weft_instance_synchronize(x));
+    WEFT_TRY(weft_run_ahead_forget(x));
     weft_instance_detach(x);
     x->copying = false;
     x->store = store;
@@ -220,11 +221,11 @@ void weft_instance_destroy(weft_instance **instance)
     if (status != WEFT_OK) status = weft_error_raise(&message);
     (void)status;
     weft_instance_detach(x);
+    weft_run_ahead_close(x);
     for (size_t i = 0; x->bound && i < cells; i++)
         if (x->bound[i]) x->bound[i]->ops->destroy(x->bound[i]);
     free((void *)x->bound);
     free(x->pending);
-    weft_run_ahead_close(x);
     for (int s = 0; s < SPACES; s++) {
         weft_memory_free(&x->at.arena[s]);
         weft_memory_free(&x->at.gradients[s]);
@@ -271,6 +272,7 @@ weft_status weft_instance_lend(weft_instance *x, weft_value input, const void *d
     const version *v = weft_program_version(p, input, NULL);
     if (!v || p->buffers[v->buffer].kind != BUFFER_INPUT)
         return weft_fail(WEFT_ERR_ARGUMENT, "only an input can be read elsewhere");
+    WEFT_TRY(weft_run_ahead_forget(x));
     x->lent = (weft_memory){x->at.inputs->device, (char *)(uintptr_t)data};
     x->at.lent = data ? &x->lent : NULL;
     x->at.borrower = v->buffer;

@@ -331,6 +331,7 @@ struct weft_instance {
     int pending_count;
     deferrals deferred;
     struct ahead *ahead;    /* NULL: the host waits for each step */
+    int64_t replays;        /* steps that were replayed from a capture */
     double host_seconds;    /* of writing inputs and of all runs, without waits */
     double waited;          /* seconds of waits for the device and for other ranks */
     weft_listener listener; /* hooks; NULL functions without a listener */
@@ -490,10 +491,13 @@ void weft_deferred_close(weft_instance *x);
  * of one or two steps that were queued, and gives its fetched values, until the next call. If the
  * loss of that step is not finite, neither it nor the one after it has changed the store; _stop
  * drops the latter, and leaves the inputs of the former. */
-weft_status weft_run_ahead_open(weft_instance *x, weft_value loss, bool *can) WEFT_NODISCARD;
+weft_status weft_run_ahead_open(weft_instance *x, weft_value loss, bool captures,
+                                bool *can) WEFT_NODISCARD;
 weft_status weft_run_ahead_queue(weft_instance *x) WEFT_NODISCARD;
 weft_status weft_run_ahead_wait(weft_instance *x) WEFT_NODISCARD;
 weft_status weft_run_ahead_stop(weft_instance *x) WEFT_NODISCARD;
+/* Closes the captures of steps; called before addresses change. */
+weft_status weft_run_ahead_forget(weft_instance *x) WEFT_NODISCARD;
 void weft_run_ahead_close(weft_instance *x);
 
 /* execute.c: weft_instance_start begins a transfer. weft_instance_run_one runs instruction i in the

@@ -6,10 +6,13 @@
  * by it. */
 #include "program/program.h"
 
-/* A set of host memory, and the end of the step that was queued with it. */
+/* A set of host memory, the end of the step that was queued with it, whether a step has run with
+ * it, and the step as the device has captured it. */
 typedef struct host_set {
     weft_memory *inputs, *arena;
     weft_queue_event *ended;
+    bool ran;
+    weft_capture *step;
 } host_set;
 
 struct ahead {
@@ -20,6 +23,7 @@ struct ahead {
     weft_kernel *watch;
     weft_bound *watching;
     int after; /* the instruction behind which the loss is watched */
+    bool captures;
 };
 
 static weft_device *device_of(const weft_instance *x)
@@ -101,7 +105,8 @@ static weft_status watch(weft_instance *x, struct ahead *a, weft_value loss)
 static weft_status make(weft_instance *x, struct ahead *a, weft_value loss)
 {
     const weft_program *p = x->program;
-    a->set[0] = (host_set){x->at.inputs, x->at.arena[SPACE_HOST], x->ended};
+    a->set[0] =
+        (host_set){.inputs = x->at.inputs, .arena = x->at.arena[SPACE_HOST], .ended = x->ended};
     WEFT_TRY(weft_memory_new(device_of(x), sizeof(int32_t), &a->flag));
     WEFT_TRY(watch(x, a, loss));
     WEFT_TRY(guard_all(x, (weft_address){a->flag, 0}));
@@ -122,7 +127,7 @@ static void give_up(weft_instance *x, weft_error *message)
     weft_run_ahead_close(x);
 }
 
-weft_status weft_run_ahead_open(weft_instance *x, weft_value loss, bool *can)
+weft_status weft_run_ahead_open(weft_instance *x, weft_value loss, bool captures, bool *can)
 {
     struct ahead *a;
     int after = copy_of(x->program, loss);
@@ -131,6 +136,7 @@ weft_status weft_run_ahead_open(weft_instance *x, weft_value loss, bool *can)
     WEFT_TRY(WEFT_NEW(&a, 1));
     x->ahead = a;
     a->after = after;
+    a->captures = captures && device_of(x)->ops->capture;
     weft_status status = make(x, a, loss);
     *can = status == WEFT_OK;
     if (status == WEFT_OK) return WEFT_OK;
@@ -139,10 +145,20 @@ weft_status weft_run_ahead_open(weft_instance *x, weft_value loss, bool *can)
     return status == WEFT_ERR_UNSUPPORTED ? WEFT_OK : weft_error_raise(&message);
 }
 
+weft_status weft_run_ahead_forget(weft_instance *x)
+{
+    struct ahead *a = x->ahead;
+    if (!a || !(a->set[0].step || a->set[1].step)) return WEFT_OK;
+    WEFT_TRY(weft_instance_synchronize(x));
+    for (int s = 0; s < 2; s++) weft_capture_close(device_of(x), &a->set[s].step);
+    return WEFT_OK;
+}
+
 void weft_run_ahead_close(weft_instance *x)
 {
     struct ahead *a = x->ahead;
     if (!a) return;
+    for (int s = 0; s < 2; s++) weft_capture_close(device_of(x), &a->set[s].step);
     host_set *other = &a->set[!a->now];
     weft_queue_event **unused = &a->set[a->set[0].ended == x->ended].ended;
     if (a->watching) a->watching->ops->destroy(a->watching);
@@ -180,15 +196,44 @@ static weft_status queue_phase(weft_instance *x, weft_phase phase)
     return WEFT_OK;
 }
 
+static weft_status queue_phases(weft_instance *x)
+{
+    WEFT_TRY(queue_phase(x, WEFT_PHASE_FORWARD));
+    WEFT_TRY(queue_phase(x, WEFT_PHASE_BACKWARD));
+    return queue_phase(x, WEFT_PHASE_UPDATE);
+}
+
+/* A queue that has begun to record must end that, also after a failure. */
+static weft_status capture(weft_instance *x, host_set *set)
+{
+    weft_error message = {.status = WEFT_OK};
+    WEFT_TRY(weft_capture_begin(device_of(x), x->queue));
+    weft_error_catch(&message, queue_phases(x));
+    weft_error_catch(&message, weft_capture_end(device_of(x), x->queue, &set->step));
+    if (message.status != WEFT_OK) weft_capture_close(device_of(x), &set->step);
+    return weft_error_raise(&message);
+}
+
+/* The first step of a set is queued as it is: what the device prepares in the first use of a kernel
+ * is no part of a capture. */
+static weft_status queue_all(weft_instance *x, host_set *set)
+{
+    if (!set->ran || !x->ahead->captures) {
+        set->ran = true;
+        return queue_phases(x);
+    }
+    if (!set->step) WEFT_TRY(capture(x, set));
+    x->replays++;
+    return weft_capture_replay(device_of(x), x->queue, set->step);
+}
+
 weft_status weft_run_ahead_queue(weft_instance *x)
 {
     double began = weft_seconds();
-    const host_set *set = &x->ahead->set[x->ahead->now];
+    host_set *set = &x->ahead->set[x->ahead->now];
     WEFT_TRY(weft_instance_begin_run(x, true));
     weft_instance_end_in(x, set->ended);
-    WEFT_TRY(queue_phase(x, WEFT_PHASE_FORWARD));
-    WEFT_TRY(queue_phase(x, WEFT_PHASE_BACKWARD));
-    WEFT_TRY(queue_phase(x, WEFT_PHASE_UPDATE));
+    WEFT_TRY(queue_all(x, set));
     weft_store_touch(x->store);
     WEFT_TRY(weft_instance_end_run(x, true));
     x->ahead->queued++;

@@ -170,6 +170,75 @@ static void of_other_context(void)
     (void)cu.cuStreamSynchronize(stream);
 }
 
+/* --- captures --- */
+
+static void begin_capture(void)
+{
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_CAPTURE_OF_THREAD));
+    OK(launch());
+}
+
+static cu_graph_exec captured(void)
+{
+    cu_graph graph;
+    cu_graph_exec made;
+    begin_capture();
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK(cu.cuGraphInstantiateWithFlags(&made, graph, 0));
+    OK(cu.cuGraphDestroy(graph));
+    return made;
+}
+
+static void synchronized_in_capture(void)
+{
+    begin_capture();
+    (void)cu.cuStreamSynchronize(stream);
+}
+
+static void allocated_in_capture(void)
+{
+    cu_pointer other;
+    begin_capture();
+    (void)cu.cuMemAlloc_v2(&other, 64);
+}
+
+static void captured_twice(void)
+{
+    begin_capture();
+    (void)cu.cuStreamBeginCapture_v2(stream, CU_CAPTURE_OF_THREAD);
+}
+
+static void ended_without_capture(void)
+{
+    cu_graph graph;
+    (void)cu.cuStreamEndCapture(stream, &graph);
+}
+
+static void left_open(void)
+{
+    begin_capture();
+    (void)cu.cuStreamDestroy_v2(stream);
+}
+
+static void dead_graph(void)
+{
+    cu_graph_exec graph = captured();
+    OK(cu.cuGraphExecDestroy(graph));
+    (void)cu.cuGraphLaunch(graph, stream);
+}
+
+static void freed_with_graph(void)
+{
+    (void)captured();
+    (void)cu.cuMemFree_v2(memory);
+}
+
+static void unloaded_with_graph(void)
+{
+    (void)captured();
+    (void)cu.cuModuleUnload(module);
+}
+
 static const struct {
     void (*run)(void);
     const char *words;
@@ -190,6 +259,14 @@ static const struct {
     {wrong_kind, "a event, not a stream"},
     {destroyed_with_work, "operations are queued"},
     {of_other_context, "is not of the current context"},
+    {synchronized_in_capture, "while the thread captures a stream"},
+    {allocated_in_capture, "while the thread captures a stream"},
+    {captured_twice, "while the thread captures a stream"},
+    {ended_without_capture, "does not capture"},
+    {left_open, "while the thread captures a stream"},
+    {dead_graph, "the executable graph was destroyed before"},
+    {freed_with_graph, "a graph uses"},
+    {unloaded_with_graph, "a graph launches add"},
 };
 
 /* Without the headers of OpenCL there is no double. */
@@ -266,6 +343,21 @@ static void waits(void)
     if (launch_of(&b, sizeof(b), 0, 1, 64) != 1) _exit(8);
 }
 
+/* A graph runs what was captured, as often as it is launched, in the order of its stream. */
+static void replays(void)
+{
+    cu_graph_exec graph = captured();
+    OK(cu.cuStreamSynchronize(stream));
+    if (first() != 0) _exit(1);
+    OK(cu.cuGraphLaunch(graph, stream));
+    OK(launch());
+    OK(cu.cuGraphLaunch(graph, stream));
+    if (first() != 0) _exit(2);
+    OK(cu.cuGraphExecDestroy(graph)); /* what is launched goes on */
+    OK(cu.cuStreamSynchronize(stream));
+    if (first() != 3) _exit(3);
+}
+
 /* After a kernel has failed every call does. */
 static void stays_lost(void)
 {
@@ -282,6 +374,8 @@ static void test_order(void **state)
     if (!is_here()) skip();
     int result = run_alone(waits, said, sizeof(said));
     if (result != 0) fail_msg("result %x: %s", result, said);
+    result = run_alone(replays, said, sizeof(said));
+    if (result != 0) fail_msg("a graph: result %x: %s", result, said);
     assert_int_equal(setenv("FAKE_CUDA_FAIL", "launch=700@1", 1), 0);
     result = run_alone(stays_lost, said, sizeof(said));
     if (result != 0) fail_msg("a lost card: result %x: %s", result, said);

@@ -8,7 +8,11 @@
 enum { BATCH = 5 };
 
 static const char *const devices[] = {"distant", "opencl", "cuda"};
-static const char *const models[] = {"mlp", "lenet"};
+
+static const struct {
+    const char *model;
+    bool captures;
+} ways[] = {{"mlp", true}, {"lenet", true}, {"mlp", false}};
 
 /* A program with two stores: `ahead` queues steps on the one, and `sync` waits on the other. */
 typedef struct pair {
@@ -19,7 +23,7 @@ typedef struct pair {
 } pair;
 
 /* False: the device is not here. */
-static bool open_pair(pair *p, const char *device, const char *model)
+static bool open_pair(pair *p, const char *device, const char *model, bool captures)
 {
     bool can;
     open_context(&p->context);
@@ -34,7 +38,7 @@ static bool open_pair(pair *p, const char *device, const char *model)
     assert_ok(weft_store_clone(p->store[0], &p->store[1]));
     assert_ok(weft_instance_create(p->l.program, p->store[0], NULL, &p->ahead));
     assert_ok(weft_instance_create(p->l.program, p->store[1], NULL, &p->sync));
-    assert_ok(weft_run_ahead_open(p->ahead, PORT(p->l.values, LOSS), &can));
+    assert_ok(weft_run_ahead_open(p->ahead, PORT(p->l.values, LOSS), captures, &can));
     assert_true(can);
     return true;
 }
@@ -89,9 +93,9 @@ static void test_same_numbers(void **state)
 {
     (void)state;
     for (size_t d = 0; d < WEFT_COUNT(devices); d++)
-        for (size_t m = 0; m < WEFT_COUNT(models); m++) {
+        for (size_t w = 0; w < WEFT_COUNT(ways); w++) {
             pair p;
-            if (!open_pair(&p, devices[d], models[m])) continue;
+            if (!open_pair(&p, devices[d], ways[w].model, ways[w].captures)) continue;
             take_steps(&p, 0, 4);
             take_steps(&p, 20, 3);
             /* Other instances and the host see the step that is queued. */
@@ -103,6 +107,8 @@ static void test_same_numbers(void **state)
             assert_ok(weft_instance_use(p.ahead, p.store[1]));
             assert_ok(weft_instance_use(p.sync, p.store[0]));
             take_steps(&p, 40, 5);
+            const weft_device *device = p.store[0]->schema->devices[0];
+            assert_int_equal(p.ahead->replays > 0, ways[w].captures && device->ops->capture);
             close_pair(&p);
         }
 }
@@ -113,7 +119,7 @@ static void test_loss_that_is_not_finite(void **state)
     for (size_t d = 0; d < WEFT_COUNT(devices); d++)
         for (int more = 0; more < 2; more++) {
             pair p;
-            if (!open_pair(&p, devices[d], "lenet")) continue;
+            if (!open_pair(&p, devices[d], "mlp", true)) continue;
             take_steps(&p, 0, 3);
             queue(&p, 3, false);
             queue(&p, 4, true);
@@ -145,7 +151,7 @@ static void test_others_wait(void **state)
         assert_ok(weft_store_create(context, others[d], 7, &store));
         lower(&l, context, store, "lenet", TRAINING, BATCH);
         assert_ok(weft_instance_create(l.program, store, NULL, &x));
-        assert_ok(weft_run_ahead_open(x, PORT(l.values, LOSS), &can));
+        assert_ok(weft_run_ahead_open(x, PORT(l.values, LOSS), true, &can));
         assert_false(can);
         train(&l, x, BATCH, 1, 1);
         weft_instance_destroy(&x);

@@ -13,6 +13,8 @@ typedef unsigned long long cu_pointer; /* an address of a card's memory */
 typedef struct CUctx_st *cu_context;
 typedef struct CUstream_st *cu_stream;
 typedef struct CUevent_st *cu_event;
+typedef struct CUgraph_st *cu_graph; /* what a stream has captured */
+typedef struct CUgraphExec_st *cu_graph_exec;
 typedef struct CUmod_st *cu_module;
 typedef struct CUfunc_st *cu_function;
 typedef struct _nvrtcProgram *nvrtc_program;
@@ -43,6 +45,7 @@ typedef struct _nvrtcProgram *nvrtc_program;
     X(CU_NON_BLOCKING, CU_STREAM_NON_BLOCKING, 1)                                                  \
     X(CU_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING, 2)                                               \
     X(CU_PORTABLE, CU_MEMHOSTALLOC_PORTABLE, 1)                                                    \
+    X(CU_CAPTURE_OF_THREAD, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                                \
     X(CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_BUFFER, 5)                                                \
     X(CU_JIT_ERROR_LOG_SIZE, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)
 
@@ -85,6 +88,12 @@ enum {
     X(cuStreamDestroy_v2, (cu_stream))                                                             \
     X(cuStreamSynchronize, (cu_stream))                                                            \
     X(cuStreamWaitEvent, (cu_stream, cu_event, unsigned))                                          \
+    X(cuStreamBeginCapture_v2, (cu_stream, unsigned))                                              \
+    X(cuStreamEndCapture, (cu_stream, cu_graph *))                                                 \
+    X(cuGraphInstantiateWithFlags, (cu_graph_exec *, cu_graph, unsigned long long))                \
+    X(cuGraphLaunch, (cu_graph_exec, cu_stream))                                                   \
+    X(cuGraphDestroy, (cu_graph))                                                                  \
+    X(cuGraphExecDestroy, (cu_graph_exec))                                                         \
     X(cuEventCreate, (cu_event *, unsigned))                                                       \
     X(cuEventDestroy_v2, (cu_event))                                                               \
     X(cuEventRecord, (cu_event, cu_stream))                                                        \

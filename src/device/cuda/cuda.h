@@ -60,6 +60,7 @@ bool cuda_find_nvrtc(bool (*use)(void *user, const char *path, bool loaded), voi
 /* --- memory.c --- */
 
 extern const weft_memory_ops cuda_memory_ops;
+extern const weft_capture_ops cuda_capture_ops;
 cu_stream cuda_stream_of(const weft_queue *queue);
 
 #endif

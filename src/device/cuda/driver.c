@@ -185,6 +185,7 @@ static const weft_device_ops ops = {
     .next = "cpu",
     .watch = gpu_watch,
     .guard = gpu_bound_guard,
+    .capture = &cuda_capture_ops,
 };
 
 static const weft_entry entries[] = {

@@ -7,6 +7,11 @@ struct weft_queue {
     cu_stream stream;
 };
 
+struct weft_capture {
+    const cuda_card *card;
+    cu_graph_exec graph;
+};
+
 struct weft_queue_event {
     const cuda_card *card;
     cu_event event;
@@ -190,3 +195,41 @@ const weft_memory_ops cuda_memory_ops = {.allocate = allocate,
                                          .allocate_host = allocate_host,
                                          .release_host = release_host,
                                          .usage = usage};
+
+static weft_status begin_capture(weft_queue *queue)
+{
+    return CUDA_CHECK(queue->card, cuStreamBeginCapture_v2, queue->stream, CU_CAPTURE_OF_THREAD);
+}
+
+static weft_status end_capture(weft_queue *queue, weft_capture **out)
+{
+    const cuda_card *card = queue->card;
+    weft_capture *c;
+    cu_graph graph = NULL;
+    WEFT_TRY(CUDA_CHECK(card, cuStreamEndCapture, queue->stream, &graph));
+    weft_status status = weft->allocate(sizeof(*c), &c);
+    if (status == WEFT_OK) {
+        c->card = card;
+        status = CUDA_CHECK(card, cuGraphInstantiateWithFlags, &c->graph, graph, 0);
+        if (status == WEFT_OK)
+            *out = c;
+        else
+            free(c);
+    }
+    (void)CUDA_CALL(card, cuGraphDestroy, graph);
+    return status;
+}
+
+static weft_status replay(weft_queue *queue, weft_capture *capture)
+{
+    return CUDA_CHECK(queue->card, cuGraphLaunch, capture->graph, queue->stream);
+}
+
+static void close_capture(weft_capture *capture)
+{
+    (void)CUDA_CALL(capture->card, cuGraphExecDestroy, capture->graph);
+    free(capture);
+}
+
+const weft_capture_ops cuda_capture_ops = {
+    .begin = begin_capture, .end = end_capture, .replay = replay, .close = close_capture};

@@ -16,6 +16,7 @@ typedef struct distant_bound {
     weft_bound head;
     weft_bound *inside;
     const int32_t *guard;
+    uint64_t placed; /* times */
 } distant_bound;
 
 static weft_status place(weft_bound *bound, const weft_address *in, const weft_address *out,
@@ -23,6 +24,7 @@ static weft_status place(weft_bound *bound, const weft_address *in, const weft_a
 {
     const distant_kernel *k = (const distant_kernel *)bound->kernel;
     weft_bound *inside = ((distant_bound *)bound)->inside;
+    ((distant_bound *)bound)->placed++;
     weft_address from[WEFT_GROUP_VALUES], to[WEFT_GROUP_VALUES];
     for (int i = 0; i < k->in_count; i++) from[i] = distant_inside(in[i]);
     for (int i = 0; i < k->out_count; i++) to[i] = distant_inside(out[i]);
@@ -32,7 +34,10 @@ static weft_status place(weft_bound *bound, const weft_address *in, const weft_a
 static weft_status run(weft_bound *bound, weft_queue *queue)
 {
     const distant_bound *b = (const distant_bound *)bound;
-    return distant_ask(queue, (distant_command){.bound = b->inside, .guard = b->guard});
+    return distant_ask(queue, (distant_command){.bound = b->inside,
+                                                .guard = b->guard,
+                                                .placed = &b->placed,
+                                                .places = b->placed});
 }
 
 static weft_status guard(weft_bound *bound, weft_address flag)
@@ -376,4 +381,5 @@ const weft_device_ops weft_device_distant = {
     .hardware = hardware,
     .watch = watch,
     .guard = guard,
+    .capture = &distant_capture_ops,
 };

@@ -10,6 +10,10 @@
 typedef struct distant_command {
     weft_bound *bound;    /* kernel to run; NULL: a copy, or a wait */
     const int32_t *guard; /* the kernel does not run while this is not 0; NULL: it always runs */
+    /* How often the kernel has been placed, and had been when it was queued: a capture that is
+     * replayed with other addresses is an error. */
+    const uint64_t *placed;
+    uint64_t places;
     /* Waits until `other` has executed the commands before `position`; NULL: no wait, or the other
      * queue was closed, which executes its commands first. */
     weft_queue *other;
@@ -40,6 +44,7 @@ typedef struct distant_memory {
 } distant_memory;
 
 extern const weft_memory_ops distant_memory_ops;
+extern const weft_capture_ops distant_capture_ops;
 
 weft_status distant_start(distant_device *d) WEFT_NODISCARD;
 void distant_end(distant_device *d);

@@ -14,7 +14,13 @@ struct weft_queue {
     distant_command *list; /* a ring */
     uint64_t asked, done;  /* number of commands queued, executed */
     uint64_t wanted;       /* commands before this number may be executed */
+    weft_capture *capture; /* records what is asked; NULL: it is executed */
     weft_queue *next;      /* of the device */
+};
+
+struct weft_capture {
+    distant_command *list;
+    size_t count, capacity;
 };
 
 struct weft_queue_event {
@@ -141,8 +147,26 @@ static void wait_until(weft_queue *q, uint64_t position)
     while (q->done < position) pthread_cond_wait(&q->device->done_more, &q->device->lock);
 }
 
+static weft_status add(weft_capture *c, const distant_command *command)
+{
+    if (c->count == c->capacity) {
+        distant_command *more;
+        WEFT_TRY(WEFT_NEW(&more, 2 * c->capacity + 64));
+        if (c->count > 0) memcpy(more, c->list, c->count * sizeof(*more));
+        free(c->list);
+        c->list = more;
+        c->capacity = 2 * c->capacity + 64;
+    }
+    c->list[c->count++] = *command;
+    return WEFT_OK;
+}
+
 weft_status distant_ask(weft_queue *queue, distant_command command)
 {
+    if (queue->capture && command.other)
+        return weft_fail(WEFT_ERR_INTERNAL,
+                         "device distant: a capture has kernels and copies alone");
+    if (queue->capture) return add(queue->capture, &command);
     pthread_mutex_lock(&queue->device->lock);
     if (queue->asked - queue->done == LIST)
         wait_until(queue, queue->done + 1); /* the queue is full */
@@ -244,6 +268,8 @@ static void close_event(weft_queue_event *event)
 
 static weft_status record(weft_queue *queue, weft_queue_event *event)
 {
+    if (queue->capture)
+        return weft_fail(WEFT_ERR_INTERNAL, "device distant: an event is recorded in a capture");
     pthread_mutex_lock(&queue->device->lock);
     *event = (weft_queue_event){queue, queue->asked, 0};
     pthread_mutex_unlock(&queue->device->lock);
@@ -293,3 +319,41 @@ const weft_memory_ops distant_memory_ops = {
     .wait_queue = wait_queue,
     .usage = usage,
 };
+
+/* --- captures --- */
+
+static weft_status begin_capture(weft_queue *queue)
+{
+    if (queue->capture)
+        return weft_fail(WEFT_ERR_INTERNAL, "device distant: the queue captures already");
+    return WEFT_NEW(&queue->capture, 1);
+}
+
+static weft_status end_capture(weft_queue *queue, weft_capture **out)
+{
+    *out = queue->capture;
+    queue->capture = NULL;
+    return WEFT_OK;
+}
+
+static weft_status replay(weft_queue *queue, weft_capture *capture)
+{
+    for (size_t i = 0; i < capture->count; i++) {
+        const distant_command *c = &capture->list[i];
+        if (c->placed && *c->placed != c->places)
+            return weft_fail(WEFT_ERR_INTERNAL,
+                             "device distant: kernel %s has other addresses than in the capture",
+                             c->bound->kernel->text);
+        WEFT_TRY(distant_ask(queue, *c));
+    }
+    return WEFT_OK;
+}
+
+static void close_capture(weft_capture *capture)
+{
+    free(capture->list);
+    free(capture);
+}
+
+const weft_capture_ops distant_capture_ops = {
+    .begin = begin_capture, .end = end_capture, .replay = replay, .close = close_capture};

@@ -9,6 +9,7 @@ const int fake_cuda = 1;
 struct fake fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static _Thread_local cu_context stack[16];
 static _Thread_local int depth;
+_Thread_local cu_stream fake_capturing;
 
 void fake_misuse(const char *format, ...)
 {
@@ -49,12 +50,23 @@ cu_context fake_current(void)
     return depth > 0 ? stack[depth - 1] : NULL;
 }
 
+static bool may_capture(const char *function)
+{
+    static const char *const names[] = {"cuLaunchKernel", "cuMemcpy", "cuMemsetD8Async",
+                                        "cuStreamEndCapture"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strncmp(function, names[i], strlen(names[i])) == 0) return true;
+    return false;
+}
+
 cu_result fake_begin_in(const char *function, const void *data, const char *kind)
 {
     cu_result result = fake_begin(function);
     const handle *h = data;
     if (result == CU_NOT_INITIALIZED) return result;
     if (!fake_current()) fake_misuse("%s: no context is current", function);
+    if (fake_capturing && !may_capture(function))
+        fake_misuse("%s: while the thread captures a stream", function);
     if (!kind) return result;
     if (!h) fake_misuse("%s: no %s", function, kind);
     if (strcmp(h->kind, kind) != 0) fake_misuse("%s: a %s, not a %s", function, h->kind, kind);
@@ -86,8 +98,9 @@ static void report(void)
     int contexts = 0;
     if (!file) return;
     for (int k = 0; k < fake.cards; k++) contexts += fake.context[k].users;
-    (void)fprintf(file, "%d contexts, %d streams, %d events, %d modules, %d allocations\n",
-                  contexts, fake.left[0], fake.left[1], fake.left[2], fake.left[3]);
+    (void)fprintf(file,
+                  "%d contexts, %d streams, %d events, %d modules, %d allocations, %d graphs\n",
+                  contexts, fake.left[0], fake.left[1], fake.left[2], fake.left[3], fake.left[4]);
     (void)fclose(file);
 }
 

@@ -79,11 +79,25 @@ typedef struct op {
     mark *mark;
 } op;
 
+typedef struct oplist {
+    op *first, *last;
+} oplist;
+
 struct CUstream_st {
     handle head;
-    op *first, *last;
-    bool running;
+    oplist queued;
+    oplist captured; /* while it captures */
+    bool running, capturing;
     cu_stream next; /* all streams */
+};
+struct CUgraph_st {
+    handle head;
+    oplist ops;
+};
+struct CUgraphExec_st {
+    handle head;
+    oplist ops;
+    cu_graph_exec next; /* all of them */
 };
 struct CUevent_st {
     handle head;
@@ -127,8 +141,9 @@ extern struct fake {
     cu_result lost; /* what all calls return */
     struct CUctx_st context[MOST_CARDS];
     cu_stream streams;
+    cu_graph_exec graphs;
     range *ranges;
-    int left[4]; /* streams, events, modules, allocations */
+    int left[5]; /* streams, events, modules, allocations, graphs */
     cl_device_id device;
     cl_context cl_context;
     cl_command_queue cl_queue;
@@ -150,6 +165,10 @@ cu_context fake_current(void);
 void *fake_new(size_t bytes, const char *kind);
 range *fake_range_of(const void *at, size_t bytes);
 void fake_run(cu_stream stream, const mark *until);
+/* Appends an operation to what the stream captures, or else to what it runs. */
+op *fake_queue(cu_stream stream, op_kind kind);
+/* Whether this thread captures a stream: it may queue kernels, copies and fills alone then. */
+extern _Thread_local cu_stream fake_capturing;
 /* Counts a call that FAKE_CUDA_FAIL names; 0: it shall not fail. */
 cu_result fake_planned(const char *function);
 void fake_launch(const op *o);

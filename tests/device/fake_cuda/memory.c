@@ -56,8 +56,11 @@ static void release(const char *function, void *base, bool host)
     if (!r || r->host != host) fake_misuse("%s: %p is not allocated", function, base);
     if (r->context != fake_current()) fake_misuse("%s: of another context", function);
     for (cu_stream s = fake.streams; s && !fake.lost; s = s->next)
-        for (const op *o = s->first; o; o = o->next)
+        for (const op *o = s->queued.first; o; o = o->next)
             if (op_uses(o, r)) fake_misuse("%s: a queued operation uses %p", function, base);
+    for (cu_graph_exec g = fake.graphs; g && !fake.lost; g = g->next)
+        for (const op *o = g->head.state == ALIVE ? g->ops.first : NULL; o; o = o->next)
+            if (op_uses(o, r)) fake_misuse("%s: a graph uses %p", function, base);
     *at = r->next;
     memset(r->base, 0xff, r->bytes);
     fake.left[3]--;
@@ -109,18 +112,42 @@ cu_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     return fake_end(result);
 }
 
-/* Appends an operation to a stream. */
-static op *queue(cu_stream stream, op_kind kind)
+static void append(oplist *list, op *o)
+{
+    o->next = NULL;
+    if (list->last)
+        list->last->next = o;
+    else
+        list->first = o;
+    list->last = o;
+}
+
+op *fake_queue(cu_stream stream, op_kind kind)
 {
     op *o = calloc(1, sizeof(*o));
     if (!o) fake_misuse("out of memory");
     o->kind = kind;
-    if (stream->last)
-        stream->last->next = o;
-    else
-        stream->first = o;
-    stream->last = o;
+    append(stream->capturing ? &stream->captured : &stream->queued, o);
     return o;
+}
+
+static void append_copies(oplist *to, const oplist *from)
+{
+    for (const op *o = from->first; o; o = o->next) {
+        op *copy = malloc(sizeof(*copy));
+        if (!copy) fake_misuse("out of memory");
+        *copy = *o;
+        append(to, copy);
+    }
+}
+
+static void drop(oplist *list)
+{
+    for (op *next, *o = list->first; o; o = next) {
+        next = o->next;
+        free(o);
+    }
+    *list = (oplist){NULL, NULL};
 }
 
 /* At least one side is memory of the card, and lies in one allocation. */
@@ -138,7 +165,7 @@ static cu_result copy(const char *function, void *to, const void *from, size_t b
     if (result) return fake_end(result);
     if (kind != 'o') check_device(function, to, bytes);
     if (kind != 'i') check_device(function, from, bytes);
-    op *o = queue(stream, OP_COPY);
+    op *o = fake_queue(stream, OP_COPY);
     o->to = to;
     o->from = from;
     o->bytes = bytes;
@@ -166,7 +193,7 @@ cu_result cuMemsetD8Async(cu_pointer to, unsigned char value, size_t bytes, cu_s
     cu_result result = fake_begin_in("cuMemsetD8Async", stream, "stream");
     if (result) return fake_end(result);
     check_device("cuMemsetD8Async", (void *)(uintptr_t)to, bytes);
-    op *o = queue(stream, OP_SET);
+    op *o = fake_queue(stream, OP_SET);
     o->to = (void *)(uintptr_t)to;
     o->value = value;
     o->bytes = bytes;
@@ -190,7 +217,7 @@ cu_result cuStreamDestroy_v2(cu_stream stream)
 {
     cu_result result = fake_begin_in("cuStreamDestroy_v2", stream, "stream");
     if (result == CU_NOT_INITIALIZED) return fake_end(result);
-    if (stream->first && !fake.lost) fake_misuse("cuStreamDestroy: operations are queued");
+    if (stream->queued.first && !fake.lost) fake_misuse("cuStreamDestroy: operations are queued");
     stream->head.state = DEAD;
     fake.left[0]--;
     return fake_end(result);
@@ -199,7 +226,9 @@ cu_result cuStreamDestroy_v2(cu_stream stream)
 cu_result cuStreamSynchronize(cu_stream stream)
 {
     cu_result result = fake_begin_in("cuStreamSynchronize", stream, "stream");
-    if (result != CU_NOT_INITIALIZED) fake_run(stream, NULL); /* also if it shall fail */
+    if (stream->capturing)
+        fake_misuse("cuStreamSynchronize: the stream captures"); /* of another thread */
+    if (result != CU_NOT_INITIALIZED) fake_run(stream, NULL);    /* also if it shall fail */
     return fake_end(result ? result : fake.lost);
 }
 
@@ -238,7 +267,7 @@ cu_result cuEventRecord(cu_event event, cu_stream stream)
     event->mark = calloc(1, sizeof(*event->mark));
     if (!event->mark) fake_misuse("out of memory");
     *event->mark = (mark){.users = 2, .stream = stream};
-    queue(stream, OP_RECORD)->mark = event->mark;
+    fake_queue(stream, OP_RECORD)->mark = event->mark;
     return fake_end(CU_OK);
 }
 
@@ -250,7 +279,7 @@ cu_result cuStreamWaitEvent(cu_stream stream, cu_event event, unsigned flags)
     if (flags) fake_misuse("cuStreamWaitEvent: flags %u", flags);
     if (result || !event->mark) return fake_end(result);
     event->mark->users++;
-    queue(stream, OP_WAIT)->mark = event->mark;
+    fake_queue(stream, OP_WAIT)->mark = event->mark;
     return fake_end(CU_OK);
 }
 
@@ -279,11 +308,11 @@ void fake_run(cu_stream stream, const mark *until)
 {
     if (stream->running) fake_misuse("streams wait for each other");
     stream->running = true;
-    while (stream->first && !fake.lost && !(until && until->done)) {
-        op *o = stream->first;
+    while (stream->queued.first && !fake.lost && !(until && until->done)) {
+        op *o = stream->queued.first;
         run_op(o);
-        stream->first = o->next;
-        if (!stream->first) stream->last = NULL;
+        stream->queued.first = o->next;
+        if (!stream->queued.first) stream->queued.last = NULL;
         if (o->mark) forget(o->mark);
         free(o);
     }
@@ -301,4 +330,79 @@ static void run_op(op *o)
         if (!o->mark->done) fake_run(o->mark->stream, o->mark);
         break;
     }
+}
+
+cu_result cuStreamBeginCapture_v2(cu_stream stream, unsigned mode)
+{
+    cu_result result = fake_begin_in("cuStreamBeginCapture_v2", stream, "stream");
+    if (mode != CU_CAPTURE_OF_THREAD) fake_misuse("cuStreamBeginCapture: mode %u", mode);
+    if (result) return fake_end(result);
+    stream->capturing = true;
+    fake_capturing = stream;
+    return fake_end(CU_OK);
+}
+
+cu_result cuStreamEndCapture(cu_stream stream, cu_graph *out)
+{
+    cu_result result = fake_begin_in("cuStreamEndCapture", stream, "stream");
+    *out = NULL;
+    if (result == CU_NOT_INITIALIZED) return fake_end(result);
+    if (!stream->capturing) fake_misuse("cuStreamEndCapture: the stream does not capture");
+    if (fake_capturing != stream)
+        fake_misuse("cuStreamEndCapture: another thread has begun the capture");
+    stream->capturing = false;
+    fake_capturing = NULL;
+    oplist ops = stream->captured;
+    stream->captured = (oplist){NULL, NULL};
+    if (result) drop(&ops);
+    if (result) return fake_end(result);
+    *out = fake_new(sizeof(**out), "graph");
+    (*out)->ops = ops;
+    fake.left[4]++;
+    return fake_end(CU_OK);
+}
+
+cu_result cuGraphDestroy(cu_graph graph)
+{
+    cu_result result = fake_begin_in("cuGraphDestroy", graph, "graph");
+    if (result == CU_NOT_INITIALIZED) return fake_end(result);
+    graph->head.state = DEAD;
+    drop(&graph->ops);
+    fake.left[4]--;
+    return fake_end(result);
+}
+
+cu_result cuGraphInstantiateWithFlags(cu_graph_exec *out, cu_graph graph, unsigned long long flags)
+{
+    cu_result result = fake_begin_in("cuGraphInstantiateWithFlags", graph, "graph");
+    if (flags) fake_misuse("cuGraphInstantiateWithFlags: flags %llu", flags);
+    if (result) return fake_end(result);
+    cu_graph_exec g = fake_new(sizeof(*g), "executable graph");
+    append_copies(&g->ops, &graph->ops);
+    g->next = fake.graphs;
+    fake.graphs = g;
+    fake.left[4]++;
+    *out = g;
+    return fake_end(CU_OK);
+}
+
+cu_result cuGraphLaunch(cu_graph_exec graph, cu_stream stream)
+{
+    cu_result result = fake_begin_in("cuGraphLaunch", graph, "executable graph");
+    (void)fake_end(result);
+    if (!result) result = fake_begin_in("cuGraphLaunch.", stream, "stream");
+    if (result) return fake_end(result);
+    append_copies(&stream->queued, &graph->ops);
+    return fake_end(CU_OK);
+}
+
+/* A launch that has not ended goes on. */
+cu_result cuGraphExecDestroy(cu_graph_exec graph)
+{
+    cu_result result = fake_begin_in("cuGraphExecDestroy", graph, "executable graph");
+    if (result == CU_NOT_INITIALIZED) return fake_end(result);
+    graph->head.state = DEAD;
+    drop(&graph->ops);
+    fake.left[4]--;
+    return fake_end(result);
 }

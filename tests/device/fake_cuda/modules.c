@@ -58,9 +58,13 @@ cu_result cuModuleUnload(cu_module module)
     cu_result result = fake_begin_in("cuModuleUnload", module, "module");
     if (result == CU_NOT_INITIALIZED) return fake_end(result);
     for (cu_stream s = fake.streams; s && !fake.lost; s = s->next)
-        for (const op *o = s->first; o; o = o->next)
+        for (const op *o = s->queued.first; o; o = o->next)
             if (o->kind == OP_LAUNCH && o->function->module == module)
                 fake_misuse("cuModuleUnload: a launch of %s is queued", o->function->name);
+    for (cu_graph_exec g = fake.graphs; g && !fake.lost; g = g->next)
+        for (const op *o = g->head.state == ALIVE ? g->ops.first : NULL; o; o = o->next)
+            if (o->kind == OP_LAUNCH && o->function->module == module)
+                fake_misuse("cuModuleUnload: a graph launches %s", o->function->name);
     for (cu_function f = module->functions; f; f = f->next) {
         f->head.state = DEAD;
         (void)fake.clReleaseKernel(f->kernel);
@@ -162,18 +166,12 @@ cu_result cuLaunchKernel(cu_function f, unsigned x, unsigned y, unsigned z, unsi
                 block_x * block_y * block_z > 0 && block_x * block_y * block_z <= 1024 &&
                 block_z <= 64 && shared == 0 && !parameters;
     if (!fits) return fake_end(1); /* INVALID_VALUE */
-    op *o = calloc(1, sizeof(*o));
-    if (!o) fake_misuse("out of memory");
-    *o = (op){.kind = OP_LAUNCH, .function = f};
+    op *o = fake_queue(stream, OP_LAUNCH);
+    o->function = f;
     memcpy(o->grid, (unsigned[]){x, y, z}, sizeof(o->grid));
     memcpy(o->block, (unsigned[]){block_x, block_y, block_z}, sizeof(o->block));
     read_block(f, extra, o->parameters);
-    if (stream->last)
-        stream->last->next = o;
-    else
-        stream->first = o;
-    stream->last = o;
-    if (blocking && strcmp(blocking, "1") == 0) fake_run(stream, NULL);
+    if (blocking && strcmp(blocking, "1") == 0 && !stream->capturing) fake_run(stream, NULL);
     return fake_end(fake.lost);
 }
 
