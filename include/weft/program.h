@@ -131,8 +131,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_program_create_with(weft_store *store,
 typedef struct weft_program_info {
     /* All instructions, those that convert a layout, and those on the reference device. */
     int instructions, reorders, fallbacks;
-    size_t slot_bytes;  /* values kept from forward to backward, for all slots */
-    size_t input_bytes; /* inputs, such as the samples of a micro-batch, for all slots */
+    size_t slot_bytes; /* values kept from forward to backward, for all slots */
+    /* Inputs, such as the samples of a micro-batch, for all slots. Training may take these bytes of
+     * host memory twice, where the device has memory of its own. */
+    size_t input_bytes;
     size_t arena_bytes, gradient_bytes, parameter_bytes, state_bytes, scratch_bytes;
     size_t transfer_bytes; /* staging buffers for sending and receiving parts of tensors; an engine
                               may allocate further memory when it runs */

@@ -135,8 +135,9 @@ WEFT_API void weft_trainer_destroy(weft_trainer **trainer);
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_run(weft_trainer *trainer, weft_event_fn fn,
                                                      void *user);
 
-/* Asks the trainer to stop after the current step; without a run in progress, after the first step
- * of the next one. The request ends with the run. Any thread or a signal handler may call it. */
+/* Asks the trainer to stop after the current step, which on a device with memory of its own may be
+ * the one after the step that was reported last; without a run in progress, after the first step of
+ * the next one. The request ends with the run. Any thread or a signal handler may call it. */
 WEFT_API void weft_trainer_stop(weft_trainer *trainer);
 
 /* The options of the run, also if the trainer has joined the run (weft_trainer_join); owned by the
