@@ -116,10 +116,9 @@ static weft_status make(weft_instance *x, struct ahead *a, weft_value loss)
     return weft_event_open(device_of(x), &a->set[1].ended);
 }
 
-/* The kernels that were guarded run always again, if that is still possible. */
-static void give_up(weft_instance *x, weft_error *message)
+/* Undoes what `make` has done: the kernels that were guarded run always again. */
+static void unmake(weft_instance *x)
 {
-    weft_error_catch(message, WEFT_ERR_INTERNAL);
     for (size_t i = 0; i < x->program->code_count; i++)
         if (writes_store(x->program, &x->program->code[i]) &&
             weft_bound_guard(bound_of(x, i), (weft_address){0}) == WEFT_OK)
@@ -141,7 +140,8 @@ weft_status weft_run_ahead_open(weft_instance *x, weft_value loss, bool captures
     *can = status == WEFT_OK;
     if (status == WEFT_OK) return WEFT_OK;
     weft_error message = {.status = WEFT_OK};
-    give_up(x, &message);
+    weft_error_catch(&message, status);
+    unmake(x);
     return status == WEFT_ERR_UNSUPPORTED ? WEFT_OK : weft_error_raise(&message);
 }
 
