@@ -138,8 +138,9 @@ typedef struct weft_candidate {
 
 /* Performance of a device, for estimates of costs. The values are constants, measured once on a
  * typical machine (bench/rates.c prints them). Nothing is timed when programs are made, because the
- * ranks of a job and a resumed run must make the same choices. The number of threads is ignored,
- * since it affects all candidates of a device alike. */
+ * ranks of a job and a resumed run must make the same choices; a table of measurements (weft train
+ * --tune) replaces estimates of candidates, and leaves the rates as they are. The number of threads
+ * is ignored, since it affects all candidates of a device alike. */
 typedef struct weft_rates {
     double flops;        /* floating-point operations per second */
     double bytes;        /* bytes per second that it reads or writes in its memory */
@@ -275,6 +276,13 @@ struct weft_device {
      * are allocated with malloc, and the library frees them. */
     pthread_mutex_t lock;
     weft_layout *layouts;
+    /* Set by `open`: the hardware and its driver, if they are not the processor of the host, so
+     * that times measured on other hardware are told apart; valid while the device is open. NULL:
+     * the host's processor. */
+    const char *hardware;
+    /* Set by the library: kernels are chosen by measured times, so `candidates` may list ways that
+     * no estimate tells apart, such as sizes of tiles. */
+    bool tuned;
 };
 
 /* The host address of a position. Only for memory of devices that share host memory. */

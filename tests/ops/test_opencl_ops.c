@@ -128,18 +128,45 @@ static void test_f64(void **state)
     compare_all(WEFT_F64);
 }
 
-/* A product of so many rows and columns that the largest tiles are used, with partial ones at all
- * sides. */
-static float *large_product(const char *device)
+/* Products of sizes whose tiles are partial at all sides, each by one of the device's ways. */
+static const struct {
+    const char *way;
+    int64_t rows, terms, columns;
+    bool fast; /* also with WEFT_FAST */
+} products[] = {
+    {"tiles", 263, 37, 301, true},      {"16x16", 263, 37, 301, false},
+    {"32x32", 263, 37, 301, false},     {"64x64", 263, 37, 301, false},
+    {"128x64", 263, 37, 301, true},     {"64x128", 263, 37, 301, false},
+    {"128x128", 201, 37, 150, false},   {"tiles", 20, 1100, 30, false},
+    {"whole sums", 20, 1100, 30, true},
+};
+
+static const weft_device_ops *its_ops;
+static const char *wanted;
+
+/* The device's candidates, of which the wanted one costs nothing. */
+static int insist(weft_device *device, const weft_group *group, const weft_layout *const *in,
+                  weft_candidate out[WEFT_CANDIDATES])
 {
-    enum { ROWS = 263, TERMS = 37, COLUMNS = 301 };
+    int count = its_ops->candidates(device, group, in, out);
+    for (int i = 0; i < count; i++)
+        if (strcmp(out[i].name, wanted) == 0) out[i].seconds = 0;
+    return count;
+}
+
+static float *product(const char *device, size_t which)
+{
     weft_context *context;
     weft_graph *g;
     weft_store *store;
     weft_instance *p;
+    weft_device_ops ops;
+    char *text;
     const weft_init zero = {WEFT_INIT_CONSTANT, 0};
-    const weft_shape shape[] = {weft_shape_of(2, (int64_t[]){ROWS, TERMS}),
-                                weft_shape_of(2, (int64_t[]){TERMS, COLUMNS})};
+    int64_t rows = products[which].rows, terms = products[which].terms,
+            columns = products[which].columns;
+    const weft_shape shape[] = {weft_shape_of(2, (int64_t[]){rows, terms}),
+                                weft_shape_of(2, (int64_t[]){terms, columns})};
     weft_value in[2];
     assert_ok(weft_context_create(&context));
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
@@ -147,14 +174,25 @@ static float *large_product(const char *device)
         in[i] = weft_graph_leaf(g, WEFT_VALUE_INPUT, i ? "b" : "a", WEFT_F32, &shape[i], zero);
     weft_value y = weft_graph_node(g, "matmul", "y", in, 2, NULL, 0);
     assert_ok(weft_store_create(context, device, 1, &store));
+    weft_device *d = store->schema->devices[0];
+    ops = *(its_ops = d->ops);
+    ops.candidates = insist;
+    wanted = products[which].way;
+    d->tuned = true;
+    d->ops = &ops;
     assert_ok(weft_instance_build(store, g, &y, 1, &p));
+    d->ops = its_ops;
+    assert_ok(weft_program_text(weft_instance_program(p), &text));
+    if (strcmp(device, DEVICE) == 0 && !strstr(text, wanted))
+        fail_msg("a product by %s: %s", wanted, text);
+    weft_free(text);
     for (int i = 0; i < 2; i++) {
         float *to = weft_instance_input(p, in[i]);
         for (int64_t j = 0; j < weft_shape_elements(&shape[i]); j++)
             to[j] = (float)((j * 37 + i) % 101) / 50 - 1;
     }
     assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
-    size_t bytes = sizeof(float) * ROWS * COLUMNS;
+    size_t bytes = sizeof(float) * (size_t)(rows * columns);
     float *copy = malloc(bytes);
     assert_non_null(copy);
     memcpy(copy, weft_instance_output(p, y), bytes);
@@ -165,16 +203,20 @@ static float *large_product(const char *device)
     return copy;
 }
 
-static void test_large_tiles(void **state)
+static void test_tiles(void **state)
 {
     (void)state;
     if (!kept || only) skip();
-    float *want = large_product("reference"), *have = large_product("opencl");
-    for (int i = 0; i < 263 * 301; i++)
-        if (!(fabsf(want[i] - have[i]) <= 1e-4f))
-            fail_msg("element %d: %.9g, reference %.9g", i, (double)have[i], (double)want[i]);
-    free(want);
-    free(have);
+    for (size_t w = 0; w < WEFT_COUNT(products); w++) {
+        if (getenv("WEFT_FAST") && !products[w].fast) continue;
+        float *want = product("reference", w), *have = product(DEVICE, w);
+        for (int64_t i = 0; i < products[w].rows * products[w].columns; i++)
+            if (!(fabsf(want[i] - have[i]) <= 1e-6f * (float)products[w].terms + 1e-4f))
+                fail_msg("%s: element %lld: %.9g, reference %.9g", products[w].way, (long long)i,
+                         (double)have[i], (double)want[i]);
+        free(want);
+        free(have);
+    }
 }
 
 /* A copy by bytes, as between layouts. Its name is "reorder". */
@@ -320,9 +362,9 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_f32),
         cmocka_unit_test(test_f64),
         cmocka_unit_test(test_nothing_falls_back),
-        cmocka_unit_test(test_large_tiles),
         cmocka_unit_test(test_new_memory),
         cmocka_unit_test(test_reorder),
+        cmocka_unit_test(test_tiles),
     };
     return cmocka_run_group_tests_name(DEVICE "_ops", tests, begin, end);
 }

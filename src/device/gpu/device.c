@@ -11,10 +11,12 @@ weft_status gpu_device_open(const gpu_driver *driver, const char *arguments, wef
     WEFT_TRY(weft->allocate(sizeof(*d), &d));
     d->head.threads = 1;
     weft_status status = gpu_card_take(driver, arguments, &d->card);
-    if (status == WEFT_OK)
+    if (status == WEFT_OK) {
+        d->head.hardware = d->card->version;
         *out = &d->head;
-    else
+    } else {
         free(d);
+    }
     return status;
 }
 
@@ -86,6 +88,8 @@ int gpu_candidates(weft_device *device, const weft_group *group, const weft_layo
                 (weft_candidate){.name = e->name,
                                  .seconds = weft->group_seconds(&device->ops->rates, group),
                                  .how = e};
+            if (device->tuned)
+                count += gpu_product_ways(tables[t], out + count, WEFT_CANDIDATES - count);
         }
     return count;
 }
@@ -145,12 +149,12 @@ weft_status gpu_kernel_make(weft_device *device, const weft_group *group,
     const gpu_entry *e = candidate->how;
     gpu_kernel *k;
     WEFT_TRY(weft->allocate(sizeof(*k), &k));
-    gpu_plan plan = {.kernel = k, .group = group, .node = group->node[0]};
+    gpu_plan plan = {.kernel = k, .group = group, .node = group->node[0], .way = candidate->name};
     k->head.ops = &gpu_kernel_ops;
     k->device = (gpu_device *)device;
     k->in_count = group->in_count;
     k->out_count = group->out_count;
-    (void)snprintf(k->head.text, sizeof(k->head.text), "%s", e->name);
+    (void)snprintf(k->head.text, sizeof(k->head.text), "%s", candidate->name);
     (void)snprintf(k->what, sizeof(k->what), "%s (%s)", weft->node_op(plan.node),
                    weft->node_name(plan.node));
     plan.in_count = weft->node_inputs(plan.node, &plan.in);

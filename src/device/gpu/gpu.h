@@ -160,6 +160,7 @@ typedef struct gpu_plan {
     const weft_value *in;  /* its inputs and outputs */
     weft_value out;
     int in_count, out_count;
+    const char *way;   /* the candidate's name: of the entry, or of a way of a product */
     weft_dtype real;   /* the type of its real values: F32 or F64 */
     size_t unread[16]; /* offsets in scratch memory of results that nothing reads */
     gpu_launch *now;   /* the launch that gets arguments */
@@ -229,6 +230,10 @@ typedef struct gpu_entry {
     X(elements)
 #define GPU_DECLARE(file) extern const gpu_entry gpu_##file##_entries[];
 GPU_FILES(GPU_DECLARE)
+
+/* product.c: appends the ways to compute a product that only measurements tell apart, behind the
+ * last candidate, which is of an entry of this table; at most `most`. Returns their number. */
+int gpu_product_ways(const gpu_entry *table, weft_candidate *out, int most);
 
 /* --- elements.c: bodies that are generated from the formulas of a group's nodes --- */
 

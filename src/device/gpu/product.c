@@ -12,6 +12,30 @@ typedef struct product {
     int size_count, tile_m, tile_n;
 } product;
 
+/* Ways to compute a product that only measurements tell apart from that of the rule: other tiles,
+ * or sums that are not cut into slices. */
+typedef struct way {
+    const char *name;
+    int tile_m, tile_n; /* 0: as the rule has them */
+    bool whole;
+} way;
+static const way ways[] = {
+    {"16x16", 16, 16, false},     {"32x32", 32, 32, false},   {"64x64", 64, 64, false},
+    {"128x128", 128, 128, false}, {"128x64", 128, 64, false}, {"64x128", 64, 128, false},
+    {"whole sums", 0, 0, true},
+};
+
+int gpu_product_ways(const gpu_entry *table, weft_candidate *out, int most)
+{
+    int count = 0;
+    if (table != gpu_product_entries) return 0;
+    for (; count < (int)WEFT_COUNT(ways) && count < most; count++) {
+        out[count] = out[-1];
+        out[count].name = ways[count].name;
+    }
+    return count;
+}
+
 /* So many groups occupy a device; a long sum is cut into slices until there are as many. */
 enum { ENOUGH_GROUPS = 128, SHORTEST_SLICE = 512 };
 
@@ -88,13 +112,35 @@ static void allow_in_place(gpu_plan *plan)
     }
 }
 
+/* Chooses tiles and slices by the rule or, where the candidate names another way, by that. */
+static void divide(gpu_plan *plan, product *p)
+{
+    bool large = is_large(p, plan->real);
+    int tile_m = large ? 128 : tile(p->m), tile_n = large ? 128 : tile(p->n);
+    const way *w = NULL;
+    for (size_t i = 0; i < WEFT_COUNT(ways) && !w; i++)
+        if (plan->way == ways[i].name) w = &ways[i];
+    p->tile_m = w && w->tile_m ? w->tile_m : tile_m;
+    p->tile_n = w && w->tile_n ? w->tile_n : tile_n;
+    cut(p, ((p->n + p->tile_n - 1) / p->tile_n) * ((p->m + p->tile_m - 1) / p->tile_m) * p->batch);
+    bool other = w && (w->whole ? p->slices > 1 : p->tile_m != tile_m || p->tile_n != tile_n);
+    int largest = plan->real == WEFT_F32 ? 128 : 64;
+    if (w && (!other || WEFT_MAX(p->tile_m, p->tile_n) > largest || p->tile_m >= 2 * p->m ||
+              p->tile_n >= 2 * p->n))
+        plan->status =
+            weft->fail(WEFT_ERR_UNSUPPORTED, "%s: a product of %lld x %lld is not computed by %s",
+                       plan->kernel->what, (long long)p->m, (long long)p->n, w->name);
+    if (!w || !w->whole) return;
+    p->slices = 1;
+    p->slice = p->k;
+}
+
 static void add_product(gpu_plan *plan, product *p)
 {
-    p->tile_m = is_large(p, plan->real) ? 128 : tile(p->m);
-    p->tile_n = is_large(p, plan->real) ? 128 : tile(p->n);
+    divide(plan, p);
+    if (plan->status != WEFT_OK) return;
     int64_t columns = (p->n + p->tile_n - 1) / p->tile_n;
     int64_t rows = (p->m + p->tile_m - 1) / p->tile_m;
-    cut(p, columns * rows * p->batch);
     int64_t layers = p->batch * p->slices;
     size_t size = plan->real == WEFT_F64 ? sizeof(double) : sizeof(float), partial = 0;
     if (rows > 65535 || layers > 65535) {
