@@ -246,6 +246,7 @@ row(train      batch_values             T......UA.R..    1 internal WITH trainer
 row(train      accuracy                 .M..........C   60 public    NATIVE)
 row(train      placement                T............    1 script   placement.sh)
 row(train      home                     T............   10 script   home.sh)
+row(train      tuning                   T............   15 script   tuning.sh ${MPI_TESTS})
 row(train      shares                   T............   10 script   shares.sh ${MPI_TESTS})
 row(train      elastic                  T.P.......RW.   80 script   elastic.sh NOT_SANITIZED)
 row(train      elastic_meshes           ..P........W.   60 script   elastic_meshes.sh NOT_SANITIZED)

@@ -51,7 +51,8 @@ typedef struct weft_where_choice {
     int64_t threads;
     bool no_bind;
     char *home;
-    uint64_t room[3]; /* of later versions: 0 */
+    char *tune;
+    uint64_t room[2]; /* of later versions: 0 */
 } weft_where_choice;
 
 /* The distribution of a step over ranks, and the exchange between learners. */

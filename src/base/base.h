@@ -340,6 +340,9 @@ WEFT_PRIVATE_API weft_status weft_context_with_threads(weft_context *of, int thr
  * and its parent has not waited for it yet; '\0': not known. */
 char weft_process_state(pid_t pid);
 
+/* The name of the processor of this machine; "unknown" if the system does not tell it. */
+WEFT_PRIVATE_API void weft_processor_name(char *out, size_t size);
+
 /* --- clock and log --- */
 
 WEFT_PRIVATE_API double weft_seconds(void); /* monotonic */

@@ -1,4 +1,5 @@
-/* Facts about processes that the system reports in /proc: state, age, memory. */
+/* Facts about processes and the machine that the system reports in /proc: state, age, memory, the
+ * name of the processor. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -63,4 +64,20 @@ size_t weft_peak_memory(void)
         peak = (unsigned long long)usage.ru_maxrss;
     peak = peak > files ? peak - files : 0;
     return (size_t)WEFT_MAX(peak, own) * 1024;
+}
+
+void weft_processor_name(char *out, size_t size)
+{
+    char line[256];
+    (void)snprintf(out, size, "unknown");
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        const char *colon = strchr(line, ':');
+        if (!colon || (strncmp(line, "model name", 10) != 0 && strncmp(line, "cpu\t", 4) != 0))
+            continue;
+        (void)snprintf(out, size, "%.*s", (int)strcspn(colon + 1 + (colon[1] == ' '), "\n"),
+                       colon + 1 + (colon[1] == ' '));
+        break;
+    }
+    if (file) fclose(file);
 }

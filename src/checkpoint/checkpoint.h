@@ -45,6 +45,8 @@ extern const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES];
  */
 #define WEFT_MOST_SAMPLES ((int64_t)1 << 53)
 #define WEFT_BATCH_TIMES_FILE "times.json"
+/* The table of measurements by which the run chose its kernels (--tune). */
+#define WEFT_TUNING_FILE "tuning.txt"
 /* Precedes the eight digits of the checksum at the end of index.json and model.json. */
 #define WEFT_INDEX_CRC ",\n \"crc32\": \""
 
@@ -63,6 +65,7 @@ typedef struct weft_checkpoint {
     char *folder; /* in which that run was started, for relative paths of its data; NULL: unknown */
     weft_split_id splits[2]; /* of the data of that run; samples 0: unknown, in older checkpoints */
     weft_bytes model;        /* text of the YAML model, allocated, or empty */
+    weft_bytes tuning;       /* likewise of WEFT_TUNING_FILE */
     /* In the order of the enum: parameters of the first learner, its state, parameters and state of
      * the other learners, state of the exchange. The last two files may be absent. */
     weft_bytes files[WEFT_CHECKPOINT_FILES];
@@ -97,6 +100,12 @@ WEFT_PRIVATE_API void weft_checkpoint_close(weft_checkpoint *checkpoint);
  * State that accumulates within a step (WEFT_ROLE_SUM) is left unchanged. */
 weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint, weft_store *store,
                                  const weft_graph *graph) WEFT_NODISCARD;
+
+/* tuning.c: lets programs of the store choose kernels by the checkpoint's table of measurements. If
+ * it has none, or one of another processor, card or version of Weft (which is logged), the rule
+ * chooses. */
+WEFT_PRIVATE_API weft_status weft_checkpoint_tune(const weft_checkpoint *checkpoint,
+                                                  weft_store *store) WEFT_NODISCARD;
 
 /* dropped.c: the state of a checkpoint that does not fit the resumed run, and is dropped
  * (--drop-state). */
@@ -160,6 +169,7 @@ typedef struct weft_checkpoint_record {
     const weft_data_stats *stats;
     const weft_split_id *splits; /* [2], of the data */
     const weft_bytes *model;     /* text of the YAML model, or empty */
+    const weft_bytes *tuning;    /* text of WEFT_TUNING_FILE, or empty; NULL: likewise */
     uint64_t run;                /* id of the elastic run; 0: it is none */
 } weft_checkpoint_record;
 

@@ -77,7 +77,7 @@ static bool is_folder(const char *directory, const char *name)
 static bool is_known(const char *name)
 {
     bool known = strcmp(name, "model.yaml") == 0 || strcmp(name, "index.json") == 0 ||
-                 strcmp(name, WEFT_BATCH_TIMES_FILE) == 0;
+                 strcmp(name, WEFT_BATCH_TIMES_FILE) == 0 || strcmp(name, WEFT_TUNING_FILE) == 0;
     for (int f = 0; f < WEFT_CHECKPOINT_FILES && !known; f++)
         known = strcmp(name, weft_checkpoint_files[f]) == 0;
     return known;

@@ -172,9 +172,11 @@ static weft_status read_files(const json_t *index, weft_checkpoint *c)
     const char *const *names = weft_checkpoint_files;
     const json_t *files = json_object_get(index, "files");
     WEFT_TRY(open_file(c->path, "model.yaml", files, weft_file_read, &c->model));
+    WEFT_TRY(open_file(c->path, WEFT_TUNING_FILE, files, weft_file_read, &c->tuning));
     for (int i = 0; i < WEFT_CHECKPOINT_FILES; i++)
         WEFT_TRY(open_file(c->path, names[i], files, weft_file_map, &c->files[i]));
     WEFT_TRY(weft_checkpoint_check_file(c->path, "model.yaml", files, false, &c->model));
+    WEFT_TRY(weft_checkpoint_check_file(c->path, WEFT_TUNING_FILE, files, false, &c->tuning));
     for (int i = 0; i < WEFT_CHECKPOINT_FILES; i++) {
         WEFT_TRY(weft_checkpoint_check_file(c->path, names[i], files, i <= WEFT_STATE_FILE,
                                             &c->files[i]));
@@ -261,6 +263,7 @@ void weft_checkpoint_close(weft_checkpoint *c)
     }
     free(c->words);
     free((void *)(uintptr_t)c->model.data);
+    free((void *)(uintptr_t)c->tuning.data);
     weft_data_stats_free(&c->stats);
     weft_settings_free(&c->settings);
     free(c->path);

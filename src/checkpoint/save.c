@@ -235,17 +235,18 @@ static weft_status write_tensors(selection *s, const char *folder, const char *f
     return status;
 }
 
-static weft_status write_model(const char *folder, const weft_bytes *model, json_t *files)
+static weft_status write_text(const char *folder, const char *name, const weft_bytes *text,
+                              json_t *files)
 {
     char *path, crc_text[16];
-    if (!model || model->size == 0) return WEFT_OK;
-    WEFT_TRY(weft_format(&path, "%s/model.yaml", folder));
-    weft_status status = weft_file_replace(path, WEFT_OUTPUT_OWN, model->data, model->size);
-    (void)snprintf(crc_text, sizeof(crc_text), "%08x", weft_crc32(model->data, model->size));
+    if (!text || text->size == 0) return WEFT_OK;
+    WEFT_TRY(weft_format(&path, "%s/%s", folder, name));
+    weft_status status = weft_file_replace(path, WEFT_OUTPUT_OWN, text->data, text->size);
+    (void)snprintf(crc_text, sizeof(crc_text), "%08x", weft_crc32(text->data, text->size));
     if (status == WEFT_OK)
         json_object_set_new(
-            files, "model.yaml",
-            json_pack("{s:I, s:s}", "bytes", (json_int_t)model->size, "crc32", crc_text));
+            files, name,
+            json_pack("{s:I, s:s}", "bytes", (json_int_t)text->size, "crc32", crc_text));
     free(path);
     return status;
 }
@@ -285,7 +286,8 @@ static weft_status write_folder(const char *folder, selection *s,
     for (int f = 0; f < WEFT_CHECKPOINT_FILES && status == WEFT_OK; f++)
         if (f <= WEFT_STATE_FILE || s[f].count > 0)
             status = write_tensors(&s[f], folder, weft_checkpoint_files[f], files);
-    if (status == WEFT_OK) status = write_model(folder, what->model, files);
+    if (status == WEFT_OK) status = write_text(folder, "model.yaml", what->model, files);
+    if (status == WEFT_OK) status = write_text(folder, WEFT_TUNING_FILE, what->tuning, files);
     json_t *data = weft_stats_json(what->stats);
     char *here = getcwd(NULL, 0);
     if (here && weft_is_printable(here)) json_object_set_new(data, "folder", json_string(here));

@@ -28,7 +28,7 @@ static void add_tensor(weft_text *text, const weft_attr *attr)
     weft_text_add(text, count > 4 ? ",...}" : "}");
 }
 
-static void add_attrs(weft_text *text, const weft_node *node)
+void weft_node_attrs_text(const weft_node *node, weft_text *text)
 {
     for (int i = 0; i < node->attr_count; i++) {
         const weft_attr *attr = &node->attrs[i];
@@ -68,7 +68,7 @@ weft_status weft_graph_text(const weft_graph *g, char **out)
         for (int i = 0; i < node->in_count; i++)
             weft_text_add(&text, "%s%%%d", i ? ", " : "", (int)node->in[i]);
         weft_text_add(&text, ")");
-        add_attrs(&text, node);
+        weft_node_attrs_text(node, &text);
         weft_text_add(&text, " : ");
         for (int i = 0; i < node->out_count; i++) {
             if (i) weft_text_add(&text, ", ");

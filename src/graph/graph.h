@@ -270,6 +270,8 @@ bool weft_operator_has(const weft_context *context, const char *name, const char
 /* Read and set attributes of a node. A node without the attribute, or with fewer numbers, has
  * `otherwise`. */
 const weft_attr *weft_node_attr(const weft_node *node, const char *name);
+/* Appends the attributes of a node: " name=value" each. */
+void weft_node_attrs_text(const weft_node *node, weft_text *text);
 int64_t weft_node_int(const weft_node *node, const char *name, int i, int64_t otherwise);
 double weft_node_real(const weft_node *node, const char *name, double otherwise);
 weft_status weft_node_set(weft_node *node, const weft_attr *attr) WEFT_NODISCARD;

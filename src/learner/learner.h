@@ -90,6 +90,9 @@ typedef struct weft_run_spec {
     const char *device;               /* one device, or a list that ranks take in turn */
     const char *shares;               /* of the data axis: numbers, or "measured"; NULL: equal */
     bool on_host;                     /* parameters stay in host memory (--home) */
+    const weft_bytes *tuning;         /* table of measurements, by which kernels are chosen; empty:
+                                         none */
+    const char *tuned_by;             /* its file */
     uint64_t seed;                    /* of weights and sample order */
     weft_optimizer_options optimizer; /* without `update`, which the exchange determines */
     weft_plan_options plan;           /* plan of one learner */
@@ -175,6 +178,9 @@ weft_status weft_rank_store(const weft_rank *rank, weft_store **out) WEFT_NODISC
 /* Lowers the graph of weft_rank_rewrite to a program that is only looked at (weft_program_options,
  * dry): no values are drawn and no memory for them is taken. */
 weft_status weft_rank_dry_program(const weft_rank *rank, weft_program **out) WEFT_NODISCARD;
+/* Likewise, on a store of weft_rank_store. */
+weft_status weft_rank_dry_program_on(const weft_rank *rank, weft_store *store,
+                                     weft_program **out) WEFT_NODISCARD;
 /* Builds the rank: as weft_rank_rewrite, then its communicators, store, program and exchange, and
  * loads the checkpoint. The caller has also set `world`. Collective over the world. */
 weft_status weft_rank_build(weft_rank *rank) WEFT_NODISCARD;

@@ -133,10 +133,11 @@ weft_status weft_rank_store(const weft_rank *r, weft_store **out)
     WEFT_TRY(weft_device_of_rank(r->run_spec->context, r->run_spec->device, r->rank, &device));
     weft_status status = weft_store_create(r->run_spec->context, device, r->run_spec->seed, out);
     free(device);
-    if (status == WEFT_OK && r->run_spec->on_host) {
-        status = weft_store_keep_on_host(*out);
-        if (status != WEFT_OK) weft_store_destroy(out);
-    }
+    if (status != WEFT_OK) return status;
+    if (r->run_spec->on_host) status = weft_store_keep_on_host(*out);
+    if (status == WEFT_OK && r->run_spec->tuning && r->run_spec->tuning->size > 0)
+        status = weft_store_tune(*out, r->run_spec->tuning, r->run_spec->tuned_by);
+    if (status != WEFT_OK) weft_store_destroy(out);
     return status;
 }
 
@@ -153,15 +154,20 @@ static void program_options(const weft_rank *r, weft_value fetch[2], weft_progra
     p->slots = r->schedule.slots;
 }
 
-weft_status weft_rank_dry_program(const weft_rank *r, weft_program **out)
+weft_status weft_rank_dry_program_on(const weft_rank *r, weft_store *store, weft_program **out)
 {
     weft_program_options p;
     weft_value fetch[2];
-    weft_store *store;
     program_options(r, fetch, &p);
     p.dry = true;
+    return weft_program_create_with(store, weft_rewritten_graph(r->mine), &p, out);
+}
+
+weft_status weft_rank_dry_program(const weft_rank *r, weft_program **out)
+{
+    weft_store *store;
     WEFT_TRY(weft_rank_store(r, &store));
-    weft_status status = weft_program_create_with(store, weft_rewritten_graph(r->mine), &p, out);
+    weft_status status = weft_rank_dry_program_on(r, store, out);
     weft_store_destroy(&store);
     return status;
 }

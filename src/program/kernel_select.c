@@ -1,15 +1,21 @@
 /* Selects the kernel of a group. Candidates are the kernels of the chosen device and of the devices
  * after it in the schema's list. The cheapest is taken; its cost includes the conversion of
- * operands to its layouts, and of results to the layouts of their leaves. All costs are estimates,
- * see weft_rates. */
+ * operands to its layouts, and of results to the layouts of their leaves. Costs are estimates, see
+ * weft_rates; if there is a table of measurements (tuning.h) that has all candidates of the chosen
+ * device, their seconds replace the estimates of these. */
 #include <math.h>
 #include <stdio.h>
 
 #include "program/program.h"
+#include "program/tuning.h"
 
 /* Another device than the chosen one is used only if it saves more than this many seconds, since a
  * run should stay on the chosen device and have the results of that device. */
 static const double elsewhere = 1e-3;
+
+/* The choice by estimates stays unless another candidate takes less than this share of its measured
+ * time: smaller differences are noise of the measurement. */
+static const double clearly = 0.95;
 
 enum { MOST = WEFT_DEVICES * WEFT_CANDIDATES };
 
@@ -19,6 +25,7 @@ typedef struct option {
     double least, moves; /* seconds of the kernel alone, and of moving
                            operands and results, known once the kernel is made */
     bool tried, refused; /* a kernel was asked for; none is possible */
+    double measured;     /* seconds of the kernel alone; 0: not measured */
 } option;
 
 typedef struct search {
@@ -91,30 +98,44 @@ static double total(const option *o)
     return o->least + o->moves;
 }
 
+/* Sets *kernel to that of an option; NULL: it is impossible. */
+static weft_status make(const search *s, option *o, weft_kernel **kernel)
+{
+    const weft_layout *seen[WEFT_GROUP_VALUES];
+    o->tried = true;
+    *kernel = NULL;
+    seen_by(o->device, s->in, s->group->in_count, seen);
+    weft_status status = weft_device_kernel(o->device, s->group, &o->candidate, seen, kernel);
+    o->refused = status == WEFT_ERR_UNSUPPORTED;
+    if (o->refused) return WEFT_OK;
+    if (status == WEFT_OK) status = moves_of(s, *kernel, &o->moves);
+    o->refused = isinf(o->moves);
+    if (*kernel && (status != WEFT_OK || o->refused)) {
+        (*kernel)->ops->destroy(*kernel);
+        *kernel = NULL;
+    }
+    return status;
+}
+
+static void keep(search *s, int i, weft_kernel *kernel)
+{
+    if (s->kernel) s->kernel->ops->destroy(s->kernel);
+    s->kernel = kernel;
+    s->best = i;
+}
+
 /* Creates the kernel of option i, and keeps it if it is the best so far. */
 static weft_status try_one(search *s, int i)
 {
     option *o = &s->options[i];
     weft_kernel *kernel;
-    const weft_layout *seen[WEFT_GROUP_VALUES];
-    o->tried = true;
-    seen_by(o->device, s->in, s->group->in_count, seen);
-    weft_status status = weft_device_kernel(o->device, s->group, &o->candidate, seen, &kernel);
-    if (status != WEFT_OK) {
-        o->refused = status == WEFT_ERR_UNSUPPORTED;
-        return o->refused ? WEFT_OK : status;
-    }
-    status = moves_of(s, kernel, &o->moves);
+    WEFT_TRY(make(s, o, &kernel));
     const option *best = s->best < 0 ? NULL : &s->options[s->best];
     bool better = !best || total(o) < total(best) || (total(o) == total(best) && i < s->best);
-    o->refused = isinf(o->moves);
-    if (status != WEFT_OK || o->refused || !better) {
+    if (kernel && better)
+        keep(s, i, kernel);
+    else if (kernel)
         kernel->ops->destroy(kernel);
-        return status;
-    }
-    if (s->kernel) s->kernel->ops->destroy(s->kernel);
-    s->kernel = kernel;
-    s->best = i;
     return WEFT_OK;
 }
 
@@ -130,11 +151,88 @@ static int next(const search *s)
     return late ? -1 : found;
 }
 
+/* --- measurements --- */
+
+/* Measures the options of the chosen device, and adds them to the table. An option whose kernel
+ * cannot be compiled after all is impossible. */
+static weft_status measure(const search *s, const char *group, char names[][TUNING_NAME])
+{
+    for (int i = 0; i < s->own; i++) {
+        option o = s->options[i];
+        weft_kernel *kernel;
+        double seconds = INFINITY;
+        WEFT_TRY(make(s, &o, &kernel));
+        weft_status status =
+            kernel ? tuning_measure(o.device, s->group, kernel, &seconds) : WEFT_OK;
+        if (kernel) kernel->ops->destroy(kernel);
+        if (status != WEFT_OK && status != WEFT_ERR_UNSUPPORTED) return status;
+        WEFT_TRY(tuning_add(s->p->schema->tuning, o.device, group, names[i], seconds));
+    }
+    return WEFT_OK;
+}
+
+/* Sets `measured` of all options of the chosen device; *found: the table has them, or there is time
+ * to measure them. */
+static weft_status read_table(search *s, bool *found)
+{
+    tuning *table = s->p->schema->tuning;
+    char names[WEFT_CANDIDATES][TUNING_NAME], *group;
+    weft_candidate own[WEFT_CANDIDATES];
+    double seconds[WEFT_CANDIDATES];
+    const weft_device *device = s->options[0].device;
+    for (int i = 0; i < s->own; i++) own[i] = s->options[i].candidate;
+    tuning_names(own, s->own, names);
+    WEFT_TRY(tuning_group(s->group, s->in, &group));
+    weft_status status = tuning_find(table, device, group, names, s->own, seconds, found);
+    if (status == WEFT_OK && !*found && weft_seconds() < table->until) {
+        status = measure(s, group, names);
+        if (status == WEFT_OK)
+            status = tuning_find(table, device, group, names, s->own, seconds, found);
+    }
+    free(group);
+    for (int i = 0; i < s->own && *found; i++) s->options[i].measured = seconds[i];
+    table->lacking += status == WEFT_OK && !*found;
+    return status;
+}
+
+static double measured_total(const option *o)
+{
+    return o->refused ? INFINITY : o->measured + o->moves;
+}
+
+/* Replaces the choice by estimates with the option of the chosen device that is fastest by the
+ * table. */
+static weft_status choose_measured(search *s)
+{
+    bool found;
+    int fastest = s->best;
+    weft_kernel *kernel;
+    if (!s->p->schema->tuning || s->own < 2 || s->best >= s->own || !tuning_is_measurable(s->group))
+        return WEFT_OK;
+    WEFT_TRY(read_table(s, &found));
+    for (int i = 0; i < s->own && found; i++) {
+        option *o = &s->options[i];
+        if (!o->tried) {
+            WEFT_TRY(make(s, o, &kernel));
+            if (kernel) kernel->ops->destroy(kernel);
+        }
+        if (measured_total(o) < measured_total(&s->options[fastest])) fastest = i;
+    }
+    option *o = &s->options[fastest];
+    if (!found || measured_total(o) >= clearly * measured_total(&s->options[s->best]))
+        return WEFT_OK;
+    WEFT_TRY(make(s, o, &kernel));
+    if (kernel) keep(s, fastest, kernel);
+    return WEFT_OK;
+}
+
 static void describe_option(const option *o, weft_text *text)
 {
     weft_text_add(text, "%s ", o->candidate.name);
-    if (o->refused)
+    if (o->refused || isinf(o->measured))
         weft_text_add(text, "unsupported");
+    else if (o->measured > 0)
+        weft_text_add(text, "%.3g us measured", o->measured * 1e6);
     else
         weft_text_add(text, "%.3g us", o->candidate.seconds * 1e6);
     if (!o->refused && o->moves > 0) weft_text_add(text, " + %.3g us to move", o->moves * 1e6);
@@ -170,6 +268,7 @@ weft_status weft_kernel_choose(weft_program *p, const weft_group *group, choice 
         status = s.count > 0 ? WEFT_ERR_UNSUPPORTED /* the message is that of the last option */
                              : weft_fail(WEFT_ERR_UNSUPPORTED, "'%s' (%s): no device has a kernel",
                                          group->node[0]->name, group->node[0]->op->name);
+    if (status == WEFT_OK) status = choose_measured(&s);
     *out = (choice){.kernel = s.kernel};
     if (status == WEFT_OK) {
         out->device = s.options[s.best].device;

@@ -50,7 +50,8 @@ typedef struct schema {
     /* The chosen device, and those in host memory that compute the groups which it cannot. */
     weft_device *devices[WEFT_DEVICES];
     int device_count;
-    bool differs; /* an instance found that layouts of a sum differ between ranks */
+    struct tuning *tuning; /* measured seconds of candidates; NULL: estimates alone */
+    bool differs;          /* an instance found that layouts of a sum differ between ranks */
     bool on_host; /* parameters and state are in host memory, whatever the chosen device is */
     store_entry *entries;
     size_t count, capacity;
@@ -106,6 +107,26 @@ static inline weft_program_options options_to_fetch(const weft_value *fetch, int
     o.fetch_count = count;
     return o;
 }
+
+/* --- store_tuning.c: kernels by measurement --- */
+
+/* Lets programs made on the store from now on choose kernels by a table of measurements, where that
+ * has all candidates of a group. NULL: by an empty one. where: its file, for messages. FORMAT: the
+ * text is damaged. */
+weft_status weft_store_tune(weft_store *store, const weft_bytes *text,
+                            const char *where) WEFT_NODISCARD;
+/* Lets the rule choose again. */
+void weft_store_untune(weft_store *store);
+/* ARGUMENT: the table is of another version of Weft, another processor, or of other hardware than
+ * the store's device. */
+weft_status weft_store_tuning_fits(const weft_store *store) WEFT_NODISCARD;
+/* Lets programs made until this time (weft_seconds) measure what the table lacks. */
+void weft_store_measure_until(weft_store *store, double until);
+/* The table as text, with its number of measurements. */
+weft_status weft_store_tuning_text(const weft_store *store, char **out,
+                                   size_t *count) WEFT_NODISCARD;
+/* The number of groups with several candidates so far that the table lacks. */
+int weft_store_untuned(const weft_store *store);
 
 /* --- store.c --- */
 /* Allocates and initialises the entries of a store that were placed in its schema since the last

@@ -1,6 +1,7 @@
 /* Implements the schema that all stores of a model share: their entries (parameters, state),
  * layouts and places in memory. */
 #include "program/program.h"
+#include "program/tuning.h"
 
 static size_t rounded(size_t bytes)
 {
@@ -40,6 +41,7 @@ void weft_schema_release(schema **given)
     free(s->entries);
     free(s->derived);
     free(s->slabs);
+    tuning_free(&s->tuning);
     for (int d = s->device_count; d-- > 0;) weft_device_close(&s->devices[d]);
     free(s);
 }

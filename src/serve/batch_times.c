@@ -15,29 +15,13 @@ struct weft_batch_times_key {
 
 /* --- the key --- */
 
-static void read_processor(char *out, size_t size)
-{
-    char line[256];
-    (void)snprintf(out, size, "unknown");
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    while (file && fgets(line, sizeof(line), file)) {
-        const char *colon = strchr(line, ':');
-        if (!colon || (strncmp(line, "model name", 10) != 0 && strncmp(line, "cpu\t", 4) != 0))
-            continue;
-        (void)snprintf(out, size, "%.*s", (int)strcspn(colon + 1 + (colon[1] == ' '), "\n"),
-                       colon + 1 + (colon[1] == ' '));
-        break;
-    }
-    if (file) fclose(file);
-}
-
 weft_status weft_batch_times_key_of(const weft_servable *s, weft_batch_times_key **out)
 {
     char processor[200], network[32], *text;
     WEFT_TRY(weft_graph_text(s->sizes[0].graph, &text));
     (void)snprintf(network, sizeof(network), "%016llx", (unsigned long long)weft_hash_text(text));
     free(text);
-    read_processor(processor, sizeof(processor));
+    weft_processor_name(processor, sizeof(processor));
     WEFT_TRY(WEFT_NEW(out, 1));
     (*out)->json =
         json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:i, s:s}", "weft", weft_version(), "network",

@@ -27,7 +27,8 @@ static weft_status read_checkpoint(weft_servable *s, const char *path)
 static weft_status open_ranks(weft_servable *s, const weft_service_setup *setup)
 {
     WEFT_TRY(WEFT_NEW(&s->teams, s->executors));
-    WEFT_TRY(weft_mesh_weights_open(s->context, s->device, 1, setup->options->mesh, &s->weights));
+    WEFT_TRY(weft_mesh_weights_open(s->context, s->device, 1, setup->options->mesh, &s->checkpoint,
+                                    &s->weights));
     for (int e = 0; e < s->executors; e++)
         WEFT_TRY(weft_rank_team_open(s->context, setup->ranks, setup->cores, e * setup->ranks,
                                      &s->teams[e]));

@@ -167,6 +167,7 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
     model.batch = WEFT_MIN(o->batch, weft_dataset_count(s->data, s->split));
     model.seed = (uint64_t)t->task.seed;
     WEFT_TRY(weft_store_create(context, o->device, (uint64_t)t->task.seed, &s->store));
+    WEFT_TRY(weft_checkpoint_tune(&s->checkpoint, s->store));
     WEFT_TRY(weft_evaluator_create(context, s->store, real, &model, &s->checkpoint.model, NULL,
                                    &s->evaluator));
     return weft_checkpoint_load(&s->checkpoint, s->store, NULL);

@@ -32,7 +32,7 @@ static weft_status open_ranks(weft_generator *g, const char *device, int threads
 {
     weft_mesh_weights *w = &g->weights;
     uint64_t seed = (uint64_t)g->run.task.seed;
-    WEFT_TRY(weft_mesh_weights_open(g->context, device, seed, g->mesh, w));
+    WEFT_TRY(weft_mesh_weights_open(g->context, device, seed, g->mesh, &g->checkpoint, w));
     if (w->ranks > 1) WEFT_TRY(weft_core_sets_make(w->ranks, false, &g->cores));
     int each = threads > 0 ? threads : weft_context_threads(g->context) / w->ranks;
     WEFT_TRY(weft_context_set_threads(g->context, WEFT_MAX(each, 1)));

@@ -84,6 +84,7 @@ static weft_status save(weft_run *run)
                                      .stats = weft_dataset_stats(t->data),
                                      .splits = t->splits,
                                      .model = &t->model,
+                                     .tuning = &t->tuning,
                                      .run = t->link.run};
     WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
                                   t->options.output.keep, &path));

@@ -17,15 +17,18 @@ weft_status weft_mesh_rank_count(const char *mesh, int *out)
 }
 
 weft_status weft_mesh_weights_open(weft_context *context, const char *device, uint64_t seed,
-                                   const char *mesh, weft_mesh_weights *out)
+                                   const char *mesh, const weft_checkpoint *checkpoint,
+                                   weft_mesh_weights *out)
 {
     int ranks = 1;
     WEFT_TRY(weft_mesh_rank_count(mesh, &ranks));
     out->mesh = ranks > 1 ? mesh : NULL;
     WEFT_TRY(WEFT_NEW(&out->stores, ranks));
     out->ranks = ranks;
-    for (int r = 0; r < ranks; r++)
+    for (int r = 0; r < ranks; r++) {
         WEFT_TRY(weft_store_create(context, device, seed, &out->stores[r]));
+        WEFT_TRY(weft_checkpoint_tune(checkpoint, out->stores[r]));
+    }
     return WEFT_OK;
 }
 

@@ -20,9 +20,11 @@ typedef struct weft_mesh_weights {
 /* Sets *out to the ranks of a mesh, 1 for NULL or "". ARGUMENT: it is no mesh, or has too many. */
 WEFT_PRIVATE_API weft_status weft_mesh_rank_count(const char *mesh, int *out) WEFT_NODISCARD;
 /* mesh: its sizes, such as "tensor=2", which must outlive the weights; NULL or "": one rank.
- * ARGUMENT: it is no mesh. Close the weights also after a failure. */
+ * checkpoint: its table of measurements chooses kernels, if it has one. ARGUMENT: it is no mesh.
+ * Close the weights also after a failure. */
 WEFT_PRIVATE_API weft_status weft_mesh_weights_open(weft_context *context, const char *device,
                                                     uint64_t seed, const char *mesh,
+                                                    const weft_checkpoint *checkpoint,
                                                     weft_mesh_weights *out) WEFT_NODISCARD;
 WEFT_PRIVATE_API void weft_mesh_weights_close(weft_mesh_weights *weights);
 /* Loads a checkpoint, once there is a program, which determines the layouts of the weights. graph:

@@ -83,6 +83,10 @@ const weft_option weft_train_rows[] = {
            .help =
                "where parameters and optimizer state are kept and updated: on the device, or in "
                "host memory, from which a device copies weights as passes read them"),
+    OPTION("tune", "FILE", TEXT, RUN(where.tune),
+           .help =
+               "choose kernels by times measured on this machine, in this file; if there is none, "
+               "measure them before the run and write it, which takes at most a minute"),
     OPTION("dtype", "TYPE", TEXT_IS("f32"), RUN(task.dtype), .choices = "f32,f64,bf16",
            .help = "type of numbers; bf16: mixed precision, with activations and operands of "
                    "products in bf16, weights and sums in f32"),

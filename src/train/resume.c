@@ -175,7 +175,10 @@ static weft_status check_outputs(const weft_train_options *options)
     const weft_output_choice *o = &options->output;
     const struct {
         const char *name, *path;
-    } all[] = {{"metrics", o->metrics}, {"trace", o->trace}, {"checkpoint", o->checkpoint}};
+    } all[] = {{"metrics", o->metrics},
+               {"trace", o->trace},
+               {"checkpoint", o->checkpoint},
+               {"tune", options->where.tune}};
     for (size_t i = 0; i < WEFT_COUNT(all); i++)
         for (size_t k = 0; k < i; k++)
             if (all[i].path && all[k].path && weft_output_same(all[i].path, all[k].path))

@@ -22,7 +22,8 @@ static const struct {
     {"microbatches,virtual-workers,weight-decay,beta1,beta2,epsilon,clip-norm,label-smoothing",
      WEFT_RESUME_NAMES, false},
     /* They change no result, or only its rounding. */
-    {"device,home,threads,ranks,engine,mesh,shares,zero,schedule,profile,no-bind,recompute,shard,"
+    {"device,home,tune,threads,ranks,engine,mesh,shares,zero,schedule,profile,no-bind,recompute,"
+     "shard,"
      "place,"
      "servers,"
      "replicas,hosts,max-restarts,timeout,check-collectives",

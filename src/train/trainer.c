@@ -238,7 +238,9 @@ static weft_status make(weft_trainer *t)
     WEFT_TRY(weft_trainer_read_model(t));
     WEFT_TRY(weft_trainer_write_run_spec(t));
     WEFT_TRY(weft_trainer_note_changes(t));
+    WEFT_TRY(weft_trainer_tune(t));
     WEFT_TRY(weft_trainer_everywhere(t, build));
+    weft_trainer_note_untuned(t);
     weft_checkpoint_unmap(&t->resumed);
     return weft_trainer_check_servers(t);
 }
@@ -287,11 +289,20 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     if (status == WEFT_OK) status = open_data(t);
     if (status == WEFT_OK) status = weft_trainer_read_model(t);
     if (status == WEFT_OK) status = weft_trainer_write_run_spec(t);
+    if (status == WEFT_OK) status = weft_trainer_tune(t);
     if (status != WEFT_OK) {
         weft_trainer_destroy(&t);
         return status;
     }
     *out = t;
+    return WEFT_OK;
+}
+
+static weft_status copy_text(const char *from, weft_bytes *out)
+{
+    char *text;
+    WEFT_TRY(weft_strdup(from, &text));
+    *out = (weft_bytes){.data = (unsigned char *)text, .size = strlen(text)};
     return WEFT_OK;
 }
 
@@ -318,11 +329,8 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
     t->link.coordinator = t->link_texts[0];
     t->link.listen = t->link_texts[3];
     t->link.model = t->link_texts[1];
-    if (!j->model) return WEFT_OK;
-    char *text;
-    WEFT_TRY(weft_strdup(j->model, &text));
-    t->model = (weft_bytes){.data = (unsigned char *)text, .size = strlen(text)};
-    return WEFT_OK;
+    if (j->tuning) WEFT_TRY(copy_text(j->tuning, &t->tuning));
+    return j->model ? copy_text(j->model, &t->model) : WEFT_OK;
 }
 
 weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
@@ -363,6 +371,8 @@ void weft_trainer_destroy(weft_trainer **trainer)
     free(t->runs);
     free(t->run_spec.profile);
     free((void *)(uintptr_t)t->model.data);
+    free((void *)(uintptr_t)t->tuning.data);
+    free(t->tuned_by);
     weft_checkpoint_close(&t->resumed);
     weft_folder_unlock(&t->folder_lock);
     weft_status_page_close(&t->line);

@@ -52,7 +52,9 @@ struct weft_trainer {
     weft_settings settings; /* the options as text */
     const weft_train_engine *engine;
     weft_dataset *data;
-    weft_bytes model; /* text of a YAML model, allocated */
+    weft_bytes model;  /* text of a YAML model, allocated */
+    weft_bytes tuning; /* table of measurements, allocated; empty: none */
+    char *tuned_by;    /* its file, for messages */
     weft_checkpoint resumed;
     weft_split_id splits[2]; /* of the data */
     weft_comm *worlds[WEFT_MAX_RANKS];
@@ -129,6 +131,7 @@ typedef struct weft_joining {
     uint64_t run; /* id of the run; 0: a coordinator looks at it before it begins */
     int slot, learners;
     const char *model;
+    const char *tuning;        /* table of measurements of the run; NULL: none */
     weft_position begun;       /* start position of the run */
     int64_t steps;             /* steps of the run; 0: unknown */
     weft_schedule_place place; /* in the schedule, if `steps` is known */
@@ -174,6 +177,13 @@ weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step) WEFT_NODISC
 weft_status weft_trainer_share_out(weft_trainer *t) WEFT_NODISCARD;
 /* Fills run_spec.least_samples, once the length of the run is known. */
 void weft_trainer_find_least(weft_trainer *t);
+/* tuning.c: sets t->tuning and lets the ranks choose kernels by it: the table of --tune, which is
+ * measured first if there is no such file, else that of the checkpoint from which the run resumes.
+ * Rank 0 decides, and the others receive its table. ARGUMENT: the file is of another processor,
+ * card or version of Weft. FORMAT: it is damaged. */
+weft_status weft_trainer_tune(weft_trainer *t) WEFT_NODISCARD;
+/* Logs how many groups of rank 0's programs the table lacks. */
+void weft_trainer_note_untuned(const weft_trainer *t);
 /* run_spec.c: sets t->run_spec from the options, after data and model have been opened. ARGUMENT:
  * options of the optimizer contradict each other. */
 weft_status weft_trainer_write_run_spec(weft_trainer *t) WEFT_NODISCARD;

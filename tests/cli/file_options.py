@@ -37,6 +37,8 @@ INSTEAD = {("eval", "checkpoint"): [], ("predict", "checkpoint"): [], ("generate
 # Options that name a thing of their own in each command; others are tried in the first command that has them. A learner that joins
 # opens its folder as `train` does, when a coordinator has answered.
 OWN = {(command, option) for command in COMMANDS for option in ("output", "checkpoint", "key")} - {("join", "checkpoint")}
+# Outputs that are read in place of being written where there is a file.
+READ_IF_THERE = {"tune"}
 LIMIT = 60  # seconds, also on a busy machine; an output waits ten for the reader of its pipe
 
 
@@ -129,7 +131,9 @@ def try_option(command, option):
             continue  # nobody reads it
         p = Planted(kind)
         result = run(words_for(command, option, p.path), p.home)
-        if output and kind in ("a link", "a link to nothing"):  # the user has named the file at its end
+        if option in READ_IF_THERE and kind == "a link":
+            good = bad_end(result, p.path) and p.untouched()
+        elif output and kind in ("a link", "a link to nothing"):  # the user has named the file at its end
             good = result[0] == 0 and os.path.islink(p.path) and os.path.isfile(p.victim if kind == "a link" else p.missing)
         elif output and kind == "a device":
             good = result[0] is not None and os.path.islink(p.path) and p.untouched()

@@ -161,6 +161,9 @@ static weft_status find_config(weft_context *context, const weft_trainer *t,
     if (serves && ops->owns_update)
         WEFT_TRY(weft_segments_of(store, &optimizer, config->servers, &config->segments));
     WEFT_TRY(weft_train_options_copy(context, o, &config->options));
+    if (t->tuning.size > 0)
+        WEFT_TRY(weft_format(&config->tuning, "%.*s", (int)t->tuning.size,
+                             (const char *)t->tuning.data));
     if (t->model.size == 0) return WEFT_OK;
     return weft_format(&config->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
 }
@@ -381,6 +384,7 @@ static weft_status join(weft_context *context, const char *address, const weft_c
                             .run = invitation.run,
                             .learners = config.learners,
                             .model = config.model,
+                            .tuning = config.tuning,
                             .begun = config.begun,
                             .steps = config.steps,
                             .place = config.place,

@@ -24,6 +24,7 @@ typedef struct weft_elastic_config {
     weft_schedule_place place;  /* in the schedule, at `begun` */
     weft_dtype dtype;           /* type of the parameters */
     char *model;                /* text of the YAML model; NULL: the model is built in */
+    char *tuning;               /* table of measurements; NULL: none */
 } weft_elastic_config;
 weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_config *config,
                                       weft_text *out) WEFT_NODISCARD;

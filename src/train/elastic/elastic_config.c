@@ -95,6 +95,7 @@ weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_
     add_number(out, "@begun.schedule.total", config->place.total);
     add_number(out, "@begun.schedule.epoch", config->place.epoch);
     if (config->model) add_pair(out, "@model", config->model);
+    if (config->tuning) add_pair(out, "@tuning", config->tuning);
     return out->failed ? weft_fail_memory(out->size) : WEFT_OK;
 }
 
@@ -200,10 +201,11 @@ static weft_status take_pair(weft_context *context, weft_elastic_config *config,
     const weft_option *table = weft_train_table(context), *o = table;
     int64_t number = 0;
     bool valid = weft_parse_int(text, &number) && number >= 0;
-    if (strcmp(name, "@model") == 0) {
-        free(config->model);
-        config->model = NULL;
-        return weft_strdup(text, &config->model);
+    if (strcmp(name, "@model") == 0 || strcmp(name, "@tuning") == 0) {
+        char **to = name[1] == 'm' ? &config->model : &config->tuning;
+        free(*to);
+        *to = NULL;
+        return weft_strdup(text, to);
     }
     if (strcmp(name, "@plugins") == 0) return weft_plugin_remember(context, text);
     if (strcmp(name, "@gaps") == 0) return take_gaps(config, text);
@@ -284,6 +286,7 @@ void weft_elastic_config_free(weft_context *context, weft_elastic_config *config
 {
     weft_options_free(weft_train_table(context), &config->options);
     free(config->model);
+    free(config->tuning);
     free(config->gaps.gaps);
     free(config->segments.at);
     *config = (weft_elastic_config){0};

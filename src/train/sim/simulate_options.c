@@ -44,6 +44,7 @@ static const weft_unused not_simulated[] = {
      "a simulation is one process in virtual time"},
     {"checkpoint-every,resume,drop-state", "a simulation is saved when it is over"},
     {"replicas", "no server of a simulation is lost"},
+    {"tune", "the time of a simulation is virtual"},
     {"trace", "a simulation's times are not those of its instructions"},
     {.names = NULL},
 };

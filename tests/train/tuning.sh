@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# Kernels chosen by a table of measurements: tests/train/tuning.sh PATH/TO/weft. What a table chooses does not depend on the speed of
+# the machine here, since its seconds are written by hand.
+set -u
+weft=$(realpath "$1")
+. "$(dirname "$0")/../support/check.sh"
+export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$(dirname "$weft")/cache}
+cat >branches.yaml <<'YAML'
+layers:
+  - {type: conv, name: first, filters: 5, kernel: 3}
+  - {type: relu, name: trunk}
+  - {type: conv, name: one, from: trunk, filters: 3, kernel: 1}
+  - {type: conv, name: two, from: trunk, filters: 4, kernel: 1}
+  - {type: concat, from: "one, two"}
+  - {type: dense, units: classes}
+YAML
+data="--data glyphs:size=8,train=60,test=20 --batch 20 -t 1"
+branches="--model branches.yaml $data"
+
+# prefer TABLE NAME...: in each group of the table, the first of these candidates that it has takes a microsecond, others a
+# millisecond.
+prefer() {
+    python3 - "$@" <<'PY'
+import sys
+rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1])]
+for row in rows:
+    if row[0] == "measured" and row[3] != "impossible":
+        have = [other[4] for other in rows if other[0] == "measured" and other[5] == row[5] and other[3] != "impossible"]
+        best = next((name for name in sys.argv[2:] if name in have), have[0])
+        row[3] = "1e-6" if row[4] == best else "1e-3"
+open(sys.argv[1], "w").writelines("\t".join(row) + "\n" for row in rows)
+PY
+}
+# weights FILE OPTIONS: trains, and exports the weights.
+weights() {
+    local to=$1
+    shift
+    rm -rf run
+    "$weft" train -q "$@" --checkpoint run >out 2>err && "$weft" export run --output "$to" >out 2>err
+}
+# equal NAME FILE: its weights are those of tuned.safetensors.
+equal() { cmp -s tuned.safetensors "$2" && pass || flunk "$1: other bits than the first tuned run"; }
+
+# A file is made once, and then used as it is.
+mkdir tables
+weights tuned.safetensors $branches --steps 4 --tune tables/own && pass || flunk "a run that measures"
+holds tables/own '^measured	cpu	1	[0-9.e-]+	(onednn|rows)	(concat|slice)\('
+cp tables/own before
+weights again.safetensors $branches --steps 4 --tune tables/own && cmp -s tables/own before && pass || flunk "a table is used as it is"
+equal "a run by the table" again.safetensors
+[ "$(ls tables)" = own ] && pass || flunk "tables has $(ls tables)"
+
+# The seconds of the table choose. The rule takes loops over rows in plain layouts, so onednn is not its choice everywhere.
+cp tables/own forced
+prefer forced onednn
+"$weft" plan $branches --dump --tune forced >out 2>err || flunk "a plan"
+grep -q '\] onednn 1 us measured.* of: rows 1e+03 us measured' out && pass || flunk "plan shows no measured candidate"
+grep -q '\] rows .* of: onednn 1 us' out && flunk "a slower candidate is chosen" || pass
+prefer forced rows
+"$weft" plan $branches --dump --tune forced >out 2>err || flunk "a plan"
+grep -q '\] rows 1 us measured.* of: onednn 1e+03 us measured' out && pass || flunk "plan shows no measured candidate"
+
+# One table, one choice: ranks, engines, a resumed run and a learner of several processes.
+weights tuned.safetensors $branches --steps 4 --virtual-workers 4 --tune forced && pass || flunk "one rank"
+for n in 2 4; do
+    weights ranks.safetensors $branches --steps 4 --virtual-workers 4 --tune forced -n $n && equal "$n ranks" ranks.safetensors
+done
+if command -v mpirun >/dev/null; then
+    weights ranks.safetensors $branches --steps 4 --virtual-workers 4 --tune forced -n 2 --engine mpi && equal "processes" ranks.safetensors
+fi
+cmp -s forced run/latest/tuning.txt && pass || flunk "the checkpoint has another table"
+rm -rf run
+"$weft" train -q $branches --steps 2 --virtual-workers 4 --tune forced --checkpoint run >out 2>err || flunk "the first half"
+mv forced away
+"$weft" train -q $branches --steps 4 --virtual-workers 4 --checkpoint run --resume >out 2>err && "$weft" export run --output half.safetensors >out 2>err
+equal "a resumed run without the option" half.safetensors
+mv away forced
+cmp -s forced run/latest/tuning.txt && pass || flunk "the resumed run's checkpoint has another table"
+accepts "eval by the table of the checkpoint" "$weft" eval run
+accepts "predict by the table of the checkpoint" "$weft" predict run --output predicted
+if in_full; then
+    rm -rf run
+    accepts "learners that are processes" "$weft" train -q $branches --steps 4 -n 2 --engine processes --exchange server:policy=async --servers 1 --tune forced --checkpoint run
+    cmp -s forced run/latest/tuning.txt && pass || flunk "a learner that is a process has another table"
+fi
+
+# A table that lacks groups leaves them to the rule, and says how many.
+grep -v '	slice(' forced >part
+"$weft" train $branches --steps 1 --tune part >out 2>err
+holds err 'part lacks [0-9]+ groups? of kernels'
+
+# What is refused, with the file and its line.
+bad() { # CODE WORDS SED-COMMAND
+    sed "$3" forced >bad
+    refuses "$1" "$2" "$weft" train -q $branches --steps 1 --tune bad
+}
+line=$(grep -n '^measured' forced | head -n 1 | cut -d : -f 1)
+bad 2 "bad: was measured on the processor 'Another', and this machine has" 's/^processor	.*/processor	Another/'
+bad 2 "bad: was measured with weft 9.9" 's/^version	.*/version	9.9/'
+bad 1 "bad:$line: the seconds are neither" "${line}s/	1e-[36]/	fast/"
+bad 1 "bad:$line: the line is damaged" "${line}s/	/ /g"
+bad 2 "bad:$line: the device cpu has no candidate 'quick' for" "${line}s/	\(onednn\|rows\)	/	quick	/"
+bad 1 "bad:1: this is no table of measurements" '1s/1/2/'
+bad 1 "bad:$((line + 1)): the measurement is that of line $line again" "${line}p"
+printf '%s' "$(cat forced)" >bad
+refuses 1 "bad:$(grep -c '' forced): the last line is cut off" "$weft" train -q $branches --steps 1 --tune bad
+: >bad
+refuses 1 "bad: is empty" "$weft" train -q $branches --steps 1 --tune bad
+refuses 2 "tune" "$weft" simulate $branches --steps 1 -n 2 --exchange average --tune forced
+
+# A run that is killed while it measures leaves no file, or a whole one.
+mkdir killed
+"$weft" train -q --model inception --data glyphs:size=16,train=40,test=20 --batch 20 --steps 1 -t 1 --tune killed/table >out 2>err &
+sleep 1
+kill -KILL $! 2>/dev/null
+wait $! 2>/dev/null
+[ -z "$(ls killed)" ] || "$weft" plan $branches --tune killed/table >out 2>err && pass || flunk "half a table is left"
+
+# A device with memory of its own; and a card, whose products have several tiles.
+cp tables/own far
+weights far.safetensors $branches --steps 2 --device distant:of=cpu --tune tables/far && holds tables/far '^measured	distant	1	[0-9.e-]+	distant#2	'
+echo 'layers: [{type: dense, units: classes}]' >one.yaml
+one="--model one.yaml --data glyphs:size=8,train=80,test=40 --batch 40 --steps 2 -t 1 --device opencl"
+if "$weft" train -q $one >out 2>err; then
+    weights tiles.safetensors $one --tune tables/card && holds tables/card '^measured	opencl	1	[0-9.e-]+	tiles	dense\('
+    holds tables/card '^hardware	opencl	opencl	..*'
+    prefer tables/card 16x16
+    "$weft" plan $one --dump --tune tables/card >out 2>err
+    holds out '\[16x16\] 16x16 1 us measured.* of: tiles'
+    weights tiles.safetensors $one --tune tables/card && "$weft" eval run >out 2>err && pass || flunk "tiles of a table"
+    sed 's/^hardware	opencl	opencl	/&Other /' tables/card >bad
+    refuses 2 "bad: was measured on the opencl device 'Other " "$weft" train -q $one --tune bad
+else
+    echo "SKIPPED opencl: $(cat err)"
+fi
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
