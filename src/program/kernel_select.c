@@ -153,6 +153,20 @@ static int next(const search *s)
 
 /* --- measurements --- */
 
+/* Seconds between two lines that tell the user of measuring. */
+static const double between_lines = 10;
+
+static void tell(const search *s, tuning *t)
+{
+    double now = weft_seconds();
+    if (t->told == 0) t->told = now;
+    if (now < t->told + between_lines) return;
+    t->told = now;
+    weft_log(s->p->schema->context, WEFT_LOG_NOTE,
+             "tuning: %zu measurements so far; it goes on for at most %.0f seconds", t->count,
+             WEFT_MAX(t->until - now, 0));
+}
+
 /* Measures the options of the chosen device, and adds them to the table. An option whose kernel
  * cannot be compiled after all is impossible. */
 static weft_status measure(const search *s, const char *group, char names[][TUNING_NAME])
@@ -167,6 +181,7 @@ static weft_status measure(const search *s, const char *group, char names[][TUNI
         if (kernel) kernel->ops->destroy(kernel);
         if (status != WEFT_OK && status != WEFT_ERR_UNSUPPORTED) return status;
         WEFT_TRY(tuning_add(s->p->schema->tuning, o.device, group, names[i], seconds));
+        tell(s, s->p->schema->tuning);
     }
     return WEFT_OK;
 }

@@ -39,8 +39,8 @@ void tuning_free(tuning **table)
 static weft_status damaged(const tuning *t, int number, const char *why)
 {
     return weft_fail(WEFT_ERR_FORMAT,
-                     "%s:%d: %s; remove the file, and --tune measures and writes it anew", t->where,
-                     number, why);
+                     "%s:%d: %s; weft train --tune with the name of a new file measures anew",
+                     t->where, number, why);
 }
 
 /* Adds hardware under a label of its own; the texts are copied into one piece. */
@@ -204,7 +204,7 @@ static const char *label_of(const tuning *t, const weft_device *device)
 
 weft_status tuning_check(const tuning *t, const weft_device *device)
 {
-    static const char advice[] = "remove the file, and --tune measures and writes it anew";
+    static const char advice[] = "weft train --tune with the name of a new file measures anew";
     char processor[200];
     weft_processor_name(processor, sizeof(processor));
     if (strcmp(t->version, weft_version()) != 0)
@@ -237,68 +237,7 @@ static weft_status make_label(tuning *t, const weft_device *device, const char *
     return WEFT_OK;
 }
 
-/* --- groups --- */
-
-void tuning_names(const weft_candidate *candidates, int count, char names[][TUNING_NAME])
-{
-    for (int i = 0; i < count; i++) {
-        int before = 0;
-        for (int j = 0; j < i; j++) before += strcmp(candidates[i].name, candidates[j].name) == 0;
-        if (before)
-            (void)snprintf(names[i], TUNING_NAME, "%.40s#%d", candidates[i].name, before + 1);
-        else
-            (void)snprintf(names[i], TUNING_NAME, "%.60s", candidates[i].name);
-    }
-}
-
-/* The number of a value within its group: inputs, then results. */
-static int number_of(const weft_group *group, weft_value v)
-{
-    int count = group->in_count, at = weft_group_in(group, v);
-    for (int n = 0; n < group->count && at < 0; n++) {
-        const weft_node *node = group->node[n];
-        if (v >= node->out && v < node->out + node->out_count) at = count + (int)(v - node->out);
-        count += node->out_count;
-    }
-    return at;
-}
-
-static void add_type(weft_text *text, const weft_group *group, weft_value v)
-{
-    char shape[128];
-    const weft_type *type = weft_value_type(group->graph, v);
-    weft_text_add(text, "%s%s", weft_dtype_name(type->dtype),
-                  weft_shape_text(&type->shape, shape, sizeof(shape)));
-}
-
-/* Attributes are those of the main node: those of functions of each element, such as the position
- * of a dropout, change no time, and differ between ranks. */
-weft_status tuning_group(const weft_group *group, const weft_layout *const *in, char **out)
-{
-    weft_text text = {0};
-    for (int n = 0; n < group->count; n++) {
-        const weft_node *node = group->node[n];
-        weft_text_add(&text, "%s%s(", n ? " " : "", node->op->name);
-        for (int i = 0; i < node->in_count; i++)
-            weft_text_add(&text, "%s%d", i ? "," : "", number_of(group, node->in[i]));
-        if (n == 0) weft_node_attrs_text(node, &text);
-        weft_text_add(&text, ")");
-    }
-    for (int i = 0; i < group->in_count; i++) {
-        weft_text_add(&text, "%s%d ", i ? ", " : " of ", i);
-        add_type(&text, group, group->in[i]);
-        weft_text_add(&text, " %s", in[i] ? in[i]->text : "any");
-    }
-    for (int o = 0; o < group->out_count; o++) {
-        weft_text_add(&text, "%s%d ", o ? ", " : " to ", number_of(group, group->out[o]));
-        add_type(&text, group, group->out[o]);
-    }
-    char *taken;
-    WEFT_TRY(weft_text_take(&text, &taken));
-    weft_make_printable(taken);
-    *out = taken;
-    return WEFT_OK;
-}
+/* --- search --- */
 
 /* Fails since the device does not have the candidate of a line. */
 static weft_status fail_candidate(const tuning *t, const measured *m, const weft_device *device,

@@ -28,6 +28,7 @@ typedef struct tuning {
     measured *lines;
     size_t count, capacity;
     double until; /* groups that the table lacks are measured until then (weft_seconds) */
+    double told;  /* time of the last line about it for the user */
     int lacking;  /* groups with several candidates whose measurements the table lacks */
 } tuning;
 
@@ -36,12 +37,12 @@ typedef struct tuning {
 weft_status tuning_read(const char *text, size_t size, const char *where,
                         tuning **out) WEFT_NODISCARD;
 void tuning_free(tuning **table);
-weft_status tuning_text(const tuning *table, char **out) WEFT_NODISCARD;
+weft_status tuning_text(const tuning *t, char **out) WEFT_NODISCARD;
 /* ARGUMENT: the table is of another version of Weft, another processor, or of other hardware of
  * the device. */
-weft_status tuning_check(const tuning *table, const weft_device *device) WEFT_NODISCARD;
+weft_status tuning_check(const tuning *t, const weft_device *device) WEFT_NODISCARD;
 
-/* Writes the names of candidates; equal names get a number. */
+/* tuning_group.c: writes the names of candidates; equal names get a number. */
 enum { TUNING_NAME = 64 };
 void tuning_names(const weft_candidate *candidates, int count, char names[][TUNING_NAME]);
 /* Describes a group by its operators, attributes, types and the layouts of its inputs. */
@@ -49,11 +50,11 @@ weft_status tuning_group(const weft_group *group, const weft_layout *const *in,
                          char **out) WEFT_NODISCARD;
 /* Sets seconds[i] of each candidate, INFINITY if it is impossible. *found: the table has all of
  * them. ARGUMENT: it has a candidate that the device does not have. */
-weft_status tuning_find(const tuning *table, const weft_device *device, const char *group,
+weft_status tuning_find(const tuning *t, const weft_device *device, const char *group,
                         char names[][TUNING_NAME], int count, double *seconds,
                         bool *found) WEFT_NODISCARD;
 /* Adds a measurement. */
-weft_status tuning_add(tuning *table, const weft_device *device, const char *group,
+weft_status tuning_add(tuning *t, const weft_device *device, const char *group,
                        const char *candidate, double seconds) WEFT_NODISCARD;
 
 /* tuning_measure.c: whether the time of a group depends on its shapes alone; not if it reads

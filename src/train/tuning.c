@@ -102,7 +102,7 @@ static weft_status read_or_measure(weft_trainer *t)
     WEFT_TRY(weft_file_read(t->tuned_by, &t->tuning));
     if (t->tuning.size > 0) return check(t);
     return weft_fail(WEFT_ERR_FORMAT,
-                     "%s: is empty; remove the file, and --tune measures and writes it anew",
+                     "%s: is empty; weft train --tune with the name of a new file measures anew",
                      t->tuned_by);
 }
 
