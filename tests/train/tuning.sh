@@ -60,22 +60,27 @@ prefer forced rows
 "$weft" plan $branches --dump --tune forced >out 2>err || flunk "a plan"
 grep -q '\] rows 1 us measured.* of: onednn 1e+03 us measured' out && pass || flunk "plan shows no measured candidate"
 
-# One table, one choice: ranks, engines, a resumed run and a learner of several processes.
-weights tuned.safetensors $branches --steps 4 --virtual-workers 4 --tune forced && pass || flunk "one rank"
-for n in 2 4; do
-    weights ranks.safetensors $branches --steps 4 --virtual-workers 4 --tune forced -n $n && equal "$n ranks" ranks.safetensors
-done
-if command -v mpirun >/dev/null; then
-    weights ranks.safetensors $branches --steps 4 --virtual-workers 4 --tune forced -n 2 --engine mpi && equal "processes" ranks.safetensors
-fi
-cmp -s forced run/latest/tuning.txt && pass || flunk "the checkpoint has another table"
-rm -rf run
-"$weft" train -q $branches --steps 2 --virtual-workers 4 --tune forced --checkpoint run >out 2>err || flunk "the first half"
-mv forced away
-"$weft" train -q $branches --steps 4 --virtual-workers 4 --checkpoint run --resume >out 2>err && "$weft" export run --output half.safetensors >out 2>err
-equal "a resumed run without the option" half.safetensors
-mv away forced
-cmp -s forced run/latest/tuning.txt && pass || flunk "the resumed run's checkpoint has another table"
+# one_table TABLE OPTIONS: one choice on all ranks, engines and in a run that resumes without the option.
+one_table() {
+    local table=$1 n
+    shift
+    weights tuned.safetensors "$@" --steps 4 --virtual-workers 4 --tune "$table" && pass || flunk "one rank"
+    for n in 2 4; do
+        weights ranks.safetensors "$@" --steps 4 --virtual-workers 4 --tune "$table" -n $n && equal "$n ranks" ranks.safetensors
+    done
+    if command -v mpirun >/dev/null; then
+        weights ranks.safetensors "$@" --steps 4 --virtual-workers 4 --tune "$table" -n 2 --engine mpi && equal "processes" ranks.safetensors
+    fi
+    cmp -s "$table" run/latest/tuning.txt && pass || flunk "the checkpoint has another table"
+    rm -rf run
+    "$weft" train -q "$@" --steps 2 --virtual-workers 4 --tune "$table" --checkpoint run >out 2>err || flunk "the first half"
+    mv "$table" away
+    "$weft" train -q "$@" --steps 4 --virtual-workers 4 --checkpoint run --resume >out 2>err && "$weft" export run --output half.safetensors >out 2>err
+    equal "a resumed run without the option" half.safetensors
+    mv away "$table"
+    cmp -s "$table" run/latest/tuning.txt && pass || flunk "the resumed run's checkpoint has another table"
+}
+one_table forced $branches
 accepts "eval by the table of the checkpoint" "$weft" eval run
 accepts "predict by the table of the checkpoint" "$weft" predict run --output predicted
 if in_full; then
@@ -128,6 +133,14 @@ if "$weft" train -q $one >out 2>err; then
     "$weft" plan $one --dump --tune tables/card >out 2>err
     holds out '\[16x16\] 16x16 1 us measured.* of: tiles'
     weights tiles.safetensors $one --tune tables/card && "$weft" eval run >out 2>err && pass || flunk "tiles of a table"
+    # A sum that is cut into slices is rounded otherwise than a whole one, so the bits show which one a rank has taken.
+    wide="--model one.yaml --data glyphs:size=36,train=80,test=40 --batch 40 -t 1 --device opencl"
+    weights rule.safetensors $wide --steps 4 --virtual-workers 4 --tune tables/wide
+    prefer tables/wide tiles
+    weights rule.safetensors $wide --steps 4 --virtual-workers 4 --tune tables/wide
+    prefer tables/wide "whole sums"
+    one_table tables/wide $wide
+    cmp -s rule.safetensors tuned.safetensors && flunk "whole sums give the bits of sums that are cut" || pass
     sed 's/^hardware	opencl	opencl	/&Other /' tables/card >bad
     refuses 2 "bad: was measured on the opencl device 'Other " "$weft" train -q $one --tune bad
 else
