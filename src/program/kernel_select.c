@@ -171,15 +171,17 @@ static void tell(const search *s, tuning *t)
  * cannot be compiled after all is impossible. */
 static weft_status measure(const search *s, const char *group, char names[][TUNING_NAME])
 {
+    double best = INFINITY;
     for (int i = 0; i < s->own; i++) {
         option o = s->options[i];
         weft_kernel *kernel;
         double seconds = INFINITY;
         WEFT_TRY(make(s, &o, &kernel));
         weft_status status =
-            kernel ? tuning_measure(o.device, s->group, kernel, &seconds) : WEFT_OK;
+            kernel ? tuning_measure(o.device, s->group, kernel, best, &seconds) : WEFT_OK;
         if (kernel) kernel->ops->destroy(kernel);
         if (status != WEFT_OK && status != WEFT_ERR_UNSUPPORTED) return status;
+        best = WEFT_MIN(best, seconds);
         WEFT_TRY(tuning_add(s->p->schema->tuning, o.device, group, names[i], seconds));
         tell(s, s->p->schema->tuning);
     }

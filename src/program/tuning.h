@@ -60,8 +60,9 @@ weft_status tuning_add(tuning *t, const weft_device *device, const char *group,
 /* tuning_measure.c: whether the time of a group depends on its shapes alone; not if it reads
  * integers, such as indices and lengths. */
 bool tuning_is_measurable(const weft_group *group);
-/* Measures one run of a kernel of the device on random numbers: the median of several. */
+/* Measures one run of a kernel of the device on random numbers: the median of several, or one of
+ * the first runs if it takes several times as long as `best`, the seconds of another candidate. */
 weft_status tuning_measure(weft_device *device, const weft_group *group, const weft_kernel *kernel,
-                           double *seconds) WEFT_NODISCARD;
+                           double best, double *seconds) WEFT_NODISCARD;
 
 #endif

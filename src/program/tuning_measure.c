@@ -5,6 +5,7 @@
 /* A sample is as many runs as take so long, since a clock and a queue cost microseconds; the median
  * of so many samples is taken; and no candidate takes longer in all, but for the first runs. */
 static const double sample_seconds = 5e-4, most_seconds = 0.25;
+static const double hopeless = 4; /* times as long as another candidate */
 enum { SAMPLES = 7, MOST_RUNS = 1000, BLOCK = 1 << 16 };
 
 bool tuning_is_measurable(const weft_group *group)
@@ -103,11 +104,15 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static weft_status take_samples(const trial *t, double *out)
+/* best: seconds of another candidate. One that takes several times as long is not run again. */
+static weft_status take_samples(const trial *t, double best, double *out)
 {
     double once = 0, all = 0, sample[SAMPLES];
     int count = 0;
-    for (int i = 0; i < 3; i++) WEFT_TRY(time_runs(t, 1, &once));
+    for (int i = 0; i < 3 && (i < 2 || once < hopeless * best); i++)
+        WEFT_TRY(time_runs(t, 1, &once));
+    *out = WEFT_MAX(once, 1e-9);
+    if (once >= hopeless * best) return WEFT_OK;
     int runs = (int)WEFT_MIN(sample_seconds / WEFT_MAX(once, 1e-9), (double)MOST_RUNS);
     runs = WEFT_MAX(runs, 1);
     while (count < SAMPLES && all < most_seconds) {
@@ -120,11 +125,11 @@ static weft_status take_samples(const trial *t, double *out)
 }
 
 weft_status tuning_measure(weft_device *device, const weft_group *group, const weft_kernel *kernel,
-                           double *seconds)
+                           double best, double *seconds)
 {
     trial t = {.device = device, .kernel = kernel};
     weft_status status = open_trial(&t, group);
-    if (status == WEFT_OK) status = take_samples(&t, seconds);
+    if (status == WEFT_OK) status = take_samples(&t, best, seconds);
     close_trial(&t);
     return status;
 }
