@@ -93,6 +93,8 @@ row(device     cuda_headers             T.........R..    1 tool     cuda_headers
 row(device     cuda_calls               T...........C   10 internal WITH op_fixture)
 row(device     fake_cuda                T...........C    5 internal)
 row(device     opencl_faults            TM..........C   30 script   opencl_faults.sh)
+row(device     fake_libraries           T...........C    5 internal)
+row(device     cudnn_plans              .M..........C   60 internal)
 row(device     gpu_nvrtc                T...........C   30 internal WITH op_fixture)
 row(device     number_types             T......UA.R..    1 internal)
 
@@ -101,6 +103,7 @@ row(ops        opencl_ops               T...........C   60 internal WITH op_fixt
 row(ops        mixed_ops                T......UA.R..    4 internal WITH op_fixture)
 row(ops        oclgrind_kernels         TM..........C   60 script   oclgrind_kernels.py)
 row(ops        cuda_ops                 T...........C   40 internal WITH op_fixture)
+row(ops        cuda_libraries           T...........C   20 internal WITH op_ways op_fixture)
 row(ops        recurrence               T......UA.R..    1 public)
 row(ops        attention                T......UA.R..    1 internal)
 row(ops        invalid_operands         T......UA.R..    4 internal WITH op_fixture)

@@ -264,6 +264,10 @@ typedef struct weft_device_ops {
      * always write, as at first. UNSUPPORTED: this kernel cannot. */
     weft_status (*guard)(weft_bound *bound, weft_address flag);
     const weft_capture_ops *capture; /* NULL: each step is queued anew */
+
+    /* The hardware of an open device, and what its results depend on, such as the libraries that it
+     * uses with their versions; the device's, while it is open. NULL: there is nothing to say. */
+    const char *(*about)(const weft_device *device);
 } weft_device_ops;
 
 /* The head of every device; implementations extend the struct. */

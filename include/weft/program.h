@@ -143,7 +143,9 @@ typedef struct weft_program_info {
     /* The bytes of all the above in the memory of a device that has its own; bytes of that memory
      * in all, and those that were free when the program was made (0: unknown). */
     size_t device_bytes, device_total, device_free;
-    uint64_t room[4]; /* of later versions: 0 */
+    /* The words of the device about itself (weft_device_ops.about); NULL: none. The store's. */
+    const char *device_about;
+    uint64_t room[3]; /* of later versions: 0 */
 } weft_program_info;
 WEFT_API weft_program_info weft_program_describe(const weft_program *program);
 

@@ -108,6 +108,9 @@ typedef struct weft_event {
     /* For a step: seconds in which the host wrote the batch and queued the kernels of the reporting
      * rank, without waits; on a device that shares host memory also those of the kernels. */
     double host_seconds;
+    /* The words of rank 0's device about itself: hardware, libraries with their versions; NULL:
+     * none. */
+    const char *device;
 } weft_event;
 
 /* Receives events, in the thread that runs the trainer; the event is valid during the call. */

@@ -174,6 +174,7 @@ static void on_start(const progress *p, const weft_event *e)
     if (e->learners > 1 && p->options->parallel.exchange)
         printf(", exchange %s", p->options->parallel.exchange);
     printf("\n");
+    if (e->device) printf("on %s\n", e->device);
     if (e->threads_by)
         printf("%d thread%s%s, as %s has it\n", e->threads, weft_plural(e->threads),
                e->ranks > 1 ? " a rank" : "", e->threads_by);

@@ -70,7 +70,7 @@ static const weft_extension extension = {.kind = WEFT_KIND_DEVICE,
                                          .shipped = shipped,
                                          .type = "weft_device_ops",
                                          .size = sizeof(weft_device_ops),
-                                         .least = sizeof(weft_device_ops),
+                                         .least = offsetof(weft_device_ops, about),
                                          .accept = accept};
 
 weft_status weft_devices_register(weft_context *context)

@@ -22,15 +22,17 @@ weft_status weft_program_text(const weft_program *p, char **out)
     weft_text text = {0};
     const weft_program_info *info = &p->info;
     weft_text_add(&text,
-                  "# device %s, %d instructions (%d reorders, %d on the reference device)\n"
+                  "# device %s%s%s%s, %d instructions (%d reorders, %d on the reference device)\n"
                   "# bytes: parameters %zu, state %zu, gradients %zu, arena %zu, slots %zu, "
                   "inputs %zu, sequences %zu, scratch %zu, transfers %zu\n"
                   "# %.1f MFLOP a run\n"
                   "# operands: value:layout@place+offset(bytes)\n",
-                  p->schema->devices[0]->ops->name, info->instructions, info->reorders,
-                  info->fallbacks, info->parameter_bytes, info->state_bytes, info->gradient_bytes,
-                  info->arena_bytes, info->slot_bytes, info->input_bytes, info->sequence_bytes,
-                  info->scratch_bytes, info->transfer_bytes, info->flops / 1e6);
+                  p->schema->devices[0]->ops->name, info->device_about ? " (" : "",
+                  info->device_about ? info->device_about : "", info->device_about ? ")" : "",
+                  info->instructions, info->reorders, info->fallbacks, info->parameter_bytes,
+                  info->state_bytes, info->gradient_bytes, info->arena_bytes, info->slot_bytes,
+                  info->input_bytes, info->sequence_bytes, info->scratch_bytes,
+                  info->transfer_bytes, info->flops / 1e6);
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
         weft_text_add(&text, "%3zu %s %-40s [%s]%s%s\n", i, weft_phase_name(code->phase),

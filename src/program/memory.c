@@ -317,6 +317,8 @@ static weft_status count_device(weft_program *p)
 {
     weft_program_info *info = &p->info;
     const int own = SPACE_DEVICE;
+    const weft_device *device = p->schema->devices[0];
+    if (device->ops->about) info->device_about = device->ops->about(device);
     if (schema_own(p->schema) != own) return WEFT_OK;
     info->device_bytes = p->arena_bytes[own] + p->gradient_bytes[own] + p->scratch_bytes[own] +
                          p->slot_bytes[own] * (size_t)p->slots + p->sequence_bytes;

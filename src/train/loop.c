@@ -40,6 +40,8 @@ static weft_status report_event(const weft_run *run, weft_event *e)
     e->threads = weft_context_threads(t->context);
     e->threads_by = t->threads_by;
     e->since = run->first_step;
+    if (r->instance)
+        e->device = weft_program_describe(weft_instance_program(r->instance)).device_about;
     e->seconds = weft_seconds() - run->started;
     if (t->metrics) WEFT_TRY(weft_metrics_event(t->metrics, e));
     if (t->fn) t->fn(t->user, e);

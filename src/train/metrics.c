@@ -175,6 +175,10 @@ static void add_event(weft_text *f, const weft_event *e)
         for (int i = 0; i < e->ranks; i++)
             weft_text_add(f, "%s%.0f", i ? "," : "", e->rank_memory[i]);
         weft_text_add(f, "]");
+        if (e->device) {
+            weft_text_add(f, ",\"device\":");
+            weft_text_add_json(f, e->device);
+        }
         for (int i = 0; i < e->series_count; i++) add_series(f, &e->series[i]);
         break;
     default: return;

@@ -66,6 +66,7 @@ static void add_device(weft_text *text, int rank, const figures *f)
 {
     char need[32], free[32], total[32];
     const weft_program_info *info = &f->info;
+    if (info->device_about) weft_text_add(text, "%4d  on %s\n", rank, info->device_about);
     if (info->device_bytes == 0) return;
     bytes_text((double)info->device_bytes, need, sizeof(need));
     bytes_text((double)info->device_free, free, sizeof(free));

@@ -77,7 +77,7 @@ static weft_status reorder(weft_device *device, const weft_type *type, const wef
 }
 
 static const weft_device_ops ops = {
-    .struct_size = sizeof(weft_device_ops) - (CASE == OLD_DEVICE ? 8 : 0),
+    .struct_size = sizeof(weft_device_ops) - (CASE == OLD_DEVICE ? 16 : 0),
     .name = "case",
     .open = device_open,
     .close = device_close,

@@ -1,7 +1,15 @@
-/* Compares the driver's own declarations of CUDA (device/cuda/api.h) with the headers of CUDA, by
- * being compiled: values are equal, and functions have the same types. */
+/* Compares the driver's own declarations of CUDA and its libraries (api.h, cublaslt_api.h,
+ * cudnn_api.h) with their headers, by being compiled: values are equal, and functions have the same
+ * types. LIBRARIES: the headers of cuBLASLt and cuDNN are there, too. */
 #include <cuda.h>
 #include <nvrtc.h>
+#ifdef LIBRARIES
+#include <cublasLt.h>
+#include <cudnn.h>
+#define CUDA_HEADERS_ARE_INCLUDED
+#include "device/cuda/cublaslt_api.h"
+#include "device/cuda/cudnn_api.h"
+#endif
 
 #include "device/cuda/api.h"
 
@@ -15,6 +23,15 @@ cuda_functions cuda = {
 #define OF_CUDA(name, parameters) .name = name,
     CUDA_FUNCTIONS(OF_CUDA)};
 nvrtc_functions nvrtc = {NVRTC_FUNCTIONS(OF_CUDA)};
+
+#ifdef LIBRARIES
+CUBLASLT_VALUES(SAME_VALUE)
+CUDNN_VALUES(SAME_VALUE)
+cublaslt_functions cublaslt = {CUBLASLT_FUNCTIONS(OF_CUDA).cublasLtGetVersion = cublasLtGetVersion,
+                               .cublasLtGetStatusName = cublasLtGetStatusName};
+cudnn_functions cudnn = {CUDNN_FUNCTIONS(OF_CUDA).cudnnGetVersion = cudnnGetVersion,
+                         .cudnnGetCudartVersion = cudnnGetCudartVersion};
+#endif
 
 _Static_assert(sizeof(cu_pointer) == sizeof(CUdeviceptr), "CUdeviceptr");
 _Static_assert(sizeof(cu_device) == sizeof(CUdevice), "CUdevice");

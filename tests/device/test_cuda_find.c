@@ -7,6 +7,9 @@
 #include "device/cuda/cuda.h"
 #include "support.h"
 
+static const char *const files[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", NULL};
+static const char *const packages[] = {"/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib", NULL};
+static const cuda_names nvrtc = {files, packages};
 static char root[200], *found[100];
 static int count, most;
 
@@ -80,7 +83,7 @@ static void test_order(void **state)
     (void)snprintf(path, sizeof(path), "relative:%s/none:%s/own/bin:/usr/bin", root, root);
     assert_int_equal(setenv("PATH", path, 1), 0);
     assert_int_equal(setenv("CUDA_PATH", "relative", 1), 0);
-    assert_false(cuda_find_nvrtc(note, root));
+    assert_false(cuda_find(&nvrtc, note, root));
     expect((const char *const[]){
         "loaded libnvrtc.so", "loaded libnvrtc.so.13", "loaded libnvrtc.so.12",
         "/venv/lib/python3.9/site-packages/nvidia/cu13/lib/libnvrtc.so.13",
@@ -92,7 +95,7 @@ static void test_order(void **state)
         "/conda/lib/libnvrtc.so.12", NULL});
     /* The first one that is taken ends the search. */
     most = 4;
-    assert_true(cuda_find_nvrtc(note, root));
+    assert_true(cuda_find(&nvrtc, note, root));
     assert_int_equal(count, 4);
     for (; count > 0; count--) free(found[count - 1]);
     /* Nothing is set. */
@@ -101,7 +104,7 @@ static void test_order(void **state)
                                         "CUDA_HOME",   "CUDA_PATH",    "PATH"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         assert_int_equal(unsetenv(names[i]), 0);
-    assert_false(cuda_find_nvrtc(note, root));
+    assert_false(cuda_find(&nvrtc, note, root));
     expect((const char *const[]){"loaded libnvrtc.so", "loaded libnvrtc.so.13",
                                  "loaded libnvrtc.so.12", "libnvrtc.so", "libnvrtc.so.13",
                                  "libnvrtc.so.12", NULL});

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Models on the device cuda, over the doubles of tests/device/fake_cuda (the environment names their folders): the same bits as on
-# the device opencl, ranks that share a card, --home cpu, served answers, and what it says when something is missing or fails:
+# Models on the device cuda, over the doubles of tests/device/fake_cuda (the environment names their folders): with own kernels the
+# same bits as on the device opencl, with libraries nearly the same numbers, ranks that share a card, --home cpu, served answers, and what it says when something is missing or fails:
 # tests/train/cuda_models.sh PATH/TO/weft
 set -u
 weft=$(realpath "$1")
@@ -26,8 +26,9 @@ weights() {
     rm -rf run
     "$weft" train -q "$@" --device "$device" --checkpoint run >out 2>err && "$weft" export run --output "$device.safetensors" >out 2>err
 }
+own=cuda:libraries=none
 same() {
-    weights opencl "$@" && weights cuda "$@" && cmp -s opencl.safetensors cuda.safetensors && pass || flunk "$*: other bits than opencl"
+    weights opencl "$@" && weights $own "$@" && cmp -s opencl.safetensors $own.safetensors && pass || flunk "$*: other bits than opencl"
     leaves_nothing "$*"
 }
 same --model lenet $images --steps 3
@@ -36,15 +37,47 @@ same --model char-lstm:layers=1,units=16 $tokens --steps 3
 same --model mlp $images --steps 3 --home cpu
 same --model lenet $images --steps 3 -n 2
 if in_full; then
+    weights cuda --model lenet $images --steps 3 --virtual-workers 4 && cp cuda.safetensors one && weights cuda --model lenet $images --steps 3 --virtual-workers 4 -n 2 &&
+        cmp -s cuda.safetensors one && pass || flunk "virtual workers with libraries"
+    leaves_nothing "virtual workers with libraries"
     same --model mlp $images --steps 3 --dtype f64
     same --model lenet $images --steps 3 -n 2 --virtual-workers 4
     same --model mlp $images --steps 4 -n 2 --exchange server
     same --model mlp $images --steps 3 -n 2 --exchange server --engine processes
     same --model gpt:layers=1,heads=2,width=16 $tokens --steps 3 --dtype f64
 fi
-FAKE_CUDA_CARDS=2 weights cuda:0,cuda:1 --model lenet $images --steps 3 -n 2 && cp "cuda:0,cuda:1.safetensors" two &&
+pair=cuda:0:libraries=none,cuda:1:libraries=none
+FAKE_CUDA_CARDS=2 weights $pair --model lenet $images --steps 3 -n 2 && cp "$pair.safetensors" two &&
     weights opencl --model lenet $images --steps 3 -n 2 && cmp -s opencl.safetensors two && pass || flunk "two cards"
 leaves_nothing "two cards"
+
+# Libraries: losses are those of own kernels to 1e-5, other bits than theirs and the same ones each time; TF32 changes more.
+losses() { "$weft" train -q $images --model "$1" --steps 3 --device "$2" --metrics "$3" >out 2>err && grep -o '"loss":[0-9.]*' "$3" | cut -d: -f2 >"$3.losses"; }
+near() { paste "$1" "$2" | awk -v most="$3" '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) far = 1; n++ } END { exit far || n < 3 }'; }
+for model in lenet gpt; do
+    [ $model = gpt ] && model=gpt:layers=1,heads=2,width=16 && images=$tokens
+    losses $model $own a && losses $model cuda b && losses $model cuda:0:libraries=cublaslt+cudnn c && losses $model cuda:tf32=on d || flunk "$model with libraries: $(cat err)"
+    leaves_nothing "$model with libraries"
+    near a.losses b.losses 1e-5 && near a.losses d.losses 1e-2 && pass || flunk "$model: losses with libraries: $(cat a.losses b.losses d.losses)"
+    cmp -s b.losses c.losses && ! cmp -s b.losses d.losses && pass || flunk "$model: repeated, and with TF32: $(cat b.losses c.losses d.losses)"
+    grep -q '"device":"Fake 0, cublaslt 13.1.0, cudnn 9.19.0"' b && grep -q '"device":"Fake 0"' a && grep -q 'cudnn 9.19.0, TF32"' d && pass || flunk "$model: the summary's device"
+done
+images="--data glyphs:size=16,train=40,test=20 --batch 8"
+"$weft" plan $images --model lenet --device cuda:0 --dump >out 2>err && grep -q '^ *0  on Fake 0, cublaslt 13.1.0, cudnn 9.19.0$' out &&
+    grep -q 'dense_dw .*\[cublaslt\]' out && grep -q 'conv_dw .*\[cudnn\]' out && grep -q 'dense+bias+relu .*\[tiles\]' out && pass || flunk "plan --dump"
+"$weft" train $images --model lenet --steps 1 --device cuda >out 2>err && grep -q '^on Fake 0, cublaslt 13.1.0, cudnn 9.19.0$' out && pass || flunk "the start of a run"
+run_one() { "$weft" train $images --model lenet --steps 1 "$@" >out 2>err; }
+FAKE_CUBLASLT_VERSION=140000 run_one --device cuda:libraries=cudnn && pass || flunk "one library"
+refuses 1 "cublaslt does not work here: " env FAKE_CUBLASLT_VERSION=140000 $weft train $images --model lenet --steps 1 --device cuda:libraries=cublaslt
+refuses 1 "cudnn does not work here: cudnnCreate failed with" env FAKE_CUDA_FAIL=cudnnCreate=1 $weft train $images --model lenet --steps 1 --device cuda:libraries=cudnn
+FAKE_CUDA_FAIL=cudnnCreate=1 run_one --device cuda && grep -q 'cublaslt 13.1.0, without cudnn (cudnnCreate failed' out && pass || flunk "a library that does not start"
+refuses 1 "cublasLtMatmul failed with" env FAKE_CUDA_FAIL=cublasLtMatmul=13 $weft train $images --model lenet --steps 1 --device cuda
+refuses 2 "'cufft' is no library of the device; there are: none, cublaslt, cudnn" $weft train $images --model lenet --device cuda:libraries=cublaslt+cufft
+refuses 2 "tf32=yes, must be on or off" $weft train $images --model lenet --device cuda:tf32=yes
+refuses 2 "tf32=on needs a library" $weft train $images --model lenet --device cuda:tf32=on:libraries=none
+refuses 2 "tf32=on needs a library" $weft train $images --model lenet --device opencl:tf32=on
+refuses 2 "'cudnn' is no library of the device; there are: none," $weft train $images --model lenet --device opencl:libraries=cudnn
+rm -f left
 
 # What is missing. Nothing is opened until the device is named.
 train="$weft train $images --model mlp --steps 3"
@@ -72,9 +105,9 @@ mkdir -p cache empty bin
 ln -s "$(command -v env)" "$(command -v bash)" bin/
 nowhere() { env -u VIRTUAL_ENV HOME="$PWD/empty" PATH="$PWD/bin" XDG_CACHE_HOME="$PWD/cache" "$@"; }
 if [ ! -e /usr/local/cuda ] && ! ldconfig -p 2>/dev/null | grep -q libnvrtc; then
-    refuses 1 "pip install nvidia-cuda-nvrtc" nowhere $train --device cuda
+    refuses 1 "pip install nvidia-cuda-nvrtc" nowhere $train --device $own
 else # a real one is found, and the double of the driver does not take what it compiles
-    refuses 1 "cuModuleLoadDataEx failed with an error (200)" nowhere $train --device cuda
+    refuses 1 "cuModuleLoadDataEx failed with an error (200)" nowhere $train --device $own
 fi
 fresh() { env XDG_CACHE_HOME="$PWD/cache" POCL_CACHE_DIR="$XDG_CACHE_HOME/pocl" HOME="$PWD/empty" PATH="$PWD/bin" "$@"; }
 refuses 1 "operator" fresh FAKE_NVRTC_LOG='line 3: a planned error' $train --device cuda

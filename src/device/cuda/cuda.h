@@ -53,14 +53,29 @@ weft_status cuda_compile(const cuda_card *card, const char *source, const char *
 
 /* --- find.c --- */
 
-/* Calls `use` with the paths where NVRTC may lie, in NVIDIA's order, until it returns true. The
+/* A library: names of files, the first without a version, and folders of Python's packages; both up
+ * to NULL. */
+typedef struct cuda_names {
+    const char *const *files, *const *packages;
+} cuda_names;
+extern const cuda_names cuda_nvrtc_names;
+
+/* Calls `use` with the paths where a library may lie, in NVIDIA's order, until it returns true. The
  * first ones are names that dlopen looks for itself; `loaded`: only among what is loaded. */
-bool cuda_find_nvrtc(bool (*use)(void *user, const char *path, bool loaded), void *user);
+bool cuda_find(const cuda_names *names, bool (*use)(void *user, const char *path, bool loaded),
+               void *user);
+
+/* --- cublaslt.c, cudnn.c --- */
+
+extern const gpu_library cuda_cublaslt, cuda_cudnn;
+extern const cuda_names cuda_cudnn_names;
 
 /* --- memory.c --- */
 
 extern const weft_memory_ops cuda_memory_ops;
 extern const weft_capture_ops cuda_capture_ops;
 cu_stream cuda_stream_of(const weft_queue *queue);
+/* The address of a position; without memory 0 and the offset. */
+cu_pointer cuda_pointer_of(weft_address address);
 
 #endif

@@ -140,6 +140,8 @@ static weft_status launch(weft_queue *queue, gpu_call *call, const gpu_grid *gri
                       (unsigned)grid->block[1], 1, 0, cuda_stream_of(queue), NULL, block);
 }
 
+static const gpu_library *const libraries[] = {&cuda_cublaslt, &cuda_cudnn, NULL};
+
 static const gpu_driver driver = {.name = "cuda",
                                   .prelude = cuda_prelude,
                                   .memory = &cuda_memory_ops,
@@ -152,7 +154,8 @@ static const gpu_driver driver = {.name = "cuda",
                                   .open_call = open_call,
                                   .close_call = close_call,
                                   .set = set,
-                                  .launch = launch};
+                                  .launch = launch,
+                                  .libraries = libraries};
 
 static weft_status device_open(weft_context *context, const char *arguments, weft_device **out)
 {
@@ -165,10 +168,14 @@ static weft_status plain(weft_device *device, const weft_type *type, const weft_
     return weft->plain_layout(device, type, out);
 }
 
+static const char summary[] =
+    "an NVIDIA card; cuda:K is card K; cuda:K:libraries=none does without "
+    "cuBLASLt and cuDNN, and cuda:K:tf32=on lets them use TF32";
+
 static const weft_device_ops ops = {
     .struct_size = sizeof(weft_device_ops),
     .name = "cuda",
-    .summary = "an NVIDIA card; cuda:K is card K",
+    .summary = summary,
     .memory = &cuda_memory_ops,
     .open = device_open,
     .close = gpu_device_close,
@@ -186,13 +193,11 @@ static const weft_device_ops ops = {
     .watch = gpu_watch,
     .guard = gpu_bound_guard,
     .capture = &cuda_capture_ops,
+    .about = gpu_device_about,
 };
 
 static const weft_entry entries[] = {
-    {.kind = WEFT_KIND_DEVICE,
-     .name = "cuda",
-     .summary = "an NVIDIA card; cuda:K is card K",
-     .ops = &ops},
+    {.kind = WEFT_KIND_DEVICE, .name = "cuda", .summary = summary, .ops = &ops},
     {.name = NULL},
 };
 

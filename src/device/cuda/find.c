@@ -1,6 +1,6 @@
-/* Lists the places of NVRTC in the order of NVIDIA's own search: what is loaded, packages of
- * Python, the loader's path, CUDA_HOME. Python is not run: its packages lie at known places beside
- * an environment's folder or the python3 that PATH finds. */
+/* Lists the places of a library of CUDA in the order of NVIDIA's own search: what is loaded,
+ * packages of Python, the loader's path, CUDA_HOME. Python is not run: its packages lie at known
+ * places beside an environment's folder or the python3 that PATH finds. */
 #include <glob.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -8,16 +8,15 @@
 #include "device/cuda/cuda.h"
 
 typedef struct search {
+    const cuda_names *names;
     bool (*use)(void *user, const char *path, bool loaded);
     void *user;
 } search;
 
-static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"};
-
 static bool use_names(const search *s, bool loaded)
 {
-    for (size_t i = 0; i < WEFT_COUNT(names); i++)
-        if (s->use(s->user, names[i], loaded)) return true;
+    for (const char *const *name = s->names->files; *name; name++)
+        if (s->use(s->user, *name, loaded)) return true;
     return false;
 }
 
@@ -37,13 +36,11 @@ static bool use_folder(const search *s, const char *folder, const char *const *b
 {
     char pattern[1024];
     for (; *below; below++) {
-        int n = snprintf(pattern, sizeof(pattern), "%s%s/libnvrtc.so*", folder, *below);
+        int n = snprintf(pattern, sizeof(pattern), "%s%s/%s*", folder, *below, s->names->files[0]);
         if (n > 0 && (size_t)n < sizeof(pattern) && use_matches(s, pattern)) return true;
     }
     return false;
 }
-
-static const char *const packages[] = {"/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib", NULL};
 
 /* The packages of an environment or of an installation of Python: PREFIX/lib/python3.X. */
 static bool use_prefix(const search *s, const char *prefix)
@@ -52,7 +49,8 @@ static bool use_prefix(const search *s, const char *prefix)
     static const char *const sites[] = {"lib/python3*/site-packages", "lib/python3*/dist-packages"};
     for (size_t i = 0; prefix && *prefix == '/' && i < WEFT_COUNT(sites); i++) {
         int n = snprintf(folder, sizeof(folder), "%s/%s", prefix, sites[i]);
-        if (n > 0 && (size_t)n < sizeof(folder) && use_folder(s, folder, packages)) return true;
+        if (n > 0 && (size_t)n < sizeof(folder) && use_folder(s, folder, s->names->packages))
+            return true;
     }
     return false;
 }
@@ -83,10 +81,11 @@ static bool use_python(const search *s)
            use_prefix(s, "/usr");
 }
 
-bool cuda_find_nvrtc(bool (*use)(void *user, const char *path, bool loaded), void *user)
+bool cuda_find(const cuda_names *names, bool (*use)(void *user, const char *path, bool loaded),
+               void *user)
 {
     static const char *const libraries[] = {"/lib64", "/lib", NULL};
-    const search s = {use, user};
+    const search s = {names, use, user};
     const char *const roots[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), getenv("CONDA_PREFIX"),
                                  "/usr/local/cuda"};
     if (use_names(&s, true) || use_python(&s) || use_names(&s, false)) return true;

@@ -27,9 +27,10 @@ static const cuda_card *card_of(const weft_device *device)
     return (const cuda_card *)((const gpu_device *)device)->card;
 }
 
-static cu_pointer pointer_of(weft_address address)
+cu_pointer cuda_pointer_of(weft_address address)
 {
-    return (cu_pointer)(uintptr_t)address.memory->base + address.offset;
+    const weft_memory *memory = address.memory;
+    return (memory ? (cu_pointer)(uintptr_t)memory->base : 0) + address.offset;
 }
 
 static void release(weft_memory *memory)
@@ -107,22 +108,22 @@ static void close_queue(weft_queue *queue)
 static weft_status copy_in(weft_queue *queue, weft_address to, const void *from, size_t bytes)
 {
     if (bytes == 0) return WEFT_OK;
-    return CUDA_CHECK(queue->card, cuMemcpyHtoDAsync_v2, pointer_of(to), from, bytes,
+    return CUDA_CHECK(queue->card, cuMemcpyHtoDAsync_v2, cuda_pointer_of(to), from, bytes,
                       queue->stream);
 }
 
 static weft_status copy_out(weft_queue *queue, void *to, weft_address from, size_t bytes)
 {
     if (bytes == 0) return WEFT_OK;
-    return CUDA_CHECK(queue->card, cuMemcpyDtoHAsync_v2, to, pointer_of(from), bytes,
+    return CUDA_CHECK(queue->card, cuMemcpyDtoHAsync_v2, to, cuda_pointer_of(from), bytes,
                       queue->stream);
 }
 
 static weft_status copy(weft_queue *queue, weft_address to, weft_address from, size_t bytes)
 {
-    if (bytes == 0 || pointer_of(to) == pointer_of(from)) return WEFT_OK;
-    return CUDA_CHECK(queue->card, cuMemcpyDtoDAsync_v2, pointer_of(to), pointer_of(from), bytes,
-                      queue->stream);
+    if (bytes == 0 || cuda_pointer_of(to) == cuda_pointer_of(from)) return WEFT_OK;
+    return CUDA_CHECK(queue->card, cuMemcpyDtoDAsync_v2, cuda_pointer_of(to), cuda_pointer_of(from),
+                      bytes, queue->stream);
 }
 
 static weft_status open_event(weft_device *device, weft_queue_event **out)

@@ -18,6 +18,10 @@ static struct nvrtc {
     int archs[64], arch_count; /* that it compiles for, ascending */
 } nvrtc = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static const char *const files[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", NULL},
+                         *const packages[] = {"/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib", NULL};
+const cuda_names cuda_nvrtc_names = {files, packages};
+
 static bool find_functions(void *library, nvrtc_functions *f)
 {
 #define FIND(name, parameters)                                                                     \
@@ -74,7 +78,7 @@ static weft_status open_nvrtc(const cuda_card *card)
     weft_status status = WEFT_OK;
     pthread_mutex_lock(&nvrtc.lock);
     nvrtc.driver = card->driver;
-    if (!nvrtc.open) nvrtc.open = cuda_find_nvrtc(take, &nvrtc);
+    if (!nvrtc.open) nvrtc.open = cuda_find(&cuda_nvrtc_names, take, &nvrtc);
     if (!nvrtc.open) status = not_found(&nvrtc);
     pthread_mutex_unlock(&nvrtc.lock);
     return status;

@@ -46,6 +46,7 @@ void gpu_card_give(gpu_card *card)
         gpu_card **at = &opened;
         while (*at != card) at = &(*at)->next;
         *at = card->next;
+        gpu_libraries_close(card);
         gpu_programs_free(card);
         pthread_mutex_destroy(&card->lock);
         free(card->which);

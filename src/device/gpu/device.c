@@ -10,14 +10,21 @@ weft_status gpu_device_open(const gpu_driver *driver, const char *arguments, wef
     gpu_device *d;
     WEFT_TRY(weft->allocate(sizeof(*d), &d));
     d->head.threads = 1;
-    weft_status status = gpu_card_take(driver, arguments, &d->card);
+    weft_status status = gpu_options_open(driver, arguments, d);
     if (status == WEFT_OK) {
-        d->head.hardware = d->card->version;
+        (void)snprintf(d->hardware, sizeof(d->hardware), "%s: %s; %s", driver->name,
+                       d->card->version, d->about);
+        d->head.hardware = d->hardware;
         *out = &d->head;
     } else {
         free(d);
     }
     return status;
+}
+
+const char *gpu_device_about(const weft_device *device)
+{
+    return ((const gpu_device *)device)->about;
 }
 
 void gpu_device_close(weft_device *device)
@@ -28,8 +35,7 @@ void gpu_device_close(weft_device *device)
 
 void gpu_hardware(const weft_device *device, char *out, size_t size)
 {
-    const gpu_card *card = ((const gpu_device *)device)->card;
-    (void)snprintf(out, size, "%s: %s", card->driver->name, card->version);
+    (void)snprintf(out, size, "%s", ((const gpu_device *)device)->hardware);
 }
 
 static const gpu_entry *const tables[] = {
@@ -84,6 +90,8 @@ int gpu_candidates(weft_device *device, const weft_group *group, const weft_layo
             if (e->supports ? !e->supports(group) : group->count != 1) continue;
             if (!all_fit((gpu_device *)device, group, e->mixed)) continue;
             if (!e->op && count > 0) continue;
+            count += gpu_library_candidates((gpu_device *)device, tables[t], e, group, out + count,
+                                            WEFT_CANDIDATES - 1 - count);
             out[count++] =
                 (weft_candidate){.name = e->name,
                                  .seconds = weft->group_seconds(&device->ops->rates, group),
@@ -160,6 +168,7 @@ weft_status gpu_kernel_make(weft_device *device, const weft_group *group,
     plan.in_count = weft->node_inputs(plan.node, &plan.in);
     plan.out_count = weft->node_outputs(plan.node, &plan.out);
     plan.real = real_of(group);
+    plan.library = gpu_library_of(k->device, candidate);
     place_unread(&plan);
     if (group->count == 1) weft->allow_in_place(group, &k->head);
     if (plan.status == WEFT_OK) e->make(&plan);

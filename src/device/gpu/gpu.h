@@ -27,8 +27,17 @@ extern const gpu_text gpu_text_common, gpu_text_elements, gpu_text_product, gpu_
 /* A compiled program of a card; one for each different source. */
 typedef struct gpu_program gpu_program;
 
-/* A piece of hardware that this process has opened; all devices for it share its programs. A driver
- * extends the struct. */
+/* A library of a driver that a card has opened; library NULL: not asked for yet. */
+typedef struct gpu_library gpu_library;
+enum { GPU_LIBRARIES = 4 };
+typedef struct gpu_opened {
+    const gpu_library *library;
+    void *state;    /* NULL: it is not found (no text) or does not work (the text says why) */
+    char text[256]; /* its version */
+} gpu_opened;
+
+/* A piece of hardware that this process has opened; all devices for it share its programs and
+ * libraries. A driver extends the struct. */
 typedef struct gpu_card gpu_card;
 struct gpu_card {
     const gpu_driver *driver;
@@ -40,12 +49,17 @@ struct gpu_card {
     int users;         /* devices */
     pthread_mutex_t lock;
     gpu_program *programs;
+    gpu_opened opened[GPU_LIBRARIES]; /* in the order of the driver's libraries */
     gpu_card *next;
 };
 
 typedef struct gpu_device {
     weft_device head;
     gpu_card *card;
+    bool uses[GPU_LIBRARIES]; /* libraries of the card whose routines are candidates */
+    bool tf32;                /* these may round the operands of products in f32 to TF32 */
+    char about[768];
+    char hardware[1100]; /* driver, card, versions and libraries: equal texts give equal bits */
 } gpu_device;
 
 /* The size of a launch: groups along three dimensions, and work items of a group along two. */
@@ -92,6 +106,7 @@ struct gpu_driver {
     void (*close_call)(gpu_call *call);
     weft_status (*set)(gpu_call *call, const gpu_argument *arguments, int count);
     weft_status (*launch)(weft_queue *queue, gpu_call *call, const gpu_grid *grid);
+    const gpu_library *const *libraries; /* up to NULL; NULL: none */
 };
 
 /* --- program.c --- */
@@ -120,6 +135,7 @@ weft_status gpu_device_open(const gpu_driver *driver, const char *arguments,
                             weft_device **out) WEFT_NODISCARD;
 void gpu_device_close(weft_device *device);
 void gpu_hardware(const weft_device *device, char *out, size_t size);
+const char *gpu_device_about(const weft_device *device);
 int gpu_candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
                    weft_candidate out[WEFT_CANDIDATES]);
 weft_status gpu_kernel_make(weft_device *device, const weft_group *group,
@@ -134,8 +150,20 @@ weft_status gpu_bound_guard(weft_bound *bound, weft_address flag) WEFT_NODISCARD
 
 /* --- kernel.c: a kernel is a list of launches, which a table's function describes --- */
 
+/* The functions of a routine of a library, which stands in a launch in the place of a function of a
+ * text. A problem is what is computed, a call is a problem with its arguments. */
+typedef struct gpu_routine {
+    weft_status (*open)(const void *problem, void **out);
+    void (*close)(void *call);
+    weft_status (*set)(void *call, const gpu_argument *arguments, int count);
+    weft_status (*launch)(weft_queue *queue, void *call);
+    void (*destroy)(void *problem);
+} gpu_routine;
+
 enum { GPU_ARGUMENTS = 72 };
 typedef struct gpu_launch {
+    const gpu_routine *routine; /* NULL: a function of the text */
+    void *problem;              /* of the routine; owned */
     const gpu_text *text;
     char *definitions, *body; /* owned; NULL: none */
     char function[32];
@@ -160,10 +188,11 @@ typedef struct gpu_plan {
     const weft_value *in;  /* its inputs and outputs */
     weft_value out;
     int in_count, out_count;
-    const char *way;   /* the candidate's name: of the entry, or of a way of a product */
-    weft_dtype real;   /* the type of its real values: F32 or F64 */
-    size_t unread[16]; /* offsets in scratch memory of results that nothing reads */
-    gpu_launch *now;   /* the launch that gets arguments */
+    const char *way;           /* the candidate's name: of the entry, or of a way of a product */
+    weft_dtype real;           /* the type of its real values: F32 or F64 */
+    const gpu_opened *library; /* whose routine computes it; NULL: own kernels */
+    size_t unread[16];         /* offsets in scratch memory of results that nothing reads */
+    gpu_launch *now;           /* the launch that gets arguments */
     weft_status status;
 } gpu_plan;
 
@@ -171,6 +200,8 @@ typedef struct gpu_plan {
  * real_t, acc_t and their constants are defined besides. */
 void gpu_launch_add(gpu_plan *plan, const gpu_text *text, const char *function, gpu_grid grid,
                     const char *definitions, ...) WEFT_PRINTF(5, 6);
+/* Begins a launch of a routine, which gets the problem. */
+void gpu_routine_add(gpu_plan *plan, const gpu_routine *routine, void *problem);
 /* Append arguments: the memory of the node's input or output i, or of the group's; scratch memory;
  * integers; numbers of type real_t or acc_t. */
 void gpu_in(gpu_plan *plan, int i);
@@ -218,6 +249,7 @@ typedef struct gpu_entry {
 
 #define GPU_FILES(X)                                                                               \
     X(product)                                                                                     \
+    X(conv)                                                                                        \
     X(window)                                                                                      \
     X(shape)                                                                                       \
     X(reduce)                                                                                      \
@@ -234,6 +266,39 @@ GPU_FILES(GPU_DECLARE)
 /* product.c: appends the ways to compute a product that only measurements tell apart, behind the
  * last candidate, which is of an entry of this table; at most `most`. Returns their number. */
 int gpu_product_ways(const gpu_entry *table, weft_candidate *out, int most);
+
+/* --- library.c --- */
+
+/* A library of routines that a driver finds when a device is opened. */
+typedef struct gpu_product gpu_product; /* product.h */
+struct gpu_library {
+    const char *name;       /* in options and dumps */
+    const gpu_entry *table; /* the entries that its routines can take the place of */
+    const char *advice;     /* how it is installed */
+    /* Finds the library and makes it ready for a card; NULL: it is not found, or does not work.
+     * text: its version, or why it does not work. */
+    void *(*open)(gpu_card *card, char *text, size_t size);
+    void (*close)(void *state);
+    /* Whether one routine computes the whole group; otherwise it computes the main node, and own
+     * kernels compute what follows. */
+    bool (*whole)(const weft_group *group);
+    /* Appends the launch of a routine; the status UNSUPPORTED: there is none after all. */
+    void (*make)(gpu_plan *plan, const gpu_product *product);
+    /* Operations a second, and those with TF32, for estimates (see weft_rates). */
+    double flops, tf32_flops;
+};
+
+/* Reads "WHICH:libraries=NAME+...|none:tf32=on|off" in any order, opens the card WHICH and those of
+ * its libraries that are wanted and found. ARGUMENT: another option; a library that is named and
+ * not found; TF32 without a library. */
+weft_status gpu_options_open(const gpu_driver *driver, const char *arguments,
+                             gpu_device *device) WEFT_NODISCARD;
+void gpu_libraries_close(gpu_card *card);
+/* Appends candidates of the device's libraries for a group that an entry of the table computes. */
+int gpu_library_candidates(const gpu_device *device, const gpu_entry *table, const gpu_entry *entry,
+                           const weft_group *group, weft_candidate *out, int most);
+/* The library whose candidate this is; NULL: it is one of own kernels. */
+const gpu_opened *gpu_library_of(const gpu_device *device, const weft_candidate *candidate);
 
 /* --- elements.c: bodies that are generated from the formulas of a group's nodes --- */
 

@@ -6,7 +6,7 @@
 
 typedef struct gpu_bound {
     weft_bound head;
-    gpu_call **call; /* of each launch */
+    void **call; /* of each launch: of its routine, or a gpu_call of the driver */
     weft_address guard;
 } gpu_bound;
 
@@ -31,7 +31,9 @@ static weft_status place(weft_bound *bound, const weft_address *in, const weft_a
             if (a->kind == GPU_GUARD) a->address = ((gpu_bound *)bound)->guard;
             a->address.offset += a->offset;
         }
-        WEFT_TRY(k->device->card->driver->set(((gpu_bound *)bound)->call[l], list, launch->count));
+        void *call = ((gpu_bound *)bound)->call[l];
+        WEFT_TRY(launch->routine ? launch->routine->set(call, list, launch->count)
+                                 : k->device->card->driver->set(call, list, launch->count));
     }
     return WEFT_OK;
 }
@@ -40,8 +42,11 @@ static weft_status run(weft_bound *bound, weft_queue *queue)
 {
     const gpu_kernel *k = kernel_of(bound);
     for (int l = 0; l < k->count; l++) {
-        weft_status status = k->device->card->driver->launch(queue, ((gpu_bound *)bound)->call[l],
-                                                             &k->launch[l].grid);
+        const gpu_launch *launch = &k->launch[l];
+        void *call = ((gpu_bound *)bound)->call[l];
+        weft_status status = launch->routine
+                                 ? launch->routine->launch(queue, call)
+                                 : k->device->card->driver->launch(queue, call, &launch->grid);
         if (status != WEFT_OK) return weft->fail_within(status, "operator %s", k->what);
     }
     return WEFT_OK;
@@ -50,9 +55,12 @@ static weft_status run(weft_bound *bound, weft_queue *queue)
 static void unbind(weft_bound *bound)
 {
     const gpu_kernel *k = kernel_of(bound);
-    gpu_call **call = ((gpu_bound *)bound)->call;
-    for (int l = 0; call && l < k->count; l++)
-        if (call[l]) k->device->card->driver->close_call(call[l]);
+    void **call = ((gpu_bound *)bound)->call;
+    for (int l = 0; call && l < k->count; l++) {
+        const gpu_routine *routine = k->launch[l].routine;
+        if (call[l])
+            (routine ? routine->close(call[l]) : k->device->card->driver->close_call(call[l]));
+    }
     free((void *)call);
     free(bound);
 }
@@ -79,13 +87,19 @@ static const weft_bound_ops bound_ops = {.place = place, .run = run, .destroy = 
 static weft_status open_calls(const gpu_kernel *k, gpu_bound *b)
 {
     gpu_card *card = k->device->card;
-    WEFT_TRY(weft->allocate(sizeof(gpu_call *) * (size_t)WEFT_MAX(k->count, 1), (void *)&b->call));
+    WEFT_TRY(weft->allocate(sizeof(void *) * (size_t)WEFT_MAX(k->count, 1), (void *)&b->call));
     for (int l = 0; l < k->count; l++) {
         const gpu_launch *launch = &k->launch[l];
         gpu_module *module;
+        gpu_call *call;
+        if (launch->routine) {
+            WEFT_TRY(launch->routine->open(launch->problem, &b->call[l]));
+            continue;
+        }
         WEFT_TRY(gpu_program_get(card, launch->text, launch->definitions, launch->body, k->what,
                                  &module));
-        WEFT_TRY(card->driver->open_call(card, module, launch->function, &b->call[l]));
+        WEFT_TRY(card->driver->open_call(card, module, launch->function, &call));
+        b->call[l] = call;
     }
     return WEFT_OK;
 }
@@ -108,6 +122,7 @@ static void destroy(weft_kernel *kernel)
     for (int l = 0; l < k->count; l++) {
         free(k->launch[l].definitions);
         free(k->launch[l].body);
+        if (k->launch[l].routine) k->launch[l].routine->destroy(k->launch[l].problem);
     }
     free(k->launch);
     free(k);
@@ -126,18 +141,36 @@ static const char *type_definitions(const gpu_plan *plan)
                    : "typedef float real_t;\ntypedef float acc_t;\n";
 }
 
-void gpu_launch_add(gpu_plan *plan, const gpu_text *text, const char *function, gpu_grid grid,
-                    const char *definitions, ...)
+/* Makes room for one more launch, which is counted when it is complete. */
+static bool more_launches(gpu_plan *plan)
 {
     gpu_kernel *k = plan->kernel;
-    if (plan->status != WEFT_OK) return;
     gpu_launch *more;
+    if (plan->status != WEFT_OK) return false;
     plan->status = weft->allocate(sizeof(*more) * (size_t)(k->count + 1), &more);
-    if (plan->status != WEFT_OK) return;
+    if (plan->status != WEFT_OK) return false;
     if (k->count > 0) memcpy(more, k->launch, sizeof(*more) * (size_t)k->count);
     free(k->launch);
     k->launch = more;
     plan->now = &k->launch[k->count];
+    return true;
+}
+
+void gpu_routine_add(gpu_plan *plan, const gpu_routine *routine, void *problem)
+{
+    if (!more_launches(plan)) {
+        routine->destroy(problem);
+        return;
+    }
+    plan->now->routine = routine;
+    plan->now->problem = problem;
+    plan->kernel->count++;
+}
+
+void gpu_launch_add(gpu_plan *plan, const gpu_text *text, const char *function, gpu_grid grid,
+                    const char *definitions, ...)
+{
+    if (!more_launches(plan)) return;
     plan->now->text = text;
     plan->now->grid = grid;
     (void)snprintf(plan->now->function, sizeof(plan->now->function), "%s", function);
@@ -151,7 +184,7 @@ void gpu_launch_add(gpu_plan *plan, const gpu_text *text, const char *function, 
     plan->status = weft->allocate(size, &plan->now->definitions);
     if (plan->status != WEFT_OK) return;
     (void)snprintf(plan->now->definitions, size, "%s%s", types, own);
-    k->count++;
+    plan->kernel->count++;
 }
 
 static void append(gpu_plan *plan, gpu_argument argument)

@@ -1,16 +1,6 @@
 /* Describes products: dense layers, batched products, and convolutions with their gradients as
  * implicit products. Functions of each element that follow are the epilogue. */
-#include "device/gpu/elements.h"
-#include "device/gpu/window.h"
-
-/* The parameters of kernels/product.cl. */
-typedef struct product {
-    int kind, a, b; /* operands of the node */
-    int64_t m, n, k, batch, slices, slice;
-    bool a_fast, b_fast; /* neighbouring terms are neighbours in memory */
-    int64_t sizes[24];
-    int size_count, tile_m, tile_n;
-} product;
+#include "device/gpu/product.h"
 
 /* Ways to compute a product that only measurements tell apart from that of the rule: other tiles,
  * or sums that are not cut into slices. */
@@ -46,12 +36,12 @@ static int tile(int64_t size)
 
 /* The larger tiles have twice the sums for each number that is loaded; they are worth it where
  * there are enough of them. */
-static bool is_large(const product *p, weft_dtype real)
+static bool is_large(const gpu_product *p, weft_dtype real)
 {
     return real == WEFT_F32 && p->m >= 256 && p->n >= 256;
 }
 
-static void cut(product *p, int64_t groups)
+static void cut(gpu_product *p, int64_t groups)
 {
     int64_t most = p->k / SHORTEST_SLICE, wanted = ENOUGH_GROUPS / WEFT_MAX(groups, (int64_t)1);
     p->slices = WEFT_MAX(WEFT_MIN(most, wanted), (int64_t)1);
@@ -72,17 +62,17 @@ static void write_epilogue(gpu_plan *plan, const gpu_elements *e, gpu_body *body
     gpu_text_add(plan, body, "}\n");
 }
 
-static void add_launch(gpu_plan *plan, const product *p, bool sum, gpu_grid grid)
+static void add_launch(gpu_plan *plan, const gpu_product *p, bool sum, gpu_grid grid)
 {
     gpu_elements e = {.count = 0};
     gpu_body body = {0};
-    bool strided = p->kind == 2 && p->sizes[12] * p->sizes[13] * p->sizes[14] > 1;
+    bool strided = p->kind == GPU_DATA && p->sizes[12] * p->sizes[13] * p->sizes[14] > 1;
     if (plan->group->count > 1) (void)gpu_elements_read(plan->group, 1, &e);
     if (sum || p->slices == 1) write_epilogue(plan, &e, &body);
     gpu_launch_add(plan, &gpu_text_product, sum ? "sum_slices" : "product", grid,
                    "#define KIND %d\n#define TM %d\n#define TN %d\n#define SLICED %d\n"
                    "#define SUM %d\n#define STRIDED %d\n",
-                   p->kind, sum ? 16 : p->tile_m, sum ? 16 : p->tile_n, p->slices > 1, sum,
+                   (int)p->kind, sum ? 16 : p->tile_m, sum ? 16 : p->tile_n, p->slices > 1, sum,
                    strided && !sum);
     if (plan->status == WEFT_OK)
         plan->now->body = body.text;
@@ -113,7 +103,7 @@ static void allow_in_place(gpu_plan *plan)
 }
 
 /* Chooses tiles and slices by the rule or, where the candidate names another way, by that. */
-static void divide(gpu_plan *plan, product *p)
+static void divide(gpu_plan *plan, gpu_product *p)
 {
     bool large = is_large(p, plan->real);
     int tile_m = large ? 128 : tile(p->m), tile_n = large ? 128 : tile(p->n);
@@ -135,8 +125,46 @@ static void divide(gpu_plan *plan, product *p)
     p->slice = p->k;
 }
 
-static void add_product(gpu_plan *plan, product *p)
+/* Whether the library's routine computes the group, which has more than the product. */
+static bool is_whole(const gpu_plan *plan)
 {
+    return plan->group->count == 1 || plan->library->library->whole(plan->group);
+}
+
+void gpu_routine_result(gpu_plan *plan)
+{
+    if (plan->group->count == 1)
+        gpu_out(plan, 0);
+    else if (is_whole(plan))
+        gpu_group_out(plan, 0);
+    else
+        gpu_scratch(plan, 0);
+}
+
+/* A routine of a library and, if it does not compute the whole group, the epilogue: the sum of one
+ * slice, whose elements lie as those of the result do. */
+static void add_routine(gpu_plan *plan, const gpu_product *p)
+{
+    int64_t size = gpu_out_size(plan, 0);
+    size_t each = plan->real == WEFT_F64 ? sizeof(double) : sizeof(float);
+    if (!is_whole(plan)) (void)gpu_reserve(plan, each * (size_t)size);
+    plan->library->library->make(plan, p);
+    if (is_whole(plan)) return;
+    const gpu_product slice = {.kind = GPU_PLAIN, .slices = 1};
+    add_launch(plan, &slice, true, gpu_line(size, 1024));
+    gpu_scratch(plan, 0);
+    gpu_ints(plan, 4, (int64_t[]){1, size, 1, 1});
+    gpu_ints(plan, 6, slice.sizes);
+    add_epilogue_arguments(plan);
+    allow_in_place(plan);
+}
+
+static void add_product(gpu_plan *plan, gpu_product *p)
+{
+    if (plan->library) {
+        add_routine(plan, p);
+        return;
+    }
     divide(plan, p);
     if (plan->status != WEFT_OK) return;
     int64_t columns = (p->n + p->tile_n - 1) / p->tile_n;
@@ -170,7 +198,7 @@ static void add_product(gpu_plan *plan, product *p)
 
 /* Strides of a product without a window: element (i, p) of a is at i ai + p ap, (p, j) of b at p bp
  * + j bj. */
-static void strided(gpu_plan *plan, product p, const int64_t strides[6])
+static void strided(gpu_plan *plan, gpu_product p, const int64_t strides[6])
 {
     memcpy(p.sizes, strides, 6 * sizeof(strides[0]));
     p.size_count = 6;
@@ -184,7 +212,7 @@ static void strided(gpu_plan *plan, product p, const int64_t strides[6])
 static void dense(gpu_plan *plan)
 {
     int64_t k = gpu_in_shape(plan, 1)->dim[0], n = gpu_in_shape(plan, 1)->dim[1];
-    strided(plan, (product){.m = gpu_in_size(plan, 0) / k, .n = n, .k = k, .batch = 1},
+    strided(plan, (gpu_product){.m = gpu_in_size(plan, 0) / k, .n = n, .k = k, .batch = 1},
             (int64_t[]){k, 1, n, 1, 0, 0});
 }
 
@@ -192,7 +220,7 @@ static void dense(gpu_plan *plan)
 static void dense_dx(gpu_plan *plan)
 {
     int64_t k = gpu_in_shape(plan, 1)->dim[0], n = gpu_in_shape(plan, 1)->dim[1];
-    strided(plan, (product){.m = gpu_in_size(plan, 0) / n, .n = k, .k = n, .batch = 1},
+    strided(plan, (gpu_product){.m = gpu_in_size(plan, 0) / n, .n = k, .k = n, .batch = 1},
             (int64_t[]){n, 1, 1, n, 0, 0});
 }
 
@@ -200,7 +228,7 @@ static void dense_dx(gpu_plan *plan)
 static void dense_dw(gpu_plan *plan)
 {
     int64_t k = gpu_out_shape(plan, 0)->dim[0], n = gpu_out_shape(plan, 0)->dim[1];
-    strided(plan, (product){.m = k, .n = n, .k = gpu_in_size(plan, 0) / k, .batch = 1},
+    strided(plan, (gpu_product){.m = k, .n = n, .k = gpu_in_size(plan, 0) / k, .batch = 1},
             (int64_t[]){1, k, n, 1, 0, 0});
 }
 
@@ -211,12 +239,13 @@ static void matmul(gpu_plan *plan)
     bool tb = gpu_node_int(plan->node, "tb", 0, 0) != 0;
     int64_t m = out->dim[out->rank - 2], n = out->dim[out->rank - 1];
     int64_t k = left->dim[ta ? left->rank - 2 : left->rank - 1];
-    strided(plan, (product){.m = m, .n = n, .k = k, .batch = gpu_out_size(plan, 0) / (m * n)},
+    strided(plan, (gpu_product){.m = m, .n = n, .k = k, .batch = gpu_out_size(plan, 0) / (m * n)},
             (int64_t[]){ta ? 1 : k, ta ? m : 1, tb ? 1 : n, tb ? k : 1, m * k, k * n});
 }
 
-static void windowed(gpu_plan *plan, product p, const gpu_window *w)
+static void windowed(gpu_plan *plan, gpu_product p, const gpu_window *w)
 {
+    p.window = *w;
     p.batch = w->groups;
     p.a_fast = true;
     p.sizes[0] = w->groups;
@@ -234,12 +263,12 @@ static void conv(gpu_plan *plan)
     gpu_window w =
         gpu_window_of(plan, gpu_in_shape(plan, 0), gpu_in_shape(plan, 1), gpu_out_shape(plan, 0));
     windowed(plan,
-             (product){.kind = 1,
-                       .a = 1,
-                       .b = 0,
-                       .m = w.out / w.groups,
-                       .n = w.batch * w.y_plane,
-                       .k = w.in / w.groups * w.kernel_size},
+             (gpu_product){.kind = GPU_FORWARD,
+                           .a = 1,
+                           .b = 0,
+                           .m = w.out / w.groups,
+                           .n = w.batch * w.y_plane,
+                           .k = w.in / w.groups * w.kernel_size},
              &w);
 }
 
@@ -248,12 +277,12 @@ static void conv_dx(gpu_plan *plan)
     gpu_window w =
         gpu_window_of(plan, gpu_out_shape(plan, 0), gpu_in_shape(plan, 1), gpu_in_shape(plan, 0));
     windowed(plan,
-             (product){.kind = 2,
-                       .a = 1,
-                       .b = 0,
-                       .m = w.in / w.groups,
-                       .n = w.batch * w.x_plane,
-                       .k = w.out / w.groups * w.kernel_size},
+             (gpu_product){.kind = GPU_DATA,
+                           .a = 1,
+                           .b = 0,
+                           .m = w.in / w.groups,
+                           .n = w.batch * w.x_plane,
+                           .k = w.out / w.groups * w.kernel_size},
              &w);
 }
 
@@ -262,12 +291,12 @@ static void conv_dw(gpu_plan *plan)
     gpu_window w =
         gpu_window_of(plan, gpu_in_shape(plan, 0), gpu_out_shape(plan, 0), gpu_in_shape(plan, 1));
     windowed(plan,
-             (product){.kind = 3,
-                       .a = 1,
-                       .b = 0,
-                       .m = w.out / w.groups,
-                       .n = w.in / w.groups * w.kernel_size,
-                       .k = w.batch * w.y_plane},
+             (gpu_product){.kind = GPU_WEIGHT,
+                           .a = 1,
+                           .b = 0,
+                           .m = w.out / w.groups,
+                           .n = w.in / w.groups * w.kernel_size,
+                           .k = w.batch * w.y_plane},
              &w);
 }
 
@@ -299,6 +328,10 @@ const gpu_entry gpu_product_entries[] = {
     {"dense_dx", "tiles", with_epilogue, dense_dx, false},
     {"dense_dw", "tiles", with_epilogue, dense_dw, false},
     {"matmul", "tiles", with_epilogue, matmul, false},
+    {NULL, NULL, NULL, NULL, false},
+};
+
+const gpu_entry gpu_conv_entries[] = {
     {"conv", "implicit tiles", with_epilogue, conv, false},
     {"conv_dx", "implicit tiles", with_epilogue, conv_dx, false},
     {"conv_dw", "implicit tiles", with_epilogue, conv_dw, false},

@@ -223,6 +223,7 @@ static const weft_device_ops ops = {
     .next = "cpu",
     .watch = gpu_watch,
     .guard = gpu_bound_guard,
+    .about = gpu_device_about,
 };
 
 static const weft_entry entries[] = {

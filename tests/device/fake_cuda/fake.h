@@ -65,7 +65,14 @@ typedef struct mark {
     cu_stream stream;
 } mark;
 
-typedef enum op_kind { OP_LAUNCH, OP_COPY, OP_SET, OP_RECORD, OP_WAIT } op_kind;
+/* Memory that an operation of a library reads or writes. */
+typedef struct fake_use {
+    const void *at;
+    size_t bytes;
+} fake_use;
+enum { MOST_USES = 6 };
+
+typedef enum op_kind { OP_LAUNCH, OP_COPY, OP_SET, OP_RECORD, OP_WAIT, OP_LIBRARY } op_kind;
 typedef struct op {
     op_kind kind;
     struct op *next;
@@ -77,6 +84,10 @@ typedef struct op {
     unsigned char value;
     size_t bytes;
     mark *mark;
+    void (*run)(void *user);
+    void *user;
+    fake_use use[MOST_USES];
+    int uses;
 } op;
 
 typedef struct oplist {
@@ -126,7 +137,7 @@ struct CUfunc_st {
 };
 
 typedef struct range {
-    char *base;
+    char *base, *raw; /* what OpenCL has allocated, of which a part is used */
     size_t bytes;
     bool host;
     cu_context context;
@@ -172,6 +183,15 @@ extern _Thread_local cu_stream fake_capturing;
 /* Counts a call that FAKE_CUDA_FAIL names; 0: it shall not fail. */
 cu_result fake_planned(const char *function);
 void fake_launch(const op *o);
+
+/* For the doubles of libraries, which find it in the double of the driver: queues an operation in a
+ * stream, whose memory must be that of a card. The operation calls `run`, and frees `user`. */
+typedef cu_result fake_queue_fn(cu_stream stream, const char *function, void (*run)(void *user),
+                                void *user, const fake_use *use, int uses);
+__attribute__((visibility("default"))) fake_queue_fn fake_queue_library;
+/* As fake_planned, for functions of libraries; in_context: a context must be current. */
+__attribute__((visibility("default"))) cu_result fake_planned_library(const char *function,
+                                                                      bool in_context);
 
 /* The functions of the interfaces, as the driver declares them. */
 #define FAKE_DECLARE(name, parameters)                                                             \

@@ -16,11 +16,13 @@ static cu_result allocate(void **out, size_t bytes, bool host)
     if (bytes == 0) return 1;
     if (!host && *taken + bytes > fake.memory) return CU_OUT_OF_MEMORY;
     range *r = calloc(1, sizeof(*r));
-    char *base = host ? aligned_alloc(64, (bytes + 63) / 64 * 64)
-                      : fake.clSVMAlloc(fake.cl_context, CL_MEM_READ_WRITE, bytes, 128);
-    if (!r || !base) fake_misuse("out of memory");
+    size_t room = bytes + 256; /* CUDA aligns to 256 bytes, and PoCL to 128 at most */
+    char *raw = host ? aligned_alloc(64, (bytes + 63) / 64 * 64)
+                     : fake.clSVMAlloc(fake.cl_context, CL_MEM_READ_WRITE, room, 128);
+    if (!r || !raw) fake_misuse("out of memory");
+    char *base = host ? raw : raw + (256 - (uintptr_t)raw % 256) % 256;
     memset(base, 0xff, bytes);
-    *r = (range){.base = base, .bytes = bytes, .host = host, .context = context};
+    *r = (range){.base = base, .raw = raw, .bytes = bytes, .host = host, .context = context};
     r->next = fake.ranges;
     fake.ranges = r;
     fake.left[3]++;
@@ -39,6 +41,8 @@ static bool op_uses(const op *o, const range *r)
     if (o->kind == OP_COPY || o->kind == OP_SET)
         return overlaps(r, o->to, o->bytes) ||
                (o->kind == OP_COPY && overlaps(r, o->from, o->bytes));
+    for (int i = 0; o->kind == OP_LIBRARY && i < o->uses; i++)
+        if (overlaps(r, o->use[i].at, o->use[i].bytes)) return true;
     for (int i = 0; o->kind == OP_LAUNCH && i < o->function->count; i++) {
         const parameter *p = &o->function->parameter[i];
         char *pointer;
@@ -67,7 +71,7 @@ static void release(const char *function, void *base, bool host)
     if (host)
         free(r->base);
     else
-        fake.clSVMFree(fake.cl_context, r->base);
+        fake.clSVMFree(fake.cl_context, r->raw);
     if (!host) fake.taken[r->context->card] -= r->bytes;
     free(r);
 }
@@ -170,6 +174,29 @@ static cu_result copy(const char *function, void *to, const void *from, size_t b
     o->from = from;
     o->bytes = bytes;
     return fake_end(CU_OK);
+}
+
+cu_result fake_queue_library(cu_stream stream, const char *function, void (*run)(void *user),
+                             void *user, const fake_use *use, int uses)
+{
+    cu_result result = fake_begin_in(function, stream, "stream");
+    if (result) {
+        free(user);
+        return fake_end(result);
+    }
+    if (uses > MOST_USES) fake_misuse("%s: uses %d pieces of memory", function, uses);
+    for (int i = 0; i < uses; i++) check_device(function, use[i].at, use[i].bytes);
+    op *o = queue(stream, OP_LIBRARY);
+    o->run = run;
+    o->user = user;
+    o->uses = uses;
+    memcpy(o->use, use, sizeof(*use) * (size_t)uses);
+    return fake_end(CU_OK);
+}
+
+cu_result fake_planned_library(const char *function, bool in_context)
+{
+    return fake_end(in_context ? fake_begin_in(function, NULL, NULL) : fake_begin(function));
 }
 
 cu_result cuMemcpyHtoDAsync_v2(cu_pointer to, const void *from, size_t bytes, cu_stream stream)
@@ -326,6 +353,10 @@ static void run_op(op *o)
     case OP_COPY: memmove(o->to, o->from, o->bytes); break;
     case OP_SET: memset(o->to, o->value, o->bytes); break;
     case OP_RECORD: o->mark->done = true; break;
+    case OP_LIBRARY:
+        o->run(o->user);
+        free(o->user);
+        break;
     case OP_WAIT:
         if (!o->mark->done) fake_run(o->mark->stream, o->mark);
         break;

@@ -1,0 +1,196 @@
+/* Opens the libraries of a driver, by the options of a device, and offers their routines as
+ * candidates: the cheaper one by estimate is taken, and of equal ones the library's. */
+#include <stdio.h>
+
+#include "device/gpu/gpu.h"
+
+static int count_of(const gpu_driver *driver)
+{
+    int count = 0;
+    while (driver->libraries && driver->libraries[count]) count++;
+    return count;
+}
+
+/* Options of a device, before its libraries are opened. */
+typedef struct options {
+    char *which;       /* what the driver reads */
+    const char *names; /* of the libraries that must be there, up to a colon; NULL: those found */
+    bool tf32;
+} options;
+
+static const char libraries_word[] = "libraries=", tf32_word[] = "tf32=";
+
+static bool begins(const char *at, const char *word)
+{
+    return strncmp(at, word, strlen(word)) == 0;
+}
+
+static bool is_word(const char *at, size_t size, const char *word)
+{
+    return size == strlen(word) && strncmp(at, word, size) == 0;
+}
+
+static weft_status read_tf32(const gpu_driver *driver, const char *at, size_t size, options *o)
+{
+    o->tf32 = is_word(at, size, "on");
+    if (o->tf32 || is_word(at, size, "off")) return WEFT_OK;
+    return weft->fail(WEFT_ERR_ARGUMENT, "device %s: tf32=%.*s, must be on or off", driver->name,
+                      (int)size, at);
+}
+
+/* Takes the options out of the arguments; the rest is for the driver. */
+static weft_status read_options(const gpu_driver *driver, const char *arguments, options *o)
+{
+    size_t end = 0;
+    WEFT_TRY(weft->allocate(strlen(arguments) + 1, &o->which));
+    for (const char *at = arguments; *at; at += *at == ':') {
+        size_t size = strcspn(at, ":");
+        if (begins(at, libraries_word)) {
+            o->names = at + strlen(libraries_word);
+        } else if (begins(at, tf32_word)) {
+            WEFT_TRY(read_tf32(driver, at + strlen(tf32_word), size - strlen(tf32_word), o));
+        } else {
+            end += (size_t)sprintf(o->which + end, "%s%.*s", end ? ":" : "", (int)size, at);
+        }
+        at += size;
+    }
+    return WEFT_OK;
+}
+
+static void list_names(const gpu_driver *driver, char *to, size_t size)
+{
+    size_t end = 0;
+    to[0] = 0;
+    for (int l = 0; l < count_of(driver) && end < size; l++)
+        end += (size_t)snprintf(to + end, size - end, ", %s", driver->libraries[l]->name);
+}
+
+/* Sets wanted[l] for each library of the names, which are separated by '+'; "none" is no library.
+ */
+static weft_status read_names(const gpu_driver *driver, const char *names, bool *wanted)
+{
+    size_t all = strcspn(names, ":");
+    if (is_word(names, all, "none")) return WEFT_OK;
+    for (const char *at = names;; at++) {
+        size_t size = strcspn(at, "+:");
+        bool known = false;
+        for (int l = 0; l < count_of(driver); l++)
+            if (is_word(at, size, driver->libraries[l]->name)) known = wanted[l] = true;
+        if (!known) {
+            char list[128];
+            list_names(driver, list, sizeof(list));
+            return weft->fail(WEFT_ERR_ARGUMENT,
+                              "device %s: libraries=%.*s: '%.*s' is no library of the device; "
+                              "there are: none%s, with '+' between several",
+                              driver->name, (int)all, names, (int)size, at, list);
+        }
+        at += size;
+        if (*at != '+') return WEFT_OK;
+    }
+}
+
+/* Opens a library once for its card; it is left out if it is not found or does not work. */
+static void open_one(gpu_card *card, int l)
+{
+    gpu_opened *opened = &card->opened[l];
+    pthread_mutex_lock(&card->lock);
+    if (!opened->library) {
+        opened->library = card->driver->libraries[l];
+        opened->state = opened->library->open(card, opened->text, sizeof(opened->text));
+    }
+    pthread_mutex_unlock(&card->lock);
+}
+
+/* Fails for a library that the user has named. */
+static weft_status not_there(const gpu_driver *driver, const gpu_opened *opened)
+{
+    const gpu_library *l = opened->library;
+    if (*opened->text)
+        return weft->fail(WEFT_ERR_UNSUPPORTED, "device %s: %s does not work here: %s",
+                          driver->name, l->name, opened->text);
+    return weft->fail(WEFT_ERR_UNSUPPORTED, "device %s: %s is not found; %s", driver->name, l->name,
+                      l->advice);
+}
+
+static weft_status open_all(gpu_device *d, const options *o)
+{
+    gpu_card *card = d->card;
+    bool wanted[GPU_LIBRARIES] = {false};
+    size_t end = (size_t)snprintf(d->about, sizeof(d->about), "%s", card->name);
+    int used = 0;
+    if (o->names) WEFT_TRY(read_names(card->driver, o->names, wanted));
+    for (int l = 0; l < count_of(card->driver); l++) {
+        if (o->names && !wanted[l]) continue;
+        open_one(card, l);
+        const gpu_opened *opened = &card->opened[l];
+        d->uses[l] = opened->state != NULL;
+        used += d->uses[l];
+        if (!opened->state && o->names) return not_there(card->driver, opened);
+        if (!*opened->text || end >= sizeof(d->about)) continue;
+        end += (size_t)snprintf(d->about + end, sizeof(d->about) - end,
+                                opened->state ? ", %s %s" : ", without %s (%s)",
+                                opened->library->name, opened->text);
+    }
+    d->tf32 = o->tf32;
+    if (used == 0 && o->tf32)
+        return weft->fail(WEFT_ERR_ARGUMENT,
+                          "device %s: tf32=on needs a library that computes in TF32, and none is "
+                          "in use; own kernels compute in f32",
+                          card->driver->name);
+    if (o->tf32 && end < sizeof(d->about))
+        (void)snprintf(d->about + end, sizeof(d->about) - end, ", TF32");
+    return WEFT_OK;
+}
+
+weft_status gpu_options_open(const gpu_driver *driver, const char *arguments, gpu_device *device)
+{
+    options o = {.which = NULL};
+    weft_status status = read_options(driver, arguments, &o);
+    if (status == WEFT_OK) status = gpu_card_take(driver, o.which, &device->card);
+    free(o.which);
+    WEFT_TRY(status);
+    status = open_all(device, &o);
+    if (status != WEFT_OK) gpu_card_give(device->card);
+    return status;
+}
+
+void gpu_libraries_close(gpu_card *card)
+{
+    for (int l = 0; l < GPU_LIBRARIES; l++)
+        if (card->opened[l].state) card->opened[l].library->close(card->opened[l].state);
+}
+
+/* The operators that follow a routine are a pass over its result. */
+static double seconds_of(const gpu_device *d, const gpu_library *l, const weft_group *group)
+{
+    weft_rates rates = d->head.ops->rates;
+    weft_value main_out;
+    (void)weft->node_outputs(group->node[0], &main_out);
+    double bytes = (double)weft->type_bytes(weft->value_type(group->graph, main_out));
+    bool whole = group->count == 1 || l->whole(group);
+    double pass = whole ? 0 : rates.start + 2 * bytes / rates.bytes;
+    rates.flops = d->tf32 ? l->tf32_flops : l->flops;
+    return weft->group_seconds(&rates, group) + pass;
+}
+
+int gpu_library_candidates(const gpu_device *device, const gpu_entry *table, const gpu_entry *entry,
+                           const weft_group *group, weft_candidate *out, int most)
+{
+    int count = 0;
+    for (int l = 0; l < GPU_LIBRARIES; l++) {
+        if (!device->uses[l] || count >= most) continue;
+        const gpu_library *library = device->card->opened[l].library;
+        if (library->table == table)
+            out[count++] = (weft_candidate){
+                .name = library->name, .seconds = seconds_of(device, library, group), .how = entry};
+    }
+    return count;
+}
+
+const gpu_opened *gpu_library_of(const gpu_device *device, const weft_candidate *candidate)
+{
+    for (int l = 0; l < GPU_LIBRARIES; l++)
+        if (device->uses[l] && candidate->name == device->card->opened[l].library->name)
+            return &device->card->opened[l];
+    return NULL;
+}
