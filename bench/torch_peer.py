@@ -1,6 +1,7 @@
-"""The same models, batch, optimizer and threads in PyTorch: torch_peer.py MODEL BATCH STEPS [DEVICE]
+"""The same models, batch, optimizer and threads in PyTorch: torch_peer.py MODEL BATCH STEPS [DEVICE [tf32]]
 
-On a GPU the model is compiled with CUDA graphs, images have their channels last, and Adam is one fused kernel."""
+On a GPU the model is compiled with CUDA graphs, images have their channels last, and Adam is one fused kernel; products and
+convolutions are in float32, or with the word tf32 in TF32."""
 import statistics
 import sys
 import time
@@ -88,6 +89,7 @@ def main():
     name, batch, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     device = torch.device(*sys.argv[4:5] or ["cpu"])
     gpu = device.type == "cuda"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = sys.argv[5:6] == ["tf32"]
     torch.manual_seed(1)
     model, shape = {"lenet": lenet, "mlp": mlp, "vgg11": vgg11, "inception": inception, "gpt": gpt}[name]()
     if name == "gpt":
