@@ -97,6 +97,7 @@ static void describe(void)
         OK(lt.cublasLtMatmulPreferenceSetAttribute(pr.preference, i, &alignment,
                                                    sizeof(alignment)));
     pr.bias = number(BIAS_AT);
+    OK(lt.cublasLtMatmulDescSetAttribute(pr.desc, LT_BIAS_POINTER, &pr.bias, sizeof(pr.bias)));
     pr.work = number(WORK_AT);
     pr.from = number(A_AT);
 }
@@ -200,6 +201,14 @@ static void crooked_operand(void)
     multiply();
 }
 
+static void crooked_bias(void)
+{
+    describe();
+    choose();
+    pr.bias = number(BIAS_AT + 4);
+    multiply();
+}
+
 static void host_operand(void)
 {
     static float own[64] __attribute__((aligned(64)));
@@ -213,7 +222,7 @@ static void over_result(void)
 {
     describe();
     choose();
-    pr.bias = number(C_AT + 4);
+    pr.work = number(C_AT);
     multiply();
 }
 
@@ -307,6 +316,7 @@ static const struct {
     {small_workspace, "and the algorithm needs"},
     {crooked_workspace, "the workspace is at"},
     {crooked_operand, "was to be at a multiple of 16"},
+    {crooked_bias, "matrix 4 is at"},
     {host_operand, "are no memory of a card"},
     {over_result, "overlap"},
     {freed_before, "cuMemFree: a queued operation uses"},

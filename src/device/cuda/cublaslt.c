@@ -227,7 +227,11 @@ static weft_status choose(problem *p)
 {
     descriptors d = {.product = NULL};
     cublasLtMatmulPreference_t preference = NULL;
+    /* The heuristic takes the alignment of a bias from its address. */
+    const uintptr_t aligned = ALIGNMENT;
     weft_status status = open_descriptors(p, &d);
+    if (status == WEFT_OK && p->bias)
+        status = set_product(p, &d, LT_BIAS_POINTER, &aligned, sizeof(aligned));
     if (status == WEFT_OK)
         status = check(p, p->l->f.cublasLtMatmulPreferenceCreate(&preference),
                        "cublasLtMatmulPreferenceCreate");
@@ -270,8 +274,8 @@ static weft_status set(void *data, const gpu_argument *arguments, int count)
     c->result = to[2];
     uintptr_t before = (uintptr_t)to[3] % WORKSPACE_ALIGNMENT;
     c->workspace = (char *)to[3] + (before ? WORKSPACE_ALIGNMENT - before : 0);
-    for (int i = 0; i < 3; i++)
-        if ((uintptr_t)to[i] % ALIGNMENT != 0)
+    for (int i = 0; i < 5; i++)
+        if (i != 3 && (uintptr_t)to[i] % ALIGNMENT != 0)
             return weft->fail(WEFT_ERR_INTERNAL,
                               "operator %s: operand %d of cuBLASLt is at %p, must be at a multiple "
                               "of %d bytes; libraries=none does without",

@@ -44,7 +44,7 @@ struct cublaslt_preference {
 
 /* The problem that an algorithm was chosen for. */
 typedef struct chosen {
-    uint32_t magic, hash, alignment[4];
+    uint32_t magic, hash, alignment[5]; /* of a, b, c, the result, and the bias */
     uint64_t workspace;
 } chosen;
 _Static_assert(sizeof(chosen) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm");
@@ -256,7 +256,12 @@ unsigned cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lt, cublasLtMatmulDesc_
     *count = 0;
     if (getenv("FAKE_CUBLASLT_NONE")) return NOT_SUPPORTED;
     chosen own = {.magic = 0xa190, .hash = hash_of(&j)};
-    memcpy(own.alignment, p->alignment, sizeof(own.alignment));
+    memcpy(own.alignment, p->alignment, sizeof(p->alignment));
+    if (j.d.epilogue == LT_EPILOGUE_BIAS) {
+        uintptr_t at = (uintptr_t)j.d.bias;
+        if (!at) library_misuse("%s: a bias without an address", function);
+        own.alignment[4] = at % 256 == 0 ? 256 : (uint32_t)(at & -at);
+    }
     own.workspace = j.k >= 8 && p->workspace >= 4100 ? 4 * j.k + 5 : 0;
     *out = (cublasLtMatmulHeuristicResult_t){.workspaceSize = own.workspace};
     memcpy(&out->algo, &own, sizeof(own));
@@ -339,8 +344,8 @@ unsigned cublasLtMatmul(cublasLtHandle_t lt, cublasLtMatmulDesc_t d, const void 
                        (int)own.workspace);
     if (own.workspace > 0 && (uintptr_t)workspace % 256 != 0)
         library_misuse("%s: the workspace is at %p", function, workspace);
-    const void *const at[] = {a, b, from, to};
-    for (int i = 0; i < 4; i++)
+    const void *const at[] = {a, b, from, to, d->bias};
+    for (int i = 0; i < (d->epilogue == LT_EPILOGUE_BIAS ? 5 : 4); i++)
         if ((uintptr_t)at[i] % own.alignment[i] != 0)
             library_misuse("%s: matrix %d is at %p, and was to be at a multiple of %u", function, i,
                            at[i], own.alignment[i]);
