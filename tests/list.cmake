@@ -94,6 +94,7 @@ row(device     cuda_calls               T...........C   10 internal WITH op_fixt
 row(device     fake_cuda                T...........C    5 internal)
 row(device     opencl_faults            TM..........C   30 script   opencl_faults.sh)
 row(device     fake_libraries           T...........C    5 internal)
+row(device     cublaslt_descriptors     .M...........    2 internal)
 row(device     cudnn_plans              .M..........C   60 internal)
 row(device     gpu_nvrtc                T...........C   30 internal WITH op_fixture)
 row(device     number_types             T......UA.R..    1 internal)

@@ -1,59 +1,27 @@
 /* Routines of cuBLASLt for products, with a bias in the epilogue.
  *
- * cuBLASLt's matrices are column-major, in which a row-major matrix is its transpose, so the
- * product c = a b is asked for as c^T = b^T a^T: the first matrix is Weft's b.
- *
- * The algorithm is the first one of the heuristic, for the types, sizes, strides and an alignment
- * of 16 bytes alone; sums in slices are added out of place, in order, never in the order in which
- * they end. Its workspace is scratch memory of the kernel. So a run repeats its bits with one
- * version of the library on one kind of cards.
+ * The workspace of a product is scratch memory of its kernel.
  *
  * The bias is the only epilogue that is exactly Weft's function: cuBLASLt's gelu is the
  * approximation by tanh, and what its relu makes of NaN is not documented. */
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "device/cuda/cublaslt_api.h"
-#include "device/cuda/cuda.h"
+#include "device/cuda/cublaslt_product.h"
 #include "device/gpu/product.h"
 
-enum { ALIGNMENT = 16, WORKSPACE_ALIGNMENT = 256 };
-static const uint64_t most_workspace = 32 << 20;
+enum { WORKSPACE_ALIGNMENT = 256 };
 
 typedef struct library {
-    const cuda_card *card;
-    cublaslt_functions f;
-    cublasLtHandle_t handle;
+    cublaslt_library head;
     void *found; /* of dlopen */
     char *text;  /* gets why a library that is found does not fit */
     size_t size;
 } library;
 
-/* A matrix as cuBLASLt sees it: column-major, with its leading dimension. */
-typedef struct matrix {
-    int64_t rows, columns, leading, batch_stride;
-    bool transposed;
-} matrix;
-
-typedef struct problem {
-    const library *l;
-    matrix first, second, result;
-    int64_t batch;
-    bool doubles, tf32, bias;
-    cublasLtMatmulAlgo_t algo;
-    size_t workspace;
-    char what[64];
-} problem;
-
-/* The descriptors of a problem. */
-typedef struct descriptors {
-    cublasLtMatmulDesc_t product;
-    cublasLtMatrixLayout_t first, second, result;
-} descriptors;
-
 typedef struct call {
-    const problem *p;
-    descriptors d;
+    const cublaslt_problem *p;
+    cublaslt_descriptors d;
     const void *first, *second;
     void *result, *workspace;
 } call;
@@ -63,13 +31,13 @@ typedef struct call {
 static const char *const files[] = {"libcublasLt.so", "libcublasLt.so.13", "libcublasLt.so.12",
                                     NULL},
                          *const packages[] = {"/nvidia/cu13/lib", "/nvidia/cublas/lib", NULL};
-static const cuda_names names = {files, packages};
+const cuda_names cuda_cublaslt_names = {files, packages};
 
 static bool find_functions(library *l)
 {
 #define FIND(name, parameters)                                                                     \
-    *(void **)(&l->f.name) = dlsym(l->found, #name);                                               \
-    if (!l->f.name) return false;
+    *(void **)(&l->head.f.name) = dlsym(l->found, #name);                                          \
+    if (!l->head.f.name) return false;
     CUBLASLT_FUNCTIONS(FIND)
     FIND(cublasLtGetVersion, )
     FIND(cublasLtGetStatusName, )
@@ -83,7 +51,8 @@ static bool take(void *user, const char *path, bool loaded)
     library *l = user;
     l->found = dlopen(path, RTLD_NOW | RTLD_LOCAL | (loaded ? RTLD_NOLOAD : 0));
     if (!l->found) return false;
-    if (find_functions(l) && (int)(l->f.cublasLtGetVersion() / 10000) <= l->card->driver / 1000)
+    if (find_functions(l) &&
+        (int)(l->head.f.cublasLtGetVersion() / 10000) <= l->head.card->driver / 1000)
         return true;
     (void)snprintf(l->text, l->size, "%s is older than version 12, or newer than the driver", path);
     (void)dlclose(l->found);
@@ -94,8 +63,8 @@ static bool take(void *user, const char *path, bool loaded)
 static void close_library(void *state)
 {
     library *l = state;
-    if (l->handle && cuda_enter(l->card))
-        (void)cuda_leave(l->card, l->f.cublasLtDestroy(l->handle));
+    if (l->head.handle && cuda_enter(l->head.card))
+        (void)cuda_leave(l->head.card, l->head.f.cublasLtDestroy(l->head.handle));
     free(l); /* the library stays */
 }
 
@@ -104,141 +73,23 @@ static void *open_library(gpu_card *card, char *text, size_t size)
     library *l;
     text[0] = 0;
     if (weft->allocate(sizeof(*l), &l) != WEFT_OK) return NULL;
-    *l = (library){.card = (const cuda_card *)card, .text = text, .size = size};
+    *l = (library){.head.card = (const cuda_card *)card, .text = text, .size = size};
     unsigned status = LT_OK;
-    if (cuda_find(&names, take, l)) {
-        size_t version = l->f.cublasLtGetVersion();
-        status = cuda_enter(l->card) ? cuda_leave(l->card, l->f.cublasLtCreate(&l->handle))
-                                     : cuda_not_entered();
+    if (cuda_find(&cuda_cublaslt_names, take, l)) {
+        size_t version = l->head.f.cublasLtGetVersion();
+        status = cuda_enter(l->head.card)
+                     ? cuda_leave(l->head.card, l->head.f.cublasLtCreate(&l->head.handle))
+                     : cuda_not_entered();
         if (status == LT_OK)
             (void)snprintf(text, size, "%zu.%zu.%zu", version / 10000, version / 100 % 100,
                            version % 100);
         else
             (void)snprintf(text, size, "cublasLtCreate failed with %s",
-                           l->f.cublasLtGetStatusName(status));
+                           l->head.f.cublasLtGetStatusName(status));
     }
-    if (l->handle && status == LT_OK) return l;
+    if (l->head.handle && status == LT_OK) return l;
     close_library(l);
     return NULL;
-}
-
-static weft_status check(const problem *p, unsigned status, const char *function)
-{
-    if (status == LT_OK) return WEFT_OK;
-    return weft->fail(WEFT_ERR_INTERNAL, "operator %s: %s failed with %s (%u)", p->what, function,
-                      p->l->f.cublasLtGetStatusName(status), status);
-}
-
-/* --- descriptors --- */
-
-static void close_descriptors(const problem *p, const descriptors *d)
-{
-    const cublaslt_functions *f = &p->l->f;
-    if (d->product) (void)f->cublasLtMatmulDescDestroy(d->product);
-    if (d->first) (void)f->cublasLtMatrixLayoutDestroy(d->first);
-    if (d->second) (void)f->cublasLtMatrixLayoutDestroy(d->second);
-    if (d->result) (void)f->cublasLtMatrixLayoutDestroy(d->result);
-}
-
-static weft_status set_product(const problem *p, const descriptors *d, unsigned attribute,
-                               const void *value, size_t size)
-{
-    return check(p, p->l->f.cublasLtMatmulDescSetAttribute(d->product, attribute, value, size),
-                 "cublasLtMatmulDescSetAttribute");
-}
-
-static weft_status open_layout(const problem *p, const matrix *m, cublasLtMatrixLayout_t *out)
-{
-    const cublaslt_functions *f = &p->l->f;
-    const int32_t batch = (int32_t)p->batch;
-    WEFT_TRY(
-        check(p,
-              f->cublasLtMatrixLayoutCreate(out, p->doubles ? LT_R_64F : LT_R_32F,
-                                            (uint64_t)m->rows, (uint64_t)m->columns, m->leading),
-              "cublasLtMatrixLayoutCreate"));
-    if (batch == 1) return WEFT_OK;
-    WEFT_TRY(check(p,
-                   f->cublasLtMatrixLayoutSetAttribute(*out, LT_BATCH_COUNT, &batch, sizeof(batch)),
-                   "cublasLtMatrixLayoutSetAttribute"));
-    return check(p,
-                 f->cublasLtMatrixLayoutSetAttribute(*out, LT_BATCH_OFFSET, &m->batch_stride,
-                                                     sizeof(m->batch_stride)),
-                 "cublasLtMatrixLayoutSetAttribute");
-}
-
-static weft_status open_descriptors(const problem *p, descriptors *d)
-{
-    const int32_t first = p->first.transposed, second = p->second.transposed;
-    const uint32_t epilogue = p->bias ? LT_EPILOGUE_BIAS : LT_EPILOGUE_DEFAULT;
-    const unsigned compute = p->doubles ? LT_COMPUTE_64F
-                             : p->tf32  ? LT_COMPUTE_TF32
-                                        : LT_COMPUTE_32F;
-    WEFT_TRY(check(
-        p, p->l->f.cublasLtMatmulDescCreate(&d->product, compute, p->doubles ? LT_R_64F : LT_R_32F),
-        "cublasLtMatmulDescCreate"));
-    WEFT_TRY(set_product(p, d, LT_TRANSA, &first, sizeof(first)));
-    WEFT_TRY(set_product(p, d, LT_TRANSB, &second, sizeof(second)));
-    WEFT_TRY(set_product(p, d, LT_EPILOGUE, &epilogue, sizeof(epilogue)));
-    WEFT_TRY(open_layout(p, &p->first, &d->first));
-    WEFT_TRY(open_layout(p, &p->second, &d->second));
-    return open_layout(p, &p->result, &d->result);
-}
-
-/* --- the algorithm --- */
-
-static weft_status set_preference(const problem *p, cublasLtMatmulPreference_t preference,
-                                  unsigned attribute, const void *value, size_t size)
-{
-    return check(p,
-                 p->l->f.cublasLtMatmulPreferenceSetAttribute(preference, attribute, value, size),
-                 "cublasLtMatmulPreferenceSetAttribute");
-}
-
-static weft_status ask(problem *p, const descriptors *d, cublasLtMatmulPreference_t preference)
-{
-    static const unsigned operands[] = {LT_ALIGNMENT_A, LT_ALIGNMENT_B, LT_ALIGNMENT_C,
-                                        LT_ALIGNMENT_D};
-    const uint32_t alignment = ALIGNMENT, mask = LT_REDUCE_COMPUTE_TYPE | LT_REDUCE_OUTPUT_TYPE;
-    /* Operands are not converted, except to TF32 if that is on. */
-    const uint64_t converted = LT_INPUT_16F | LT_INPUT_16BF | (p->tf32 ? 0 : LT_INPUT_TF32),
-                   implementations = ~converted;
-    cublasLtMatmulHeuristicResult_t found;
-    int count = 0;
-    WEFT_TRY(
-        set_preference(p, preference, LT_MOST_WORKSPACE, &most_workspace, sizeof(most_workspace)));
-    WEFT_TRY(set_preference(p, preference, LT_REDUCTION_MASK, &mask, sizeof(mask)));
-    WEFT_TRY(set_preference(p, preference, LT_IMPLEMENTATION_MASK, &implementations,
-                            sizeof(implementations)));
-    for (size_t i = 0; i < WEFT_COUNT(operands); i++)
-        WEFT_TRY(set_preference(p, preference, operands[i], &alignment, sizeof(alignment)));
-    if (!cuda_enter(p->l->card)) return cuda_check(p->l->card, cuda_not_entered(), "cublasLt");
-    unsigned status =
-        cuda_leave(p->l->card, p->l->f.cublasLtMatmulAlgoGetHeuristic(
-                                   p->l->handle, d->product, d->first, d->second, d->result,
-                                   d->result, preference, 1, &found, &count));
-    if (status != LT_OK || count < 1 || found.state != LT_OK)
-        return weft->fail(WEFT_ERR_UNSUPPORTED, "cuBLASLt has no algorithm for %s", p->what);
-    p->algo = found.algo;
-    p->workspace = found.workspaceSize;
-    return WEFT_OK;
-}
-
-static weft_status choose(problem *p)
-{
-    descriptors d = {.product = NULL};
-    cublasLtMatmulPreference_t preference = NULL;
-    /* The heuristic takes the alignment of a bias from its address. */
-    const uintptr_t aligned = ALIGNMENT;
-    weft_status status = open_descriptors(p, &d);
-    if (status == WEFT_OK && p->bias)
-        status = set_product(p, &d, LT_BIAS_POINTER, &aligned, sizeof(aligned));
-    if (status == WEFT_OK)
-        status = check(p, p->l->f.cublasLtMatmulPreferenceCreate(&preference),
-                       "cublasLtMatmulPreferenceCreate");
-    if (status == WEFT_OK) status = ask(p, &d, preference);
-    if (preference) (void)p->l->f.cublasLtMatmulPreferenceDestroy(preference);
-    close_descriptors(p, &d);
-    return status;
 }
 
 /* --- calls: arguments are a, b, the result, workspace, and the bias --- */
@@ -246,7 +97,7 @@ static weft_status choose(problem *p)
 static void close_call(void *data)
 {
     call *c = data;
-    close_descriptors(c->p, &c->d);
+    cublaslt_close(c->p, &c->d);
     free(c);
 }
 
@@ -255,7 +106,7 @@ static weft_status open_call(const void *data, void **out)
     call *c;
     WEFT_TRY(weft->allocate(sizeof(*c), &c));
     c->p = data;
-    weft_status status = open_descriptors(c->p, &c->d);
+    weft_status status = cublaslt_open(c->p, &c->d);
     if (status == WEFT_OK)
         *out = c;
     else
@@ -275,26 +126,26 @@ static weft_status set(void *data, const gpu_argument *arguments, int count)
     uintptr_t before = (uintptr_t)to[3] % WORKSPACE_ALIGNMENT;
     c->workspace = (char *)to[3] + (before ? WORKSPACE_ALIGNMENT - before : 0);
     for (int i = 0; i < 5; i++)
-        if (i != 3 && (uintptr_t)to[i] % ALIGNMENT != 0)
+        if (i != 3 && (uintptr_t)to[i] % CUBLASLT_ALIGNMENT != 0)
             return weft->fail(WEFT_ERR_INTERNAL,
                               "operator %s: operand %d of cuBLASLt is at %p, must be at a multiple "
                               "of %d bytes; libraries=none does without",
-                              c->p->what, i, to[i], ALIGNMENT);
+                              c->p->what, i, to[i], CUBLASLT_ALIGNMENT);
     if (!c->p->bias) return WEFT_OK;
-    return set_product(c->p, &c->d, LT_BIAS_POINTER, &to[4], sizeof(to[4]));
+    return cublaslt_set(c->p, &c->d, LT_BIAS_POINTER, &to[4], sizeof(to[4]));
 }
 
 static weft_status launch(weft_queue *queue, void *data)
 {
     const call *c = data;
-    const problem *p = c->p;
-    const library *l = p->l;
+    const cublaslt_problem *p = c->p;
+    const cublaslt_library *l = p->l;
     const float one = 1, zero = 0;
     const double one_double = 1, zero_double = 0;
     const void *alpha = p->doubles ? (const void *)&one_double : &one;
     const void *beta = p->doubles ? (const void *)&zero_double : &zero;
     if (!cuda_enter(l->card)) return cuda_check(l->card, cuda_not_entered(), "cublasLtMatmul");
-    return check(
+    return cublaslt_check(
         p,
         cuda_leave(l->card, l->f.cublasLtMatmul(l->handle, c->d.product, alpha, c->first,
                                                 c->d.first, c->second, c->d.second, beta, c->result,
@@ -336,32 +187,24 @@ static bool whole(const weft_group *group)
     return bias_of(group) >= 0;
 }
 
-/* An operand whose elements of a row, and of a column, are so far apart. */
-static matrix matrix_of(int64_t rows, int64_t columns, int64_t by_row, int64_t by_column,
-                        int64_t batch_stride)
-{
-    if (by_row == 1 && by_column >= rows)
-        return (matrix){rows, columns, by_column, batch_stride, false};
-    return (matrix){columns, rows, by_row, batch_stride, true};
-}
-
 static void make(gpu_plan *plan, const gpu_product *product)
 {
     const int64_t *s = product->sizes, m = product->m, n = product->n, k = product->k;
-    problem *p;
+    cublaslt_problem *p;
     int bias = plan->group->count > 1 ? bias_of(plan->group) : -1;
     if (plan->status == WEFT_OK) plan->status = weft->allocate(sizeof(*p), &p);
     if (plan->status != WEFT_OK) return;
-    *p = (problem){.l = plan->library->state,
-                   .first = matrix_of(n, k, s[GPU_BJ], s[GPU_BP], s[GPU_B_BATCH]),
-                   .second = matrix_of(k, m, s[GPU_AP], s[GPU_AI], s[GPU_A_BATCH]),
-                   .result = {n, m, n, m * n, false},
-                   .batch = product->batch,
-                   .doubles = plan->real == WEFT_F64,
-                   .tf32 = plan->kernel->device->tf32,
-                   .bias = bias >= 0};
+    *p =
+        (cublaslt_problem){.l = plan->library->state,
+                           .first = cublaslt_matrix_of(n, k, s[GPU_BJ], s[GPU_BP], s[GPU_B_BATCH]),
+                           .second = cublaslt_matrix_of(k, m, s[GPU_AP], s[GPU_AI], s[GPU_A_BATCH]),
+                           .result = {n, m, n, m * n, false},
+                           .batch = product->batch,
+                           .doubles = plan->real == WEFT_F64,
+                           .tf32 = plan->kernel->device->tf32,
+                           .bias = bias >= 0};
     (void)snprintf(p->what, sizeof(p->what), "%s", plan->kernel->what);
-    plan->status = choose(p);
+    plan->status = cublaslt_choose(p);
     if (plan->status != WEFT_OK) {
         free(p);
         return;

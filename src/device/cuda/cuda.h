@@ -68,7 +68,7 @@ bool cuda_find(const cuda_names *names, bool (*use)(void *user, const char *path
 /* --- cublaslt.c, cudnn.c --- */
 
 extern const gpu_library cuda_cublaslt, cuda_cudnn;
-extern const cuda_names cuda_cudnn_names;
+extern const cuda_names cuda_cublaslt_names, cuda_cudnn_names;
 
 /* --- memory.c --- */
 
