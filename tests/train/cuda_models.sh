@@ -54,7 +54,7 @@ leaves_nothing "two cards"
 # Libraries: losses are those of own kernels to 1e-5, other bits than theirs and the same ones each time; TF32 changes more.
 losses() { "$weft" train -q $images --model "$1" --steps 3 --device "$2" --metrics "$3" >out 2>err && grep -o '"loss":[0-9.]*' "$3" | cut -d: -f2 >"$3.losses"; }
 near() { paste "$1" "$2" | awk -v most="$3" '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) far = 1; n++ } END { exit far || n < 3 }'; }
-for model in lenet gpt; do
+for model in lenet $(in_full && echo gpt); do
     [ $model = gpt ] && model=gpt:layers=1,heads=2,width=16 && images=$tokens
     losses $model $own a && losses $model cuda b && losses $model cuda:0:libraries=cublaslt+cudnn c && losses $model cuda:tf32=on d || flunk "$model with libraries: $(cat err)"
     leaves_nothing "$model with libraries"
