@@ -129,6 +129,7 @@ row(rewrite    rewrite_mpi              TM..........C   13 mpi      under-mpi re
 
 row(program    instances                T......UA.R.C   10 public   WITH program_fixture)
 row(program    transfer_agreement       T......UA.R..    1 public)
+row(program    device_trace             T......UA....    1 internal WITH program_fixture)
 row(program    batch_sizes              T......UA.R.C    2 public   WITH program_fixture)
 row(program    kernel_select            T......UA.R..    1 internal)
 row(program    gradient_ready           TM...........    3 public   WITH graph_fixture)
@@ -254,6 +255,7 @@ row(train      tuning                   T............   15 script   tuning.sh ${
 row(train      shares                   T............   10 script   shares.sh ${MPI_TESTS})
 row(train      elastic                  T.P.......RW.   80 script   elastic.sh NOT_SANITIZED)
 row(train      elastic_meshes           ..P........W.   60 script   elastic_meshes.sh NOT_SANITIZED)
+row(train      device_trace_bytes       T............   15 script   device_trace.sh)
 row(train      cuda_models              TM..........C   40 script   cuda_models.sh)
 row(train      opencl_accuracy          .M..........C  150 script   opencl_accuracy.sh)
 row(train      opencl_models            TM..........C   60 script   opencl_models.sh)

@@ -186,6 +186,12 @@ typedef struct weft_memory_ops {
     /* Sets the bytes of the device's memory in all, and of those that are free now, for messages
      * and plans. NULL: unknown. */
     weft_status (*usage)(weft_device *device, size_t *total, size_t *free);
+    /* Opens an event that also keeps the time of the device's clock at which it was reached. */
+    weft_status (*open_timer)(weft_device *device, weft_queue_event **out);
+    /* Sets the seconds from the last record of a timer to that of another one, which may be of
+     * another queue of the device; the caller has waited for both. Both NULL: the device has no
+     * clock, so a trace waits for each instruction, and there is no share of busy time. */
+    weft_status (*elapsed)(weft_queue_event *from, weft_queue_event *to, double *seconds);
 } weft_memory_ops;
 
 /* A capture records operations of a queue, so that all of them are queued again with one call, at

@@ -298,14 +298,17 @@ WEFT_API WEFT_NODISCARD weft_status weft_instance_profile(weft_instance *instanc
                                                           double *costs);
 
 /* Starts recording: one event for each instruction and one for each wait for a transfer, up to
- * `events` in all (about 32 bytes each). Earlier events are dropped; 0 only stops. */
+ * `events` in all (about 32 bytes each). Earlier events are dropped; 0 only stops. On a device with
+ * memory of its own and a clock each instruction has two events, the host's work to queue it and
+ * the device's to run it; without a clock the host waits for each instruction while it records. */
 WEFT_API WEFT_NODISCARD weft_status weft_instance_trace(weft_instance *instance, size_t events);
 /* Records that a step begins, if instructions are recorded. Its bar in the trace ends with its last
  * instruction. */
 WEFT_API void weft_instance_trace_step(weft_instance *instance, int64_t step);
 /* The recorded events as comma-separated Chrome trace events: process `rank`, one thread for steps,
- * one for kernels and one for transfers, arrows for messages, and times in microseconds since
- * `origin` (in seconds of the monotonic clock; below 0: since the first event). Numbers of
+ * one for kernels and one for transfers, two more for kernels and copies of a device that has a
+ * clock and for its copies of gradients to the host; arrows for messages, and times in microseconds
+ * since `origin` (in seconds of the monotonic clock; below 0: since the first event). Numbers of
  * processes count from 1, and no two threads have the same number, since viewers such as Perfetto
  * take 0 for the idle process and join threads of one number. The caller frees the text with
  * weft_free. */

@@ -80,6 +80,14 @@ weft_status weft_event_test(weft_device *device, weft_queue_event *event,
                             bool *done) WEFT_NODISCARD;
 weft_status weft_queue_wait(weft_device *device, weft_queue *queue,
                             weft_queue_event *event) WEFT_NODISCARD;
+/* Whether the device has a clock, and so timers, which are events. */
+static inline bool weft_device_has_clock(const weft_device *device)
+{
+    return device->ops->memory && device->ops->memory->elapsed;
+}
+weft_status weft_timer_open(weft_device *device, weft_queue_event **out) WEFT_NODISCARD;
+weft_status weft_timer_elapsed(weft_device *device, weft_queue_event *from, weft_queue_event *to,
+                               double *seconds) WEFT_NODISCARD;
 
 /* UNSUPPORTED: the device captures nothing. */
 weft_status weft_capture_begin(weft_device *device, weft_queue *queue) WEFT_NODISCARD;

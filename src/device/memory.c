@@ -216,3 +216,19 @@ void weft_capture_close(weft_device *device, weft_capture **capture)
     if (*capture) device->ops->capture->close(*capture);
     *capture = NULL;
 }
+
+weft_status weft_timer_open(weft_device *device, weft_queue_event **out)
+{
+    uint64_t before = weft_failures();
+    *out = NULL;
+    return weft_device_told(device, device->ops->memory->open_timer(device, out), before,
+                            "open_timer");
+}
+
+weft_status weft_timer_elapsed(weft_device *device, weft_queue_event *from, weft_queue_event *to,
+                               double *seconds)
+{
+    uint64_t before = weft_failures();
+    return weft_device_told(device, device->ops->memory->elapsed(from, to, seconds), before,
+                            "elapsed");
+}

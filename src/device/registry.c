@@ -41,7 +41,9 @@ static weft_status accept_memory(const weft_entry *entry, const weft_memory_ops 
     NEED(test);
     NEED(wait_queue);
 #undef NEED
-    return WEFT_OK;
+    if (!m->open_timer == !m->elapsed) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "its memory has one of 'open_timer' and 'elapsed'; both or none are right");
 }
 
 static weft_status accept(weft_context *context, const weft_entry *entry, const void *ops,

@@ -196,11 +196,11 @@ static weft_status make_program(weft_rank *r)
     WEFT_TRY(weft_instance_build_with(r->store, weft_rewritten_graph(r->mine), &p, &r->comms,
                                       &r->instance));
     if (!k->traced) return WEFT_OK;
-    return weft_instance_trace(
-        r->instance,
-        TRACED_STEPS +
-            (size_t)(2 * TRACED_STEPS * k->microbatches) *
-                (size_t)weft_program_describe(weft_instance_program(r->instance)).instructions);
+    weft_program_info info = weft_program_describe(weft_instance_program(r->instance));
+    int each = info.device_bytes > 0 ? 3 : 2; /* a device's instructions are queued, then run */
+    return weft_instance_trace(r->instance, TRACED_STEPS + (size_t)(each * TRACED_STEPS) *
+                                                               (size_t)k->microbatches *
+                                                               (size_t)info.instructions);
 }
 
 int64_t weft_rank_parameters(const weft_rank *r)

@@ -1,6 +1,7 @@
 /* Puts off host work until the device has copied its operands to the host, while the host goes on
  * queuing instructions. */
 #include "program/gradient_ready.h"
+#include "program/trace.h"
 
 static weft_device *device_of(const weft_instance *x)
 {
@@ -43,6 +44,7 @@ static weft_status copy_gradients(weft_instance *x, int i, weft_queue_event *eve
     deferrals *d = &x->deferred;
     WEFT_TRY(make_landing(x));
     WEFT_TRY(weft_queue_wait(device_of(x), d->copies, event));
+    if (x->traced) WEFT_TRY(weft_trace_begin(x, d->copies));
     for (int k = code->exported; k < code->exported + code->exported_count; k++) {
         const exported *e = &x->program->exported[k];
         weft_address at = weft_instance_address(x, e->buffer);
@@ -51,6 +53,7 @@ static weft_status copy_gradients(weft_instance *x, int i, weft_queue_event *eve
         WEFT_TRY(weft_copy_out(d->copies, to, at, e->bytes));
         d->landed[k] = true;
     }
+    if (x->traced) WEFT_TRY(weft_trace_end(x, d->copies, i, TRACE_LANDED));
     return weft_event_record(device_of(x), d->copies, event);
 }
 

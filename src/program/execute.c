@@ -2,18 +2,14 @@
  * in progress. */
 #include "program/gradient_ready.h"
 #include "program/first_use.h"
-
-static void record(weft_instance *x, int i, double start, bool wait)
-{
-    if (x->trace_count < x->trace_capacity)
-        x->trace[x->trace_count++] = (trace_event){start, weft_seconds() - start, i, x->slot, wait};
-}
+#include "program/trace.h"
 
 weft_status weft_instance_wait(weft_instance *x, weft_queue_event *event)
 {
     double start = weft_seconds();
     weft_status status = weft_event_wait(x->program->schema->devices[0], event);
     x->waited += weft_seconds() - start;
+    if (x->traced) weft_trace_host(x, DEVICE_WAIT, start, TRACE_WAIT);
     return status;
 }
 
@@ -37,7 +33,7 @@ static weft_status finish(weft_instance *x, int at)
     double start = weft_seconds();
     WEFT_TRY(weft_bound_finish(bound));
     x->waited += weft_seconds() - start;
-    if (x->trace_capacity) record(x, i, start, true);
+    weft_trace_host(x, i, start, TRACE_WAIT);
     x->pending_count--;
     memmove(&x->pending[at], &x->pending[at + 1],
             (size_t)(x->pending_count - at) * sizeof(*x->pending));
@@ -134,20 +130,19 @@ static void note_pending(weft_instance *x, int slot, int i)
 
 weft_status weft_instance_start(weft_instance *x, int i, int slot)
 {
-    double start = x->trace_capacity ? weft_seconds() : 0;
+    double start = weft_trace_now(x);
     WEFT_TRY(weft_bound_run(bound_of(x, i, slot), NULL));
-    if (x->trace_capacity) record(x, i, start, false);
+    weft_trace_host(x, i, start, TRACE_RAN);
     return WEFT_OK;
 }
 
-/* Begins a transfer, or puts it off until its operands have been copied from the device. While
- * instructions are recorded each one ends before the next. */
+/* Begins a transfer, or puts it off until its operands have been copied from the device. */
 static weft_status start_transfer(weft_instance *x, int i, int slot)
 {
     note_pending(x, slot, i);
     if (!x->queue) return weft_instance_start(x, i, slot);
     WEFT_TRY(weft_deferred_add(x, i, slot));
-    return x->trace_capacity ? weft_deferred_advance(x, true) : WEFT_OK;
+    return weft_trace_waits(x) ? weft_deferred_advance(x, true) : WEFT_OK;
 }
 
 weft_status weft_instance_end_before(weft_instance *x, int i)
@@ -175,18 +170,21 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
     }
     if (code->transfer) return start_transfer(x, i, slot_of(x, code));
     if (code->space == SPACE_HOST) WEFT_TRY(weft_instance_wait_copies(x));
-    double start = x->trace_capacity ? weft_seconds() : 0;
+    double start = weft_trace_now(x);
+    bool timed = weft_trace_is_timed(x, code);
+    if (timed) WEFT_TRY(weft_trace_begin(x, x->queue));
     WEFT_TRY(weft_bound_run(bound, x->queue));
     if (code->copy) {
         x->copying = true;
         WEFT_TRY(weft_event_record(x->program->schema->devices[0], x->queue, x->copied));
     }
-    if (x->trace_capacity) { /* a queued kernel has no time until it is waited for */
+    if (weft_trace_waits(x)) {
         double waits = weft_seconds();
         WEFT_TRY(weft_instance_synchronize(x));
-        if (x->queue) x->waited += weft_seconds() - waits;
-        record(x, i, start, false);
+        x->waited += weft_seconds() - waits;
     }
+    weft_trace_host(x, i, start, timed ? TRACE_QUEUED : TRACE_RAN);
+    if (timed) WEFT_TRY(weft_trace_end(x, x->queue, i, TRACE_DEVICE));
     if (x->announces && code->exported_count > 0)
         WEFT_TRY(x->queue ? weft_deferred_add(x, i, x->slot)
                           : weft_exported_gradients_report(x, i));

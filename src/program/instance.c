@@ -1,4 +1,5 @@
 /* Creates instances, which are programs with memory of their own that are bound to a store. */
+#include "program/trace.h"
 #include "program/transfer.h"
 
 /* Placeholder memory for planning. Each kind of buffer begins at an offset of its own, 2^FAR bytes
@@ -236,7 +237,7 @@ void weft_instance_destroy(weft_instance **instance)
     weft_memory_free(&x->at.sequences);
     weft_deferred_close(x);
     weft_instance_close_queue(x);
-    free(x->trace);
+    weft_trace_close(x);
     weft_program_destroy(&x->program);
     free(x);
     *instance = NULL;

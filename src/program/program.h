@@ -260,15 +260,24 @@ typedef struct instruction {
     size_t bytes; /* read and written */
 } instruction;
 
+/* The part of an instruction that an event is. */
+typedef enum trace_kind {
+    TRACE_RAN,    /* its run, or the start of a transfer */
+    TRACE_WAIT,   /* the wait for a transfer, or for the device */
+    TRACE_QUEUED, /* the host's work to queue it */
+    TRACE_DEVICE, /* its run by the device */
+    TRACE_LANDED  /* the copies of the gradients that it completes to the host */
+} trace_kind;
 typedef struct trace_event {
     double start, duration;
     /* STEP_BEGINS: no instruction, but the begin of step `slot`; `duration` is then the instance's
      * host_seconds until there. */
     int instruction;
     int slot;
-    bool wait; /* the event is the wait for a transfer, not its start */
+    trace_kind kind;
 } trace_event;
-enum { STEP_BEGINS = -1 };
+/* The instruction of events of no instruction: a step begins; the host waits for the device. */
+enum { STEP_BEGINS = -1, DEVICE_WAIT = -2 };
 
 typedef struct grouping grouping;
 
@@ -361,6 +370,7 @@ struct weft_instance {
 
     trace_event *trace;
     size_t trace_count, trace_capacity;
+    struct timing *traced; /* device times of events of the trace; NULL: the host waits for them */
 };
 
 /* fusion.c: the groups of nodes that run as one instruction, in order of execution. */

@@ -1,34 +1,17 @@
-/* Records the start and duration of an instance's instructions, and writes them as Chrome trace
- * events. */
+/* Writes the recorded events of an instance as Chrome trace events. */
 #include <math.h>
 #include <stdio.h>
 
-#include "program/program.h"
+#include "program/gradient_ready.h"
+#include "program/trace.h"
 
-weft_status weft_instance_trace(weft_instance *x, size_t events)
+/* The threads of a rank in the trace; the last two if the device has a clock. */
+enum { STEPS, KERNELS, TRANSFERS, DEVICE, COPIES, THREADS };
+
+static bool is_of_device(const trace_event *e)
 {
-    WEFT_NEED_AS("instance", x);
-    free(x->trace);
-    x->trace = NULL;
-    x->trace_count = x->trace_capacity = 0;
-    if (events == 0) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(&x->trace, events));
-    x->trace_capacity = events;
-    return WEFT_OK;
+    return e->kind == TRACE_DEVICE || e->kind == TRACE_LANDED;
 }
-
-void weft_instance_trace_step(weft_instance *x, int64_t step)
-{
-    WEFT_NEED_VOID_AS("instance", x);
-    if (x->trace_count < x->trace_capacity)
-        x->trace[x->trace_count++] =
-            (trace_event){weft_seconds(), x->host_seconds, STEP_BEGINS, (int)step, false};
-}
-
-/* --- Chrome trace events --- */
-
-/* The threads of a rank in the trace. */
-enum { STEPS, KERNELS, TRANSFERS, THREADS };
 
 static int process_of(int rank)
 {
@@ -53,9 +36,10 @@ static bool message_of(const weft_instance *x, size_t event, int *seen, int rank
     if (!code->transfer) return false;
     const weft_node *node = code->group.node[0];
     if (!node->op->transfer->message) return false;
+    bool wait = e->kind == TRACE_WAIT;
     *begins = node->in_count > 0;
-    if (*begins == e->wait) return false;
-    int count = seen[2 * e->instruction + e->wait]++, peer = (int)weft_node_int(node, "peer", 0, 0);
+    if (*begins == wait) return false;
+    int count = seen[2 * e->instruction + wait]++, peer = (int)weft_node_int(node, "peer", 0, 0);
     (void)snprintf(name, sizeof(name), "%d-%d-%lld-%d", *begins ? rank : peer,
                    *begins ? peer : rank, (long long)weft_node_int(node, "tag", 0, 0), count);
     *id = weft_hash_text(name) >> 12; /* JSON has 53 bits for whole numbers */
@@ -84,29 +68,52 @@ static void add_arrow(uint64_t id, bool begins, double start, double end, int ra
                   thread_of(rank, TRANSFERS), begins ? "" : ",\"bp\":\"e\"");
 }
 
+static const char *category(const trace_event *e, const instruction *code)
+{
+    return e->kind == TRACE_WAIT     ? "wait"
+           : e->kind == TRACE_QUEUED ? "queue"
+           : e->kind == TRACE_LANDED ? "copy"
+           : code->transfer          ? "transfer"
+           : code->copy              ? "copy"
+           : code->reorder           ? "reorder"
+           : code->fallback          ? "fallback"
+                                     : "kernel";
+}
+
+/* Bytes that the event moved: a copy reads as many as it writes, which counts once. */
+static size_t bytes_of(const weft_program *p, const trace_event *e)
+{
+    const instruction *code = &p->code[e->instruction];
+    size_t bytes = 0;
+    if (e->kind != TRACE_LANDED) return code->copy ? code->kernel->out[0]->bytes : code->bytes;
+    for (int k = code->exported; k < code->exported + code->exported_count; k++)
+        if (p->buffers[buffer_root(p, p->exported[k].buffer)].space == SPACE_DEVICE)
+            bytes += p->exported[k].bytes;
+    return bytes;
+}
+
 static void add_event(const weft_instance *x, size_t i, int *seen, int rank, double origin,
                       weft_text *text)
 {
     const trace_event *event = &x->trace[i];
     const instruction *code = &x->program->code[event->instruction];
+    bool landed = event->kind == TRACE_LANDED, begins = false;
     uint64_t message = 0;
-    bool begins = false;
     double start = event->start - origin, end = start + event->duration;
+    int thread = landed                        ? COPIES
+                 : event->kind == TRACE_DEVICE ? DEVICE
+                 : code->transfer              ? TRANSFERS
+                                               : KERNELS;
     weft_text_add(text, ",\n{\"ph\":\"X\",\"name\":");
     weft_text_add_json(text, code->name);
     weft_text_add(text,
                   ",\"cat\":\"%s\",\"pid\":%d,\"tid\":%d,\"args\":{\"instruction\":%d,"
                   "\"phase\":\"%s\",\"slot\":%d,\"flops\":%.0f,\"bytes\":%zu,"
                   "\"kernel\":",
-                  event->wait      ? "wait"
-                  : code->transfer ? "transfer"
-                  : code->reorder  ? "reorder"
-                  : code->fallback ? "fallback"
-                                   : "kernel",
-                  process_of(rank), thread_of(rank, code->transfer ? TRANSFERS : KERNELS),
-                  event->instruction, weft_phase_name(code->phase), event->slot, code->flops,
-                  code->bytes);
-    weft_text_add_json(text, code->kernel->text);
+                  category(event, code), process_of(rank), thread_of(rank, thread),
+                  event->instruction, weft_phase_name(code->phase), event->slot,
+                  landed ? 0 : code->flops, bytes_of(x->program, event));
+    weft_text_add_json(text, landed ? "to the host" : code->kernel->text);
     weft_text_add(text, "},");
     add_times(start, end, text);
     weft_text_add(text, "}");
@@ -114,32 +121,52 @@ static void add_event(const weft_instance *x, size_t i, int *seen, int rank, dou
         add_arrow(message, begins, start, end, rank, text);
 }
 
-/* Adds the bar of a step, up to the end of its last instruction or the begin of the next step. */
-static void add_step(const weft_instance *x, size_t i, int rank, double origin, weft_text *text)
+/* `details`: the members of its "args". */
+static void add_bar(const char *name, const char *kind, const char *details, int rank, int thread,
+                    double from, double until, weft_text *text)
 {
-    const trace_event *step = &x->trace[i];
-    double end = step->start;
-    size_t j = i + 1;
-    for (; j < x->trace_count && x->trace[j].instruction != STEP_BEGINS; j++)
-        end = WEFT_MAX(end, x->trace[j].start + x->trace[j].duration);
-    double worked = j < x->trace_count ? x->trace[j].duration : x->host_seconds;
     weft_text_add(text,
-                  ",\n{\"ph\":\"X\",\"name\":\"step %d\",\"cat\":\"step\",\"pid\":%d,\"tid\":%d,"
-                  "\"args\":{\"host_seconds\":%.9f},",
-                  step->slot, process_of(rank), thread_of(rank, STEPS), worked - step->duration);
-    add_times(step->start - origin, end - origin, text);
+                  ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"args\":{%s},\"pid\":%d,"
+                  "\"tid\":%d,",
+                  name, kind, details, process_of(rank), thread_of(rank, thread));
+    add_times(from, until, text);
     weft_text_add(text, "}");
 }
 
-static void add_names(int rank, weft_text *text)
+/* Adds the bars of a step: on the host up to the end of its last instruction there, and on the
+ * device, which may be behind, from its first event there to its last one. */
+static void add_step(const weft_instance *x, size_t i, int rank, double origin, weft_text *text)
 {
-    static const char *const names[THREADS] = {"steps", "kernels", "transfers"};
+    const trace_event *step = &x->trace[i];
+    double end = step->start, begins = INFINITY, ends = 0;
+    char name[32], worked[64];
+    size_t j = i + 1;
+    (void)snprintf(name, sizeof(name), "step %d", step->slot);
+    for (; j < x->trace_count && x->trace[j].instruction != STEP_BEGINS; j++) {
+        const trace_event *e = &x->trace[j];
+        if (is_of_device(e)) {
+            begins = WEFT_MIN(begins, e->start);
+            ends = WEFT_MAX(ends, e->start + e->duration);
+        } else
+            end = WEFT_MAX(end, e->start + e->duration);
+    }
+    /* The begin of a step holds the host's work until then. */
+    double until = j < x->trace_count ? x->trace[j].duration : x->host_seconds;
+    (void)snprintf(worked, sizeof(worked), "\"host_seconds\":%.9f", until - step->duration);
+    add_bar(name, "step", worked, rank, STEPS, step->start - origin, end - origin, text);
+    if (ends > 0) add_bar(name, "step", "", rank, DEVICE, begins - origin, ends - origin, text);
+}
+
+static void add_names(int rank, bool device, weft_text *text)
+{
+    static const char *const names[THREADS] = {"steps", "kernels", "transfers", "device",
+                                               "gradients to the host"};
     weft_text_add(text,
                   "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":\"rank "
                   "%d\"}},\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%d,"
                   "\"args\":{\"sort_index\":%d}}",
                   process_of(rank), rank, process_of(rank), rank);
-    for (int t = 0; t < THREADS; t++)
+    for (int t = 0; t < (device ? THREADS : DEVICE); t++)
         weft_text_add(text,
                       ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,"
                       "\"args\":{\"name\":\"%s\"}},\n{\"ph\":\"M\",\"name\":\"thread_sort_index\","
@@ -154,12 +181,16 @@ weft_status weft_instance_trace_events(const weft_instance *x, int rank, double 
     if (rank < 0) return weft_fail(WEFT_ERR_ARGUMENT, "the rank %d, must be from 0", rank);
     weft_text text = {0};
     if (origin < 0) origin = x->trace_count ? x->trace[0].start : 0;
-    add_names(rank, &text);
+    add_names(rank, x->traced, &text);
     int *seen = NULL;
-    weft_status status = WEFT_NEW(&seen, 2 * x->program->code_count + 1);
+    weft_status status = weft_trace_settle(x);
+    if (status == WEFT_OK) status = WEFT_NEW(&seen, 2 * x->program->code_count + 1);
     for (size_t i = 0; i < x->trace_count && status == WEFT_OK; i++)
         if (x->trace[i].instruction == STEP_BEGINS)
             add_step(x, i, rank, origin, &text);
+        else if (x->trace[i].instruction == DEVICE_WAIT)
+            add_bar("wait for the device", "wait", "", rank, KERNELS, x->trace[i].start - origin,
+                    x->trace[i].start + x->trace[i].duration - origin, &text);
         else
             add_event(x, i, seen, rank, origin, &text);
     free(seen);

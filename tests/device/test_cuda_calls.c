@@ -64,6 +64,23 @@ static weft_status use_capture(weft_device *d, weft_memory *m, void *host, weft_
     return status;
 }
 
+static weft_status use_timers(weft_device *d, weft_queue *q)
+{
+    const weft_memory_ops *ops = d->ops->memory;
+    weft_queue_event *timer[2] = {NULL};
+    weft_status status = WEFT_OK;
+    double seconds = -1;
+    for (int i = 0; i < 2 && status == WEFT_OK; i++) status = ops->open_timer(d, &timer[i]);
+    for (int i = 0; i < 2 && status == WEFT_OK; i++) status = ops->record(q, timer[i]);
+    if (status == WEFT_OK) status = ops->wait(timer[1]);
+    if (status == WEFT_OK) status = ops->elapsed(timer[0], timer[1], &seconds);
+    if (status == WEFT_OK && seconds < 0)
+        status = weft_fail(WEFT_ERR_INTERNAL, "the time is wrong");
+    for (int i = 0; i < 2; i++)
+        if (timer[i]) ops->close_event(timer[i]);
+    return status;
+}
+
 static weft_status use_device(weft_device *d)
 {
     const weft_memory_ops *ops = d->ops->memory;
@@ -77,6 +94,7 @@ static weft_status use_device(weft_device *d)
     if (status == WEFT_OK) status = ops->open_event(d, &e);
     if (status == WEFT_OK) status = use_memory(d, m, host, q, e);
     if (status == WEFT_OK) status = use_capture(d, m, host, q[0], e);
+    if (status == WEFT_OK) status = use_timers(d, q[0]);
     if (e) ops->close_event(e);
     for (int i = 0; i < 2; i++)
         if (q[i]) ops->close_queue(q[i]);

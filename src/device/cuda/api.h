@@ -43,6 +43,7 @@ typedef struct _nvrtcProgram *nvrtc_program;
     X(CU_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                       \
     X(CU_CAPABILITY_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)                       \
     X(CU_NON_BLOCKING, CU_STREAM_NON_BLOCKING, 1)                                                  \
+    X(CU_WITH_TIMING, CU_EVENT_DEFAULT, 0)                                                         \
     X(CU_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING, 2)                                               \
     X(CU_PORTABLE, CU_MEMHOSTALLOC_PORTABLE, 1)                                                    \
     X(CU_CAPTURE_OF_THREAD, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                                \
@@ -99,6 +100,7 @@ enum {
     X(cuEventRecord, (cu_event, cu_stream))                                                        \
     X(cuEventQuery, (cu_event))                                                                    \
     X(cuEventSynchronize, (cu_event))                                                              \
+    X(cuEventElapsedTime, (float *, cu_event, cu_event))                                           \
     X(cuModuleLoadDataEx, (cu_module *, const void *, unsigned, unsigned *, void **))              \
     X(cuModuleUnload, (cu_module))                                                                 \
     X(cuModuleGetFunction, (cu_function *, cu_module, const char *))                               \

@@ -126,17 +126,35 @@ static weft_status copy(weft_queue *queue, weft_address to, weft_address from, s
                       bytes, queue->stream);
 }
 
-static weft_status open_event(weft_device *device, weft_queue_event **out)
+static weft_status new_event(weft_device *device, unsigned flags, weft_queue_event **out)
 {
     weft_queue_event *e;
     WEFT_TRY(weft->allocate(sizeof(*e), &e));
     e->card = card_of(device);
-    weft_status status = CUDA_CHECK(e->card, cuEventCreate, &e->event, CU_DISABLE_TIMING);
+    weft_status status = CUDA_CHECK(e->card, cuEventCreate, &e->event, flags);
     if (status == WEFT_OK)
         *out = e;
     else
         free(e);
     return status;
+}
+
+static weft_status open_event(weft_device *device, weft_queue_event **out)
+{
+    return new_event(device, CU_DISABLE_TIMING, out);
+}
+
+static weft_status open_timer(weft_device *device, weft_queue_event **out)
+{
+    return new_event(device, CU_WITH_TIMING, out);
+}
+
+static weft_status elapsed(weft_queue_event *from, weft_queue_event *to, double *seconds)
+{
+    float milliseconds = 0;
+    WEFT_TRY(CUDA_CHECK(from->card, cuEventElapsedTime, &milliseconds, from->event, to->event));
+    *seconds = (double)milliseconds * 1e-3;
+    return WEFT_OK;
 }
 
 static void close_event(weft_queue_event *event)
@@ -195,7 +213,9 @@ const weft_memory_ops cuda_memory_ops = {.allocate = allocate,
                                          .wait_queue = wait_queue,
                                          .allocate_host = allocate_host,
                                          .release_host = release_host,
-                                         .usage = usage};
+                                         .usage = usage,
+                                         .open_timer = open_timer,
+                                         .elapsed = elapsed};
 
 static weft_status begin_capture(weft_queue *queue)
 {

@@ -18,6 +18,7 @@ typedef struct distant_command {
      * queue was closed, which executes its commands first. */
     weft_queue *other;
     uint64_t position;
+    double *time; /* where it writes the time of the device's clock; NULL: nowhere */
     void *to;
     const void *from;
     size_t bytes;

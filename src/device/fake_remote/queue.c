@@ -8,6 +8,9 @@
 
 enum { LIST = 1024 };
 
+/* The device's clock is another one than the host's. */
+static const double CLOCK_BEGAN = 12345;
+
 struct weft_queue {
     distant_device *device;
     weft_error error;      /* first failure since the last wait */
@@ -27,6 +30,8 @@ struct weft_queue_event {
     weft_queue *queue; /* NULL: never recorded */
     uint64_t position;
     int tests; /* since it was recorded */
+    bool timed;
+    double time; /* of the device's clock */
 };
 
 /* --- memory --- */
@@ -93,6 +98,7 @@ static weft_status allocate(weft_device *device, size_t bytes, weft_memory **out
 
 static weft_status execute(const distant_command *c)
 {
+    if (c->time) *c->time = weft_seconds() - CLOCK_BEGAN;
     if (!c->bound && c->bytes == 0) return WEFT_OK;
     if (c->guard && *c->guard != 0) return WEFT_OK;
     if (c->bound) return c->bound->ops->run(c->bound, NULL);
@@ -266,12 +272,28 @@ static void close_event(weft_queue_event *event)
     free(event);
 }
 
+static weft_status open_timer(weft_device *device, weft_queue_event **out)
+{
+    WEFT_TRY(open_event(device, out));
+    (*out)->timed = true;
+    return WEFT_OK;
+}
+
+static weft_status elapsed(weft_queue_event *from, weft_queue_event *to, double *seconds)
+{
+    *seconds = to->time - from->time;
+    return WEFT_OK;
+}
+
 static weft_status record(weft_queue *queue, weft_queue_event *event)
 {
     if (queue->capture)
         return weft_fail(WEFT_ERR_INTERNAL, "device distant: an event is recorded in a capture");
+    if (event->timed) WEFT_TRY(distant_ask(queue, (distant_command){.time = &event->time}));
     pthread_mutex_lock(&queue->device->lock);
-    *event = (weft_queue_event){queue, queue->asked, 0};
+    event->queue = queue;
+    event->position = queue->asked;
+    event->tests = 0;
     pthread_mutex_unlock(&queue->device->lock);
     return WEFT_OK;
 }
@@ -318,6 +340,8 @@ const weft_memory_ops distant_memory_ops = {
     .test = test,
     .wait_queue = wait_queue,
     .usage = usage,
+    .open_timer = open_timer,
+    .elapsed = elapsed,
 };
 
 /* --- captures --- */

@@ -100,7 +100,8 @@ static weft_status open_queue(weft_device *device, weft_queue **out)
     cl_int error;
     WEFT_TRY(weft->allocate(sizeof(*q), &q));
     q->card = card;
-    q->queue = card->f.clCreateCommandQueue(card->context, card->device, 0, &error);
+    q->queue = card->f.clCreateCommandQueue(card->context, card->device, CL_QUEUE_PROFILING_ENABLE,
+                                            &error);
     weft_status status = cl_check(card, error, "clCreateCommandQueue");
     if (status == WEFT_OK)
         *out = q;
@@ -241,6 +242,26 @@ static weft_status wait_queue(weft_queue *queue, weft_queue_event *event)
     return cl_check(queue->card, error, "clEnqueueBarrierWithWaitList");
 }
 
+/* The device's clock, in nanoseconds, at the end of the marker. */
+static weft_status clock_of(weft_queue_event *event, cl_ulong *out)
+{
+    cl_event now = refer(event);
+    if (!now) return weft->fail(WEFT_ERR_INTERNAL, "device opencl: a timer was never recorded");
+    cl_int error = event->card->f.clGetEventProfilingInfo(now, CL_PROFILING_COMMAND_END,
+                                                          sizeof(*out), out, NULL);
+    (void)event->card->f.clReleaseEvent(now);
+    return cl_check(event->card, error, "clGetEventProfilingInfo");
+}
+
+static weft_status elapsed(weft_queue_event *from, weft_queue_event *to, double *seconds)
+{
+    cl_ulong first = 0, last = 0;
+    WEFT_TRY(clock_of(from, &first));
+    WEFT_TRY(clock_of(to, &last));
+    *seconds = (double)(cl_long)(last - first) * 1e-9;
+    return WEFT_OK;
+}
+
 const weft_memory_ops cl_memory_ops = {.allocate = allocate,
                                        .release = release,
                                        .open_queue = open_queue,
@@ -254,4 +275,6 @@ const weft_memory_ops cl_memory_ops = {.allocate = allocate,
                                        .wait = wait,
                                        .test = test,
                                        .wait_queue = wait_queue,
-                                       .usage = usage};
+                                       .usage = usage,
+                                       .open_timer = open_event,
+                                       .elapsed = elapsed};

@@ -30,6 +30,7 @@
     X(clEnqueueBarrierWithWaitList)                                                                \
     X(clWaitForEvents)                                                                             \
     X(clGetEventInfo)                                                                              \
+    X(clGetEventProfilingInfo)                                                                     \
     X(clRetainEvent)                                                                               \
     X(clReleaseEvent)                                                                              \
     X(clCreateProgramWithSource)                                                                   \

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "device/cuda/api.h"
 
@@ -62,6 +63,7 @@ struct CUctx_st {
 typedef struct mark {
     int users;
     bool done;
+    double at; /* milliseconds of the clock when it was done */
     cu_stream stream;
 } mark;
 
@@ -113,6 +115,7 @@ struct CUgraphExec_st {
 struct CUevent_st {
     handle head;
     mark *mark; /* NULL: not recorded */
+    bool timed;
 };
 struct CUmod_st {
     handle head;

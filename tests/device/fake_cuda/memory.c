@@ -262,9 +262,11 @@ cu_result cuStreamSynchronize(cu_stream stream)
 cu_result cuEventCreate(cu_event *out, unsigned flags)
 {
     cu_result result = fake_begin_in("cuEventCreate", NULL, NULL);
-    if (flags != CU_DISABLE_TIMING) fake_misuse("cuEventCreate: flags %u", flags);
+    if (flags != CU_DISABLE_TIMING && flags != CU_WITH_TIMING)
+        fake_misuse("cuEventCreate: flags %u", flags);
     if (result) return fake_end(result);
     *out = fake_new(sizeof(**out), "event");
+    (*out)->timed = flags == CU_WITH_TIMING;
     fake.left[1]++;
     return fake_end(CU_OK);
 }
@@ -327,6 +329,24 @@ cu_result cuEventQuery(cu_event event)
     return fake_end(fake.lost ? fake.lost : CU_NOT_READY);
 }
 
+cu_result cuEventElapsedTime(float *out, cu_event from, cu_event to)
+{
+    cu_result result = fake_begin_in("cuEventElapsedTime", from, "event");
+    if (to->head.state != ALIVE) fake_misuse("cuEventElapsedTime: the event was destroyed before");
+    if (!from->timed || !to->timed) fake_misuse("cuEventElapsedTime: an event without times");
+    if (!from->mark || !to->mark) fake_misuse("cuEventElapsedTime: an event was not recorded");
+    if (!result && (!from->mark->done || !to->mark->done)) result = CU_NOT_READY;
+    if (!result) *out = (float)(to->mark->at - from->mark->at);
+    return fake_end(result);
+}
+
+static double milliseconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
 static void run_op(op *o);
 
 /* Runs the operations of a stream until a mark, or all of them; those of other streams that they
@@ -352,7 +372,10 @@ static void run_op(op *o)
     case OP_LAUNCH: fake_launch(o); break;
     case OP_COPY: memmove(o->to, o->from, o->bytes); break;
     case OP_SET: memset(o->to, o->value, o->bytes); break;
-    case OP_RECORD: o->mark->done = true; break;
+    case OP_RECORD:
+        o->mark->at = milliseconds();
+        o->mark->done = true;
+        break;
     case OP_LIBRARY:
         o->run(o->user);
         free(o->user);
