@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "device/gpu/gpu.h"
-#include "op_cases.h"
+#include "op_build.h"
 #include "program/program.h"
 
 /* With WEFT_FAST each sixth case runs in f32 and each sixth in f64, from number FIRST on: other
@@ -126,6 +126,64 @@ static void test_f64(void **state)
 {
     (void)state;
     compare_all(WEFT_F64);
+}
+
+/* --- sizes for which kernels take another way than for those of the cases --- */
+
+/* More rows than two digits tell apart, of which some are read often and most never; indices that
+ * fill no part. */
+static void table(fixture *f)
+{
+    out(f, node(f, "embedding", IN(fixture_ints(f, DIMS(61, 83), 601), X(f, 70003, 3)), NONE));
+}
+
+/* Heads of several slices of columns, unlike for keys and values. */
+static void wide_heads(fixture *f)
+{
+    weft_value q = X(f, 1, 19, 2, 300), k = X(f, 1, 21, 1, 300), v = X(f, 1, 21, 1, 530);
+    out(f, node(f, "attention", IN(q, k, v), ATTRS(WEFT_ATTR_REAL("scale", 0.1))));
+}
+
+/* States that do not fit in local memory. */
+static void wide_lstm(fixture *f)
+{
+    weft_value in[] = {X(f, 1, 2, 4 * 1027), X(f, 1027, 4 * 1027)};
+    out(f, node(f, "lstm", in, 2, NONE));
+}
+
+static void wide_gru(fixture *f)
+{
+    weft_value in[] = {X(f, 1, 2, 3 * 1027), X(f, 1027, 3 * 1027), X(f, 3 * 1027)};
+    out(f, node(f, "gru", in, 3, NONE));
+}
+
+/* Sums of many numbers that nearly cancel, and rows far from zero. */
+static void long_sums(fixture *f)
+{
+    out(f, node(f, "reduce_sum", IN(X(f, 3, 40009)), ATTRS(WEFT_ATTR_INT("axes", 1))));
+}
+
+static void far_rows(fixture *f)
+{
+    const int64_t dim[] = {3, 1031};
+    weft_value x = fixture_input(f, 2, dim, true, 1, 1000);
+    out(f, node(f, "layer_norm", IN(x, X(f, 1031), X(f, 1031)), NONE));
+}
+
+static const op_case large[] = {
+    {.name = "table", .build = table},         {.name = "wide_heads", .build = wide_heads},
+    {.name = "wide_lstm", .build = wide_lstm}, {.name = "wide_gru", .build = wide_gru},
+    {.name = "long_sums", .build = long_sums}, {.name = "far_rows", .build = far_rows},
+};
+
+static void test_large(void **state)
+{
+    (void)state;
+    if (!kept || only) skip();
+    for (size_t c = 0; c < WEFT_COUNT(large); c++) {
+        compare(&large[c], WEFT_F32);
+        if (!getenv("WEFT_FAST")) compare(&large[c], WEFT_F64);
+    }
 }
 
 /* Products of sizes whose tiles are partial at all sides, each by one of the device's ways. */
@@ -365,6 +423,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_new_memory),
         cmocka_unit_test(test_reorder),
         cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests_name(DEVICE "_ops", tests, begin, end);
 }

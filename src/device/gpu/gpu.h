@@ -7,6 +7,15 @@
 #include "base/base.h"
 #include "weft/services.h"
 
+/* Types of numbers in kernels. real_t is the type of the run's real values. acc_t is double on
+ * every card that computes in double precision, and serves work that does not grow with the data:
+ * learning rates, corrections of Adam, statistics of a channel, angles of rotary positions. On
+ * graphics cards an operation on doubles, and each conversion to them, takes as long as up to 64 on
+ * floats, so whatever is done for each element is of real_t. A sum over many elements is
+ * compensated within a work item (SUM_BEGIN and SUM_ADD of kernels/common.cl) and pairwise over the
+ * items of a group, in a fixed order: its error does not grow with the number of elements, and the
+ * operator suite's 2e-5 holds. Only the exact squares of a gradient norm are doubles. */
+
 /* The services of the library, set when the plug-in is loaded. */
 extern const weft_services *weft_gpu_services;
 #define weft weft_gpu_services
@@ -22,7 +31,7 @@ typedef struct gpu_text {
 } gpu_text;
 extern const gpu_text gpu_text_common, gpu_text_elements, gpu_text_product, gpu_text_shape,
     gpu_text_reduce, gpu_text_norm, gpu_text_window, gpu_text_rows, gpu_text_loss, gpu_text_update,
-    gpu_text_attention, gpu_text_recurrence;
+    gpu_text_attention, gpu_text_recurrence, gpu_text_table_grad;
 
 /* A compiled program of a card; one for each different source. */
 typedef struct gpu_program gpu_program;

@@ -16,7 +16,7 @@ static void rows_and_total(gpu_plan *plan, const char *function, int64_t rows, i
     gpu_out(plan, 1);
     gpu_scratch(plan, losses);
     gpu_int(plan, n);
-    if (smooth) gpu_acc(plan, gpu_node_real(plan->node, "smoothing", 0));
+    if (smooth) gpu_real(plan, gpu_node_real(plan->node, "smoothing", 0));
     begin(plan, "total", gpu_rows(1));
     gpu_scratch(plan, losses);
     gpu_out(plan, 0);

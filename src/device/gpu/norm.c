@@ -99,7 +99,7 @@ static void batch_norm(gpu_plan *plan)
     gpu_out(plan, 0);
     channels(plan, 0);
     gpu_ints(plan, 2, (int64_t[]){positions(plan), 0});
-    gpu_acc(plan, epsilon(plan));
+    gpu_real(plan, epsilon(plan));
 }
 
 static void batch_norm_infer(gpu_plan *plan)
@@ -109,7 +109,7 @@ static void batch_norm_infer(gpu_plan *plan)
     gpu_out(plan, 0);
     channels(plan, 0);
     gpu_ints(plan, 2, (int64_t[]){1, 1});
-    gpu_acc(plan, epsilon(plan));
+    gpu_real(plan, epsilon(plan));
 }
 
 static void batch_norm_sums(gpu_plan *plan)
@@ -119,7 +119,7 @@ static void batch_norm_sums(gpu_plan *plan)
     gpu_out(plan, 0);
     gpu_out(plan, 1);
     channels(plan, 0);
-    gpu_acc(plan, epsilon(plan));
+    gpu_real(plan, epsilon(plan));
 }
 
 static void batch_norm_dx(gpu_plan *plan)
@@ -131,7 +131,7 @@ static void batch_norm_dx(gpu_plan *plan)
     gpu_out(plan, 0);
     gpu_ints(plan, 4,
              (int64_t[]){count, x->dim[1], count / (x->dim[0] * x->dim[1]), positions(plan)});
-    gpu_acc(plan, epsilon(plan));
+    gpu_real(plan, epsilon(plan));
 }
 
 static void layer_norm(gpu_plan *plan)
@@ -141,7 +141,7 @@ static void layer_norm(gpu_plan *plan)
     INPUTS(plan, 0, 1, 2);
     for (int o = 0; o < 3; o++) gpu_out(plan, o);
     gpu_int(plan, n);
-    gpu_acc(plan, epsilon(plan));
+    gpu_real(plan, epsilon(plan));
 }
 
 static void layer_norm_grad(gpu_plan *plan)
@@ -166,7 +166,7 @@ static void rms_norm(gpu_plan *plan)
     gpu_out(plan, 0);
     gpu_out(plan, 1);
     gpu_int(plan, n);
-    gpu_acc(plan, epsilon(plan));
+    gpu_real(plan, epsilon(plan));
 }
 
 static void rms_norm_grad(gpu_plan *plan)

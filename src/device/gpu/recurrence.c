@@ -1,8 +1,10 @@
 /* Describes lstm and gru, and their gradients. */
+#include <stdio.h>
+
 #include "device/gpu/gpu.h"
 
-/* Most units, whose states are in local memory. */
-enum { MOST_UNITS = 1024 };
+/* Most bytes of a row's states (at most six of each unit) that are kept in local memory. */
+enum { LOCAL_BYTES = 6 * 1024 * 4 };
 
 /* The optional inputs of a node, see graph/recurrence.c: their indices, or -1. */
 typedef struct recurrence {
@@ -30,26 +32,18 @@ static recurrence read_node(const weft_group *group, int gates, bool gradient)
     return r;
 }
 
-static bool fits(const weft_group *group, int gates)
+static size_t row_bytes(const gpu_plan *plan, int64_t units)
 {
-    return group->count == 1 && read_node(group, gates, false).units <= MOST_UNITS;
-}
-
-static bool lstm_fits(const weft_group *group)
-{
-    return fits(group, 4);
-}
-
-static bool gru_fits(const weft_group *group)
-{
-    return fits(group, 3);
+    return 6 * (size_t)units * (plan->real == WEFT_F64 ? sizeof(double) : sizeof(float));
 }
 
 static void begin(gpu_plan *plan, const char *function, const recurrence *r)
 {
-    int most = r->units <= 64 ? 64 : r->units <= 256 ? 256 : MOST_UNITS;
-    gpu_launch_add(plan, &gpu_text_recurrence, function, gpu_rows(r->batch), "#define MOST %d\n",
-                   most);
+    char most[32] = "";
+    int64_t units = r->units <= 64 ? 64 : r->units <= 256 ? 256 : r->units <= 512 ? 512 : 1024;
+    if (row_bytes(plan, WEFT_MAX(units, r->units)) <= LOCAL_BYTES)
+        (void)snprintf(most, sizeof(most), "#define MOST %d\n", (int)units);
+    gpu_launch_add(plan, &gpu_text_recurrence, function, gpu_rows(r->batch), "%s", most);
 }
 
 /* An optional input, or another one in its place, which is not read. */
@@ -60,6 +54,11 @@ static void optional(gpu_plan *plan, int i)
 
 static void sizes(gpu_plan *plan, const recurrence *r)
 {
+    size_t bytes = row_bytes(plan, r->units);
+    if (bytes > LOCAL_BYTES)
+        gpu_scratch(plan, gpu_reserve(plan, bytes * (size_t)r->batch));
+    else
+        optional(plan, -1);
     gpu_ints(plan, 6,
              (int64_t[]){r->positions, r->units, gpu_node_int(plan->node, "reverse", 0, 0) != 0,
                          r->h0 >= 0, r->c0 >= 0, r->lengths >= 0});
@@ -114,9 +113,9 @@ static void gru_grad(gpu_plan *plan)
 }
 
 const gpu_entry gpu_recurrence_entries[] = {
-    {"lstm", "rows", lstm_fits, lstm, false},
-    {"gru", "rows", gru_fits, gru, false},
-    {"lstm_grad", "rows", lstm_fits, lstm_grad, false},
-    {"gru_grad", "rows", gru_fits, gru_grad, false},
+    {"lstm", "rows", NULL, lstm, false},
+    {"gru", "rows", NULL, gru, false},
+    {"lstm_grad", "rows", NULL, lstm_grad, false},
+    {"gru_grad", "rows", NULL, gru_grad, false},
     {NULL, NULL, NULL, NULL, false},
 };

@@ -66,7 +66,7 @@ static void by_group(gpu_plan *plan, int64_t outputs, int64_t terms, double fact
     else
         gpu_out(plan, 0); /* not used */
     gpu_ints(plan, 3, (int64_t[]){terms, slices, slice});
-    gpu_acc(plan, factor);
+    gpu_real(plan, factor);
     axes_arguments(plan, kept);
     axes_arguments(plan, gone);
     if (slices == 1) return;
@@ -75,7 +75,7 @@ static void by_group(gpu_plan *plan, int64_t outputs, int64_t terms, double fact
     gpu_scratch(plan, partial);
     gpu_out(plan, 0);
     gpu_ints(plan, 2, (int64_t[]){outputs, slices});
-    gpu_acc(plan, factor);
+    gpu_real(plan, factor);
 }
 
 static void reduce(gpu_plan *plan, double factor, bool max)
@@ -93,7 +93,7 @@ static void reduce(gpu_plan *plan, double factor, bool max)
     gpu_in(plan, 0);
     gpu_out(plan, 0);
     gpu_ints(plan, 2, (int64_t[]){outputs, terms});
-    gpu_acc(plan, factor);
+    gpu_real(plan, factor);
     axes_arguments(plan, &kept);
     axes_arguments(plan, &gone);
 }

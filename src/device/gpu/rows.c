@@ -27,12 +27,6 @@ static const char *index_type(const gpu_plan *plan)
     return dtype == WEFT_I64 ? "i64" : "int";
 }
 
-static void begin_indexed(gpu_plan *plan, const char *function, int64_t count)
-{
-    gpu_launch_add(plan, &gpu_text_rows, function, gpu_line(count, 4096), "#define INDEX %s\n",
-                   index_type(plan));
-}
-
 /* Indices are integers of 32 or 64 bits, and the tensor has no bf16. */
 static bool can_gather(const weft_group *group)
 {
@@ -59,24 +53,75 @@ static void gather(gpu_plan *plan)
     gpu_ints(plan, 4, (int64_t[]){count, r.rows, r.width, gpu_in_size(plan, 0)});
 }
 
-static void gather_grad(gpu_plan *plan)
+/* Most parts of the indices: one group of work items adds up their counts. */
+enum { DIGITS = 256, MOST_PARTS = 128 };
+
+/* The buffers of a sort in scratch memory: keys and where they are from, twice, and counts. */
+typedef struct sort {
+    size_t key[2], from[2], counts;
+    int64_t indices, rows, each, parts;
+} sort;
+
+static void sort_launch(gpu_plan *plan, const char *function, gpu_grid grid)
+{
+    gpu_launch_add(plan, &gpu_text_table_grad, function, grid, "#define INDEX %s\n",
+                   index_type(plan));
+}
+
+static sort sort_begin(gpu_plan *plan, int64_t indices, int64_t table)
+{
+    int64_t tiles = (indices + 255) / 256, tiles_each = (tiles + MOST_PARTS - 1) / MOST_PARTS;
+    sort s = {.indices = indices, .rows = table, .each = WEFT_MAX(tiles_each, (int64_t)1) * 256};
+    s.parts = WEFT_MAX((indices + s.each - 1) / s.each, (int64_t)1);
+    for (int i = 0; i < 2; i++) {
+        s.key[i] = gpu_reserve(plan, sizeof(int32_t) * (size_t)indices);
+        s.from[i] = gpu_reserve(plan, sizeof(int32_t) * (size_t)indices);
+    }
+    s.counts = gpu_reserve(plan, sizeof(int32_t) * (size_t)(DIGITS * s.parts));
+    sort_launch(plan, "row_keys", gpu_line(indices, 1024));
+    gpu_in(plan, 0);
+    gpu_scratch(plan, s.key[0]);
+    gpu_scratch(plan, s.from[0]);
+    gpu_ints(plan, 2, (int64_t[]){indices, table});
+    return s;
+}
+
+/* A pass sorts by the digit at bit `shift`, from buffers `at` to the others. */
+static void sort_pass(gpu_plan *plan, const sort *s, int at, int shift)
+{
+    gpu_grid parts = {{(int)s->parts, 1, 1}, {256, 1}};
+    sort_launch(plan, "count_digits", parts);
+    gpu_scratch(plan, s->key[at]);
+    gpu_scratch(plan, s->counts);
+    gpu_ints(plan, 4, (int64_t[]){s->indices, s->each, s->parts, shift});
+    sort_launch(plan, "begin_digits", gpu_rows(1));
+    gpu_scratch(plan, s->counts);
+    gpu_int(plan, s->parts);
+    sort_launch(plan, "move_keys", parts);
+    gpu_scratch(plan, s->key[at]);
+    gpu_scratch(plan, s->from[at]);
+    gpu_scratch(plan, s->counts);
+    gpu_scratch(plan, s->key[!at]);
+    gpu_scratch(plan, s->from[!at]);
+    gpu_ints(plan, 4, (int64_t[]){s->indices, s->each, s->parts, shift});
+}
+
+static void table_grad(gpu_plan *plan)
 {
     rows r = rows_of(plan, gpu_out_shape(plan, 0));
     int64_t count = gpu_out_size(plan, 0), indices = gpu_in_size(plan, 0);
-    size_t next = gpu_reserve(plan, sizeof(int32_t) * (size_t)indices);
-    size_t heads = gpu_reserve(plan, sizeof(int32_t) * (size_t)r.rows);
-    begin_indexed(plan, "link_rows", indices);
-    gpu_in(plan, 0);
-    gpu_scratch(plan, next);
-    gpu_scratch(plan, heads);
+    sort s = sort_begin(plan, indices, r.rows);
+    int at = 0;
+    for (int shift = 0; shift < 31 && r.rows >> shift > 0; shift += 8, at = !at)
+        sort_pass(plan, &s, at, shift);
+    size_t begins = gpu_reserve(plan, sizeof(int32_t) * (size_t)(r.rows + 1));
+    sort_launch(plan, "begin_rows", gpu_line(r.rows + 1, 1024));
+    gpu_scratch(plan, s.key[at]);
+    gpu_scratch(plan, begins);
     gpu_ints(plan, 2, (int64_t[]){indices, r.rows});
-    begin_indexed(plan, "first_rows", r.rows);
-    gpu_in(plan, 0);
-    gpu_scratch(plan, heads);
-    gpu_ints(plan, 2, (int64_t[]){indices, r.rows});
-    begin(plan, "gather_grad", count);
-    gpu_scratch(plan, next);
-    gpu_scratch(plan, heads);
+    sort_launch(plan, "table_grad", gpu_line(count, 4096));
+    gpu_scratch(plan, s.from[at]);
+    gpu_scratch(plan, begins);
     gpu_in(plan, 1);
     gpu_out(plan, 0);
     gpu_ints(plan, 4, (int64_t[]){count, r.rows, r.width, indices});
@@ -153,25 +198,31 @@ static void rotary(gpu_plan *plan)
 {
     const weft_node *node = plan->node;
     const int64_t *dim = gpu_in_shape(plan, 0)->dim;
-    bool added = plan->in_count == 2;
-    int64_t count = gpu_in_size(plan, 0) / 2;
-    begin(plan, "rotary", count);
-    gpu_in(plan, 0);
+    bool added = plan->in_count == 2, each = added && gpu_in_shape(plan, 1)->rank > 0;
+    int64_t pairs = dim[3] / 2, places = each ? dim[0] * dim[1] : dim[1];
+    size_t turns =
+        gpu_reserve(plan, (plan->real == WEFT_F64 ? 2 * sizeof(double) : 2 * sizeof(float)) *
+                              (size_t)(places * pairs));
+    begin(plan, "turns", places * pairs);
     gpu_in(plan, added ? 1 : 0);
-    gpu_out(plan, 0);
-    gpu_ints(plan, 8,
-             (int64_t[]){count, dim[1], dim[2], dim[3] / 2,
-                         gpu_node_int(node, "interleaved", 0, 0) != 0, added,
-                         added && gpu_in_shape(plan, 1)->rank > 0,
-                         gpu_node_int(node, "first", 0, 0)});
+    gpu_scratch(plan, turns);
+    gpu_ints(plan, 5,
+             (int64_t[]){places * pairs, dim[1], pairs, added, gpu_node_int(node, "first", 0, 0)});
     gpu_acc(plan, gpu_node_real(node, "base", 10000));
     gpu_acc(plan, gpu_node_int(node, "inverse", 0, 0) ? -1 : 1);
+    begin(plan, "rotary", gpu_in_size(plan, 0) / 2);
+    gpu_in(plan, 0);
+    gpu_scratch(plan, turns);
+    gpu_out(plan, 0);
+    gpu_ints(plan, 5,
+             (int64_t[]){gpu_in_size(plan, 0) / 2, dim[2], pairs,
+                         gpu_node_int(node, "interleaved", 0, 0) != 0, places});
 }
 
 const gpu_entry gpu_rows_entries[] = {
     {"embedding", "rows", can_gather, gather, true},
     {"gather", "rows", can_gather, gather, true},
-    {"embedding_grad", "rows", can_gather, gather_grad, false},
+    {"embedding_grad", "rows", can_gather, table_grad, false},
     {"write_rows", "rows", NULL, write_rows, false},
     {"dropout", "by position", NULL, dropout, false},
     {"rotary", "pairs", NULL, rotary, false},

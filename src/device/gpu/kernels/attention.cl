@@ -1,9 +1,12 @@
 /* Attention and its gradient by tiles of 16 queries and 16 keys (Dao et al. 2022), so that scores
- * are never in memory. A group has 16 x 16 work items; D_PARTS and E_PARTS are the parts of 16
- * columns of a query, and of a value. */
+ * are never in memory. A group has 16 x 16 work items and makes a slice of the columns of its
+ * results, of D_PARTS parts of 16 columns of a query, and E_PARTS of a value; groups of different
+ * slices compute the same scores. */
+#define D_COLUMN(r) ((GROUP_Z * D_PARTS + (r)) * 16 + ITEM_X)
+#define E_COLUMN(r) ((GROUP_Z * E_PARTS + (r)) * 16 + ITEM_X)
 #define SIZES                                                                                      \
     const int t, const int s, const int h, const int g, const int d, const int e,                  \
-        const int causal, const int first, const int with_lengths, const acc_t scale
+        const int causal, const int first, const int with_lengths, const real_t scale
 
 /* Row i of head `head` of x [b, rows, heads, width], column c; 0 outside. */
 #define ELEMENT_OF(x, rows, heads, head, width, i, c)                                              \
@@ -48,7 +51,7 @@ KERNEL(attention, 16, 16)
             BARRIER;
         }
         const int there = own - from < 16 ? own - from : 16; /* may be below 0 */
-        const real_t score = (real_t)((acc_t)dot * scale);
+        const real_t score = dot * scale;
         weight[ITEM_Y][ITEM_X] = score;
         BARRIER;
         real_t higher = top;
@@ -65,7 +68,7 @@ KERNEL(attention, 16, 16)
         top = higher;
         for (int r = 0; r < E_PARTS; r++) {
             right[ITEM_Y][ITEM_X] =
-                ELEMENT_OF(v, s, g, of_keys, e, from + ITEM_Y, r * 16 + ITEM_X);
+                ELEMENT_OF(v, s, g, of_keys, e, from + ITEM_Y, E_COLUMN(r));
             BARRIER;
             out[r] *= factor;
             for (int x = 0; x < there; x++)
@@ -75,10 +78,10 @@ KERNEL(attention, 16, 16)
     }
     if (i < t) {
         for (int r = 0; r < E_PARTS; r++)
-            if (r * 16 + ITEM_X < e)
-                AT(y, real_t)[((b * t + i) * h + head) * e + r * 16 + ITEM_X] =
+            if (E_COLUMN(r) < e)
+                AT(y, real_t)[((b * t + i) * h + head) * e + E_COLUMN(r)] =
                     own > 0 ? out[r] / sum : real(0);
-        if (ITEM_X == 0) {
+        if (ITEM_X == 0 && GROUP_Z == 0) {
             GLOBAL real_t *to = AT(sums, real_t) + ((b * h + head) * t + i) * 2;
             to[0] = sum != sum ? NAN_OF(real_t) : top;
             to[1] = own > 0 ? log(sum) : real(0);
@@ -120,13 +123,13 @@ KERNEL(attention_dq, 16, 16)
             BARRIER;
         }
         const int there = own - from < 16 ? own - from : 16;
-        const real_t score = (real_t)((acc_t)dot * scale);
+        const real_t score = dot * scale;
         weight[ITEM_Y][ITEM_X] =
             ITEM_X < there ? slope * exp(score - row[0] - row[1]) : real(0);
         BARRIER;
         for (int r = 0; r < D_PARTS; r++) {
             right[ITEM_Y][ITEM_X] =
-                ELEMENT_OF(k, s, g, of_keys, d, from + ITEM_Y, r * 16 + ITEM_X);
+                ELEMENT_OF(k, s, g, of_keys, d, from + ITEM_Y, D_COLUMN(r));
             BARRIER;
             for (int x = 0; x < there; x++)
                 out[r] = fma(weight[ITEM_Y][x], right[x][ITEM_X], out[r]);
@@ -134,9 +137,9 @@ KERNEL(attention_dq, 16, 16)
         }
     }
     for (int r = 0; r < D_PARTS; r++)
-        if (i < t && r * 16 + ITEM_X < d)
-            AT(dq, real_t)[((b * t + i) * h + head) * d + r * 16 + ITEM_X] =
-                (real_t)((acc_t)out[r] * scale);
+        if (i < t && D_COLUMN(r) < d)
+            AT(dq, real_t)[((b * t + i) * h + head) * d + D_COLUMN(r)] =
+                out[r] * scale;
 }
 
 /* The gradients of keys and values: rows are keys; all queries of the heads that they serve come in
@@ -180,7 +183,7 @@ KERNEL(attention_dkv, 16, 16)
             if (i < t && j < seen(keys, causal, first, i)) {
                 GLOBAL const real_t *row =
                     AT(sums, const real_t) + ((b * h + head) * t + i) * 2;
-                p = exp((real_t)((acc_t)dot * scale) - row[0] - row[1]);
+                p = exp(dot * scale - row[0] - row[1]);
             }
             of_value[ITEM_Y][ITEM_X] = p;
             of_score[ITEM_Y][ITEM_X] = p * slope;
@@ -190,7 +193,7 @@ KERNEL(attention_dkv, 16, 16)
             BARRIER;
             for (int r = 0; r < D_PARTS; r++) {
                 right[ITEM_Y][ITEM_X] =
-                    ELEMENT_OF(q, t, h, head, d, from + ITEM_Y, r * 16 + ITEM_X);
+                    ELEMENT_OF(q, t, h, head, d, from + ITEM_Y, D_COLUMN(r));
                 BARRIER;
                 for (int x = begin; x < end; x++)
                     to_k[r] = fma(of_score[ITEM_Y][x], right[x][ITEM_X], to_k[r]);
@@ -198,7 +201,7 @@ KERNEL(attention_dkv, 16, 16)
             }
             for (int r = 0; r < E_PARTS; r++) {
                 right[ITEM_Y][ITEM_X] =
-                    ELEMENT_OF(dy, t, h, head, e, from + ITEM_Y, r * 16 + ITEM_X);
+                    ELEMENT_OF(dy, t, h, head, e, from + ITEM_Y, E_COLUMN(r));
                 BARRIER;
                 for (int x = begin; x < end; x++)
                     to_v[r] = fma(of_value[ITEM_Y][x], right[x][ITEM_X], to_v[r]);
@@ -207,11 +210,11 @@ KERNEL(attention_dkv, 16, 16)
         }
     if (j < s) {
         for (int r = 0; r < D_PARTS; r++)
-            if (r * 16 + ITEM_X < d)
-                AT(dk, real_t)[((b * s + j) * g + of_keys) * d + r * 16 + ITEM_X] =
-                    (real_t)((acc_t)to_k[r] * scale);
+            if (D_COLUMN(r) < d)
+                AT(dk, real_t)[((b * s + j) * g + of_keys) * d + D_COLUMN(r)] =
+                    to_k[r] * scale;
         for (int r = 0; r < E_PARTS; r++)
-            if (r * 16 + ITEM_X < e)
-                AT(dv, real_t)[((b * s + j) * g + of_keys) * e + r * 16 + ITEM_X] = to_v[r];
+            if (E_COLUMN(r) < e)
+                AT(dv, real_t)[((b * s + j) * g + of_keys) * e + E_COLUMN(r)] = to_v[r];
     }
 }

@@ -10,8 +10,24 @@
 #define acc(constant) ((acc_t)(constant))
 #define NAN_OF(type) ((type)0 / (type)0)
 
+/* A sum of any number of values in one work item, of type real_t: the rounding error of an addition
+ * is taken off the next value (Kahan's sum), so the error does not grow with their number. */
+#ifdef REAL_IS_DOUBLE
+#define SUM_BEGIN(x) real_t x = 0
+#define SUM_ADD(x, value) x += value
+#else
+#define SUM_BEGIN(x) real_t x = 0, x##_over = 0
+#define SUM_ADD(x, value) x = plus(x, value, &x##_over)
+FUNCTION float plus(const float sum, const float value, float *over)
+{
+    const float add = value - *over, all = sum + add, error = (all - sum) - add;
+    *over = error == error ? error : 0; /* infinity stays what it is */
+    return all;
+}
+#endif
+
 /* The sum of the values of a group's 256 items, or the largest one, by a fixed tree. NaN wins. */
-FUNCTION acc_t group_sum(LOCAL_POINTER acc_t *table, const int item, const acc_t value)
+FUNCTION real_t group_sum(LOCAL_POINTER real_t *table, const int item, const real_t value)
 {
     table[item] = value;
     BARRIER;
@@ -19,17 +35,17 @@ FUNCTION acc_t group_sum(LOCAL_POINTER acc_t *table, const int item, const acc_t
         if (item < stride) table[item] += table[item + stride];
         BARRIER;
     }
-    const acc_t sum = table[0];
+    const real_t sum = table[0];
     BARRIER;
     return sum;
 }
 
-FUNCTION acc_t larger_of(const acc_t a, const acc_t b)
+FUNCTION real_t larger_of(const real_t a, const real_t b)
 {
     return b > a || b != b ? b : a;
 }
 
-FUNCTION acc_t group_max(LOCAL_POINTER acc_t *table, const int item, const acc_t value)
+FUNCTION real_t group_max(LOCAL_POINTER real_t *table, const int item, const real_t value)
 {
     table[item] = value;
     BARRIER;
@@ -37,7 +53,7 @@ FUNCTION acc_t group_max(LOCAL_POINTER acc_t *table, const int item, const acc_t
         if (item < stride) table[item] = larger_of(table[item], table[item + stride]);
         BARRIER;
     }
-    const acc_t top = table[0];
+    const real_t top = table[0];
     BARRIER;
     return top;
 }

@@ -1,50 +1,52 @@
 /* Losses, which are weighted sums over the samples, and their gradients. A sample of weight zero is
  * ignored, since padding may contain anything. */
 
-/* Probabilities of a row of n logits, and its weighted loss, of type acc_t. A label out of range
+/* Probabilities of a row of n logits, and its weighted loss. A label out of range
  * makes the loss NaN, which stops the run. */
 KERNEL(xent_rows, 256, 1)
 (BUFFER(x), BUFFER(labels), BUFFER(weights), BUFFER(p), BUFFER(losses), const int n,
- const acc_t smoothing)
+ const real_t smoothing)
 {
-    LOCAL acc_t table[256];
+    LOCAL real_t table[256];
     GLOBAL const real_t *row = AT(x, const real_t) + GROUP_X * n;
-    acc_t top = (acc_t)-INFINITY, sum = 0, even = 0;
-    for (int i = ITEM_X; i < n; i += 256) top = larger_of(top, (acc_t)row[i]);
+    SUM_BEGIN(sum);
+    SUM_BEGIN(even);
+    real_t top = (real_t)-INFINITY;
+    for (int i = ITEM_X; i < n; i += 256) top = larger_of(top, row[i]);
     top = group_max(table, ITEM_X, top);
-    for (int i = ITEM_X; i < n; i += 256) sum += exp((acc_t)row[i] - top);
+    for (int i = ITEM_X; i < n; i += 256) SUM_ADD(sum, exp(row[i] - top));
     sum = group_sum(table, ITEM_X, sum);
     /* Differences of logits are added to the logarithm, which could be lost in a large logit. */
-    const acc_t rest = log(sum);
+    const real_t rest = log(sum);
     for (int i = ITEM_X; i < n; i += 256) {
-        AT(p, real_t)[GROUP_X * n + i] = (real_t)(exp((acc_t)row[i] - top) / sum);
-        if (smoothing != 0) even += rest + (top - (acc_t)row[i]);
+        AT(p, real_t)[GROUP_X * n + i] = exp(row[i] - top) / sum;
+        if (smoothing != 0) SUM_ADD(even, rest + (top - row[i]));
     }
-    if (smoothing != 0) even = group_sum(table, ITEM_X, even) / (acc_t)n;
+    if (smoothing != 0) even = group_sum(table, ITEM_X, even) / (real_t)n;
     if (ITEM_X == 0) {
         const real_t weight = AT(weights, const real_t)[GROUP_X];
         const int label = AT(labels, const int)[GROUP_X];
-        acc_t loss = 0;
+        real_t loss = 0;
         if (weight != 0) {
-            loss = NAN_OF(acc_t);
+            loss = NAN_OF(real_t);
             if (label >= 0 && label < n) {
-                const acc_t own = rest + (top - (acc_t)row[label]);
-                loss = (acc_t)weight *
+                const real_t own = rest + (top - row[label]);
+                loss = weight *
                        (smoothing == 0 ? own : (1 - smoothing) * own + smoothing * even);
             }
         }
-        AT(losses, acc_t)[GROUP_X] = loss;
+        AT(losses, real_t)[GROUP_X] = loss;
     }
 }
 
-/* The sum of `count` numbers of type acc_t. */
+/* The sum of `count` numbers. */
 KERNEL(total, 256, 1)(BUFFER(losses), BUFFER(loss), const int count)
 {
-    LOCAL acc_t table[256];
-    acc_t sum = 0;
-    for (int i = ITEM_X; i < count; i += 256) sum += AT(losses, const acc_t)[i];
+    LOCAL real_t table[256];
+    SUM_BEGIN(sum);
+    for (int i = ITEM_X; i < count; i += 256) SUM_ADD(sum, AT(losses, const real_t)[i]);
     sum = group_sum(table, ITEM_X, sum);
-    if (ITEM_X == 0) AT(loss, real_t)[0] = (real_t)sum;
+    if (ITEM_X == 0) AT(loss, real_t)[0] = sum;
 }
 
 KERNEL(xent_grad, 256, 1)
@@ -64,18 +66,18 @@ KERNEL(xent_grad, 256, 1)
 KERNEL(mse_rows, 256, 1)
 (BUFFER(x), BUFFER(t), BUFFER(weights), BUFFER(said), BUFFER(losses), const int n)
 {
-    LOCAL acc_t table[256];
+    LOCAL real_t table[256];
     const real_t weight = AT(weights, const real_t)[GROUP_X];
-    acc_t sum = 0;
+    SUM_BEGIN(sum);
     for (int i = ITEM_X; i < n; i += 256) {
         const int at = GROUP_X * n + i;
         const real_t v = AT(x, const real_t)[at];
-        const acc_t d = (acc_t)v - (acc_t)AT(t, const real_t)[at];
+        const real_t d = v - AT(t, const real_t)[at];
         AT(said, real_t)[at] = v;
-        if (weight != 0) sum += (acc_t)weight * d * d / (acc_t)n;
+        if (weight != 0) SUM_ADD(sum, weight * d * d / (real_t)n);
     }
     sum = group_sum(table, ITEM_X, sum);
-    if (ITEM_X == 0) AT(losses, acc_t)[GROUP_X] = sum;
+    if (ITEM_X == 0) AT(losses, real_t)[GROUP_X] = sum;
 }
 
 KERNEL(mse_grad, 256, 1)

@@ -1,9 +1,20 @@
 /* lstm and gru, and their gradients, see ops/recurrence.c. Rows of the batch do not depend on each
- * other, so a group of 256 work items has a row, and goes through its positions in one launch; its
- * state (at most MOST units) is in local memory. */
+ * other, so a group of 256 work items has a row, and goes through its positions in one launch. Its
+ * state is in local memory if it has at most MOST units, otherwise in scratch memory. */
+#ifdef MOST
+#define ROOM_POINTER LOCAL_POINTER
+#define ROOM(name, parts, behind) LOCAL real_t name[(parts) * MOST]
+#define SETTLED BARRIER
+#else
+#define ROOM_POINTER GLOBAL
+#define ROOM(name, parts, behind)                                                                  \
+    GLOBAL real_t *name = AT(room, real_t) + ((i64)GROUP_X * 6 + (behind)) * units
+#define SETTLED BARRIER_GLOBAL
+#endif
+
 #define SIZES                                                                                      \
-    const int positions, const int units, const int backward, const int with_h, const int with_c,  \
-        const int with_lengths
+    BUFFER(room), const int positions, const int units, const int backward, const int with_h,      \
+        const int with_c, const int with_lengths
 
 /* The number of positions of a row that count; all of them if the length is wrong: its states are
  * NaN then. */
@@ -24,7 +35,7 @@ FUNCTION real_t sigmoid(const real_t x)
 }
 
 /* Product of the state and w [units, n], column j. */
-FUNCTION real_t times(LOCAL_POINTER const real_t *state, GLOBAL const real_t *w, const int units,
+FUNCTION real_t times(ROOM_POINTER const real_t *state, GLOBAL const real_t *w, const int units,
                       const int n, const int j)
 {
     real_t sum = 0;
@@ -33,7 +44,7 @@ FUNCTION real_t times(LOCAL_POINTER const real_t *state, GLOBAL const real_t *w,
 }
 
 /* Adds d [n] times the transpose of w [units, n] to the gradient of the state: 16 lanes a unit. */
-FUNCTION void add_product(LOCAL_POINTER real_t *dh, LOCAL_POINTER const real_t *d,
+FUNCTION void add_product(ROOM_POINTER real_t *dh, ROOM_POINTER const real_t *d,
                           GLOBAL const real_t *w, LOCAL_POINTER real_t *table, const int units,
                           const int n)
 {
@@ -43,12 +54,12 @@ FUNCTION void add_product(LOCAL_POINTER real_t *dh, LOCAL_POINTER const real_t *
         real_t sum = 0;
         for (int j = lane; j < n && u < units; j += 16) sum = fma(d[j], w[u * n + j], sum);
         table[ITEM_X] = sum;
-        BARRIER;
+        SETTLED;
         if (lane == 0 && u < units) {
             for (int x = 1; x < 16; x++) sum += table[ITEM_X + x];
             dh[u] += sum;
         }
-        BARRIER;
+        SETTLED;
     }
 }
 
@@ -56,7 +67,9 @@ KERNEL(lstm, 256, 1)
 (BUFFER(g), BUFFER(w), BUFFER(h0), BUFFER(c0), BUFFER(lengths), BUFFER(y), BUFFER(h), BUFFER(c),
  BUFFER(gates), BUFFER(cells), SIZES)
 {
-    LOCAL real_t state[MOST], cell[MOST], product[4 * MOST];
+    ROOM(state, 1, 0);
+    ROOM(cell, 1, 1);
+    ROOM(product, 4, 2);
     const int row = GROUP_X, all = 4 * units;
     LENGTH
     for (int u = ITEM_X; u < units; u += 256) {
@@ -65,7 +78,7 @@ KERNEL(lstm, 256, 1)
                                   : real(0);
         cell[u] = wrong ? NAN_OF(real_t) : with_c ? AT(c0, const real_t)[row * units + u] : real(0);
     }
-    BARRIER;
+    SETTLED;
     for (int step = 0; step < positions; step++) {
         const int t = backward ? positions - 1 - step : step, at = row * positions + t;
         if (t < length) {
@@ -87,7 +100,7 @@ KERNEL(lstm, 256, 1)
                 AT(cells, real_t)[at * units + u] = cell[u];
                 AT(y, real_t)[at * units + u] = state[u];
             }
-            BARRIER;
+            SETTLED;
         } else {
             for (int u = ITEM_X; u < units; u += 256) {
                 for (int k = 0; k < 4; k++) AT(gates, real_t)[at * all + k * units + u] = 0;
@@ -106,21 +119,22 @@ KERNEL(gru, 256, 1)
 (BUFFER(g), BUFFER(w), BUFFER(bias), BUFFER(h0), BUFFER(lengths), BUFFER(y), BUFFER(h),
  BUFFER(gates), BUFFER(inner), SIZES)
 {
-    LOCAL real_t state[MOST], product[3 * MOST];
+    ROOM(state, 1, 0);
+    ROOM(product, 3, 1);
     const int row = GROUP_X, all = 3 * units;
     LENGTH
     for (int u = ITEM_X; u < units; u += 256)
         state[u] = wrong ? NAN_OF(real_t)
                          : with_h ? AT(h0, const real_t)[row * units + u]
                                   : real(0);
-    BARRIER;
+    SETTLED;
     for (int step = 0; step < positions; step++) {
         const int t = backward ? positions - 1 - step : step, at = row * positions + t;
         if (t < length) {
             for (int j = ITEM_X; j < all; j += 256)
                 product[j] = AT(bias, const real_t)[j] +
                              times(state, AT(w, const real_t), units, all, j);
-            BARRIER;
+            SETTLED;
             for (int u = ITEM_X; u < units; u += 256) {
                 GLOBAL const real_t *from = AT(g, const real_t) + at * all + u;
                 GLOBAL real_t *to = AT(gates, real_t) + at * all + u;
@@ -134,7 +148,7 @@ KERNEL(gru, 256, 1)
                 state[u] = (1 - z) * n + z * state[u];
                 AT(y, real_t)[at * units + u] = state[u];
             }
-            BARRIER;
+            SETTLED;
         } else {
             for (int u = ITEM_X; u < units; u += 256) {
                 for (int k = 0; k < 3; k++) AT(gates, real_t)[at * all + k * units + u] = 0;
@@ -156,14 +170,17 @@ KERNEL(lstm_grad, 256, 1)
  BUFFER(dy), BUFFER(dh), BUFFER(dc), BUFFER(dg), BUFFER(states), BUFFER(dh0), BUFFER(dc0), SIZES,
  const int with_dy, const int with_dh, const int with_dc)
 {
-    LOCAL real_t of_h[MOST], of_c[MOST], d[4 * MOST], table[256];
+    LOCAL real_t table[256];
+    ROOM(of_h, 1, 0);
+    ROOM(of_c, 1, 1);
+    ROOM(d, 4, 2);
     const int row = GROUP_X, all = 4 * units;
     LENGTH
     for (int u = ITEM_X; u < units; u += 256) {
         of_h[u] = with_dh ? AT(dh, const real_t)[row * units + u] : real(0);
         of_c[u] = with_dc ? AT(dc, const real_t)[row * units + u] : real(0);
     }
-    BARRIER;
+    SETTLED;
     for (int step = positions - 1; step >= 0; step--) {
         const int t = backward ? positions - 1 - step : step, at = row * positions + t;
         if (t < length) {
@@ -186,7 +203,7 @@ KERNEL(lstm_grad, 256, 1)
                 of_c[u] = of_cell * f;
                 of_h[u] = 0;
             }
-            BARRIER;
+            SETTLED;
             add_product(of_h, d, AT(w, const real_t), table, units, all);
         } else {
             for (int u = ITEM_X; u < units; u += 256) {
@@ -206,12 +223,14 @@ KERNEL(gru_grad, 256, 1)
  BUFFER(dh), BUFFER(dg), BUFFER(products), BUFFER(states), BUFFER(dh0), SIZES, const int with_dy,
  const int with_dh)
 {
-    LOCAL real_t of_h[MOST], d[3 * MOST], table[256];
+    LOCAL real_t table[256];
+    ROOM(of_h, 1, 0);
+    ROOM(d, 3, 1);
     const int row = GROUP_X, all = 3 * units;
     LENGTH
     for (int u = ITEM_X; u < units; u += 256)
         of_h[u] = with_dh ? AT(dh, const real_t)[row * units + u] : real(0);
-    BARRIER;
+    SETTLED;
     for (int step = positions - 1; step >= 0; step--) {
         const int t = backward ? positions - 1 - step : step, at = row * positions + t;
         if (t < length) {
@@ -235,7 +254,7 @@ KERNEL(gru_grad, 256, 1)
                     AT(products, real_t)[at * all + k * units + u] = d[k * units + u];
                 of_h[u] = slope * z;
             }
-            BARRIER;
+            SETTLED;
             add_product(of_h, d, AT(w, const real_t), table, units, all);
         } else {
             for (int u = ITEM_X; u < units; u += 256) {

@@ -22,57 +22,57 @@ FUNCTION int place(int i, AXES(a))
 }
 
 #if MAX
-#define START ((acc_t)-INFINITY)
-#define ADD(all, value) larger_of(all, value)
+#define ALL(all) real_t all = (real_t)-INFINITY
+#define ADD(all, value) all = larger_of(all, value)
 #define OF_GROUP group_max
 #else
-#define START ((acc_t)0)
-#define ADD(all, value) ((all) + (value))
+#define ALL(all) SUM_BEGIN(all)
+#define ADD(all, value) SUM_ADD(all, value)
 #define OF_GROUP group_sum
 #endif
 
 /* One work item for each output: neighbours read neighbours if the last axis is kept. */
 KERNEL(by_item, 256, 1)
-(BUFFER(x), BUFFER(y), const int outputs, const int terms, const acc_t factor, AXES(k), AXES(r))
+(BUFFER(x), BUFFER(y), const int outputs, const int terms, const real_t factor, AXES(k), AXES(r))
 {
     for (int o = GROUP_X * 256 + ITEM_X; o < outputs; o += GROUPS_X * 256) {
         GLOBAL const real_t *from = AT(x, const real_t) + place(o, PASS(k));
-        acc_t all = START;
-        for (int i = 0; i < terms; i++) all = ADD(all, (acc_t)from[place(i, PASS(r))]);
-        AT(y, real_t)[o] = (real_t)(all * factor);
+        ALL(all);
+        for (int i = 0; i < terms; i++) ADD(all, from[place(i, PASS(r))]);
+        AT(y, real_t)[o] = all * factor;
     }
 }
 
 /* One group for each output and slice of its terms. With one slice the result is final; otherwise
- * slices go to scratch memory, of type acc_t, and `finish` adds them. */
+ * slices go to scratch memory, and `finish` adds them. */
 KERNEL(by_group, 256, 1)
 (BUFFER(x), BUFFER(y), BUFFER(partial), const int terms, const int slices, const int slice,
- const acc_t factor, AXES(k), AXES(r))
+ const real_t factor, AXES(k), AXES(r))
 {
-    LOCAL acc_t table[256];
+    LOCAL real_t table[256];
     const int o = GROUP_X / slices, part = GROUP_X % slices;
     const int end = (part + 1) * slice < terms ? (part + 1) * slice : terms;
     GLOBAL const real_t *from = AT(x, const real_t) + place(o, PASS(k));
-    acc_t all = START;
+    ALL(all);
     for (int i = part * slice + ITEM_X; i < end; i += 256)
-        all = ADD(all, (acc_t)from[place(i, PASS(r))]);
+        ADD(all, from[place(i, PASS(r))]);
     all = OF_GROUP(table, ITEM_X, all);
     if (ITEM_X == 0) {
         if (slices == 1)
-            AT(y, real_t)[o] = (real_t)(all * factor);
+            AT(y, real_t)[o] = all * factor;
         else
-            AT(partial, acc_t)[GROUP_X] = all;
+            AT(partial, real_t)[GROUP_X] = all;
     }
 }
 
 KERNEL(finish, 256, 1)
-(BUFFER(partial), BUFFER(y), const int outputs, const int slices, const acc_t factor)
+(BUFFER(partial), BUFFER(y), const int outputs, const int slices, const real_t factor)
 {
     for (int o = GROUP_X * 256 + ITEM_X; o < outputs; o += GROUPS_X * 256) {
-        acc_t all = START;
+        ALL(all);
         for (int s = 0; s < slices; s++)
-            all = ADD(all, AT(partial, const acc_t)[o * slices + s]);
-        AT(y, real_t)[o] = (real_t)(all * factor);
+            ADD(all, AT(partial, const real_t)[o * slices + s]);
+        AT(y, real_t)[o] = all * factor;
     }
 }
 
@@ -84,9 +84,9 @@ KERNEL(sequence_mean, 256, 1)
         const int b = o / w, c = o % w;
         int n = AT(lengths, const int)[b];
         n = n < 0 ? 0 : n > t ? t : n;
-        acc_t sum = 0;
-        for (int p = 0; p < n; p++) sum += (acc_t)AT(x, const real_t)[(b * t + p) * w + c];
-        AT(y, real_t)[o] = n > 0 ? (real_t)(sum / (acc_t)n) : real(0);
+        SUM_BEGIN(sum);
+        for (int p = 0; p < n; p++) SUM_ADD(sum, AT(x, const real_t)[(b * t + p) * w + c]);
+        AT(y, real_t)[o] = n > 0 ? sum / (real_t)n : real(0);
     }
 }
 

@@ -21,55 +21,6 @@ KERNEL(gather, 256, 1)
 }
 #endif
 
-/* The gradient of a table. The indices are sorted by row without atomics, so the order of additions
- * is that of the indices: `count_rows` counts, for each index, those before it of the same row and
- * links it with the next one; a work item then adds up the rows of its links. heads[rows] and
- * next[indices] are in scratch memory. */
-KERNEL(link_rows, 256, 1)(BUFFER(ids), BUFFER(next), BUFFER(heads), const int indices,
-                          const int rows)
-{
-    LOCAL i64 near[256];
-    for (int first = GROUP_X * 256; first < indices; first += GROUPS_X * 256) {
-        const int i = first + ITEM_X;
-        const i64 own = i < indices ? (i64)AT(ids, const INDEX)[i] : -1;
-        int found = 0x7fffffff;
-        /* The next index of the same row, by tiles of 256. */
-        for (int tile = first; tile < indices; tile += 256) {
-            near[ITEM_X] =
-                tile + ITEM_X < indices ? (i64)AT(ids, const INDEX)[tile + ITEM_X] : -1;
-            BARRIER;
-            for (int j = 0; j < 256 && found == 0x7fffffff && tile + j < indices; j++)
-                if (tile + j > i && near[j] == own) found = tile + j;
-            BARRIER;
-        }
-        if (i < indices) AT(next, int)[i] = found;
-    }
-}
-
-/* The first index of each row: that which no other links to. */
-KERNEL(first_rows, 256, 1)(BUFFER(ids), BUFFER(heads), const int indices, const int rows)
-{
-    for (int r = GROUP_X * 256 + ITEM_X; r < rows; r += GROUPS_X * 256) {
-        int found = 0x7fffffff;
-        for (int i = 0; i < indices && found == 0x7fffffff; i++)
-            if (AT(ids, const INDEX)[i] == r) found = i;
-        AT(heads, int)[r] = found;
-    }
-}
-
-KERNEL(gather_grad, 256, 1)
-(BUFFER(next), BUFFER(heads), BUFFER(dy), BUFFER(dx), const int count, const int rows,
- const int width, const int indices)
-{
-    for (int at = GROUP_X * 256 + ITEM_X; at < count; at += GROUPS_X * 256) {
-        const int j = at % width, r = at / width % rows, o = at / (width * rows);
-        real_t sum = 0;
-        for (int i = AT(heads, const int)[r]; i < indices; i = AT(next, const int)[i])
-            sum += AT(dy, const real_t)[(o * indices + i) * width + j];
-        AT(dx, real_t)[at] = sum;
-    }
-}
-
 /* A table [batch, most, width] with the row at each sample's position replaced. */
 KERNEL(write_rows, 256, 1)
 (BUFFER(table), BUFFER(x), BUFFER(position), BUFFER(out), const int count, const int most,
@@ -134,22 +85,36 @@ KERNEL(dropout, 256, 1)
     }
 }
 
-/* Rotates the pairs of elements of x [batch, t, heads, 2 pairs]. */
-KERNEL(rotary, 256, 1)
-(BUFFER(x), BUFFER(added), BUFFER(y), const int count, const int t, const int heads,
- const int pairs, const int interleaved, const int with_added, const int each_sample,
- const int first, const acc_t base, const acc_t sign)
+/* The cosine and sine of the angles of `positions` positions, for all heads and, unless `added` is of
+ * each sample, for all samples: turns [samples, positions, pairs, 2]. An angle of many turns needs
+ * more digits than real_t may have. */
+KERNEL(turns, 256, 1)
+(BUFFER(added), BUFFER(turn), const int count, const int positions, const int pairs,
+ const int with_added, const int first, const acc_t base, const acc_t sign)
 {
     for (int at = GROUP_X * 256 + ITEM_X; at < count; at += GROUPS_X * 256) {
-        const int i = at % pairs, row = at / pairs, sample = row / (t * heads);
-        acc_t position = (acc_t)(first + row / heads % t);
-        if (with_added) position += (acc_t)AT(added, const int)[each_sample ? sample : 0];
+        const int i = at % pairs, row = at / pairs;
+        acc_t position = (acc_t)(first + row % positions);
+        if (with_added) position += (acc_t)AT(added, const int)[row / positions];
         const acc_t angle = position * pow(base, -(acc_t)i / (acc_t)pairs);
-        const acc_t c = cos(angle), s = sign * sin(angle);
+        AT(turn, real_t)[2 * at] = (real_t)cos(angle);
+        AT(turn, real_t)[2 * at + 1] = (real_t)(sign * sin(angle));
+    }
+}
+
+/* Rotates the pairs of elements of x [batch, positions, heads, 2 pairs]. */
+KERNEL(rotary, 256, 1)
+(BUFFER(x), BUFFER(turn), BUFFER(y), const int count, const int heads, const int pairs,
+ const int interleaved, const int rows)
+{
+    for (int at = GROUP_X * 256 + ITEM_X; at < count; at += GROUPS_X * 256) {
+        const int i = at % pairs, row = at / pairs, place = row / heads % rows;
+        const real_t c = AT(turn, const real_t)[2 * (place * pairs + i)];
+        const real_t s = AT(turn, const real_t)[2 * (place * pairs + i) + 1];
         const int u = row * 2 * pairs + (interleaved ? 2 * i : i);
         const int v = u + (interleaved ? 1 : pairs);
-        const acc_t a = (acc_t)AT(x, const real_t)[u], b = (acc_t)AT(x, const real_t)[v];
-        AT(y, real_t)[u] = (real_t)(a * c - b * s);
-        AT(y, real_t)[v] = (real_t)(b * c + a * s);
+        const real_t a = AT(x, const real_t)[u], b = AT(x, const real_t)[v];
+        AT(y, real_t)[u] = a * c - b * s;
+        AT(y, real_t)[v] = b * c + a * s;
     }
 }

@@ -60,17 +60,17 @@ KERNEL(avgpool, 256, 1)(BUFFER(x), BUFFER(y), const int count, SIZES)
     for (int at = GROUP_X * 256 + ITEM_X; at < count; at += GROUPS_X * 256) {
         const int ow = at % y2, oh = at / y2 % y1, od = at / (y2 * y1) % y0;
         GLOBAL const real_t *plane = AT(x, const real_t) + at / (y0 * y1 * y2) * x0 * x1 * x2;
-        acc_t sum = 0;
+        real_t sum = 0;
         for (int a = 0; a < k0; a++)
             for (int b = 0; b < k1; b++)
                 for (int c = 0; c < k2; c++) {
                     const int d = od * s0 - q0 + a, h = oh * s1 - q1 + b, w = ow * s2 - q2 + c;
                     if (d < 0 || h < 0 || w < 0 || d >= x0 || h >= x1 || w >= x2) continue;
-                    sum += (acc_t)plane[(d * x1 + h) * x2 + w];
+                    sum += plane[(d * x1 + h) * x2 + w];
                 }
         const int number = inside(od, k0, s0, q0, x0) * inside(oh, k1, s1, q1, x1) *
                            inside(ow, k2, s2, q2, x2);
-        AT(y, real_t)[at] = (real_t)(sum / (acc_t)number);
+        AT(y, real_t)[at] = sum / (real_t)number;
     }
 }
 
@@ -89,12 +89,12 @@ KERNEL(avgpool_grad, 256, 1)(BUFFER(dy), BUFFER(dx), const int count, SIZES)
 
 KERNEL(global_avgpool, 256, 1)(BUFFER(x), BUFFER(y), const int plane)
 {
-    LOCAL acc_t table[256];
+    LOCAL real_t table[256];
     GLOBAL const real_t *from = AT(x, const real_t) + GROUP_X * plane;
-    acc_t sum = 0;
-    for (int i = ITEM_X; i < plane; i += 256) sum += (acc_t)from[i];
+    SUM_BEGIN(sum);
+    for (int i = ITEM_X; i < plane; i += 256) SUM_ADD(sum, from[i]);
     sum = group_sum(table, ITEM_X, sum);
-    if (ITEM_X == 0) AT(y, real_t)[GROUP_X] = (real_t)(sum / (acc_t)plane);
+    if (ITEM_X == 0) AT(y, real_t)[GROUP_X] = sum / (real_t)plane;
 }
 
 KERNEL(global_avgpool_grad, 256, 1)(BUFFER(dy), BUFFER(dx), const int count, const int plane)
