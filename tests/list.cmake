@@ -256,6 +256,7 @@ row(train      shares                   T............   10 script   shares.sh ${
 row(train      elastic                  T.P.......RW.   80 script   elastic.sh NOT_SANITIZED)
 row(train      elastic_meshes           ..P........W.   60 script   elastic_meshes.sh NOT_SANITIZED)
 row(train      device_trace_bytes       T............   15 script   device_trace.sh)
+row(train      core_sets                T............    5 script   core_sets.sh)
 row(train      cuda_models              TM..........C   40 script   cuda_models.sh)
 row(train      opencl_accuracy          .M..........C  150 script   opencl_accuracy.sh)
 row(train      opencl_models            TM..........C   60 script   opencl_models.sh)

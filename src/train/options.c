@@ -74,11 +74,10 @@ const weft_option weft_train_rows[] = {
            .help = "loss of classes: in training, spread this probability evenly over all classes"),
 
     OPTION("device", "NAME", TEXT_IS("cpu"), RUN(where.device), .group = "Device",
-           .help =
-               "cpu is fast, reference is slow and simple, cuda[:K] is an NVIDIA card, "
-               "opencl[:PLATFORM.DEVICE] is a graphics card or another device of OpenCL (weft "
-               "inspect --list names others); a list with commas is assigned to ranks in turn; a "
-               "path loads a plug-in"),
+           .help = "cpu is fast, reference is slow and simple, cuda[:K] is an NVIDIA card, "
+                   "opencl[:PLATFORM.DEVICE] is a graphics card or another device of OpenCL (weft "
+                   "inspect --list names others); a list with commas is assigned to ranks in turn, "
+                   "cpu:cores=0-3+8 is a rank on these cores; a path loads a plug-in"),
     OPTION("home", "WHERE", TEXT_IS("device"), RUN(where.home), .choices = "device,cpu",
            .help =
                "where parameters and optimizer state are kept and updated: on the device, or in "

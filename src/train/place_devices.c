@@ -60,8 +60,11 @@ static weft_status add_device(placing *p, const char *name)
     return WEFT_OK;
 }
 
+/* A set of cores (cpu:cores=0-3) is no part of the name by which a place finds the device. */
 static weft_status add_listed(void *user, char *piece)
 {
+    char *cores = strstr(piece, ":cores=");
+    if (cores) *cores = '\0';
     return add_device(user, piece);
 }
 

@@ -122,6 +122,7 @@ static weft_status open_data(weft_trainer *t)
 static weft_status take_threads(weft_trainer *t, int here)
 {
     int threads = (int)t->options.where.threads;
+    if (threads == 0 && t->listed_cores > 0) threads = t->listed_cores;
     if (threads == 0) threads = weft_default_threads(here, &t->threads_by);
     WEFT_TRY(weft_context_with_threads(t->context, threads, &t->own));
     t->context = t->own;
@@ -149,8 +150,7 @@ static weft_status open_ranks(weft_trainer *t)
             .run_spec = &t->run_spec, .world = t->worlds[i], .rank = weft_comm_rank(t->worlds[i])};
     }
     int here = weft_comm_local_size(t->worlds[0]);
-    if (!o->where.no_bind && here > 1)
-        WEFT_TRY(weft_core_sets_make(here, t->engine->launched, &t->cores));
+    WEFT_TRY(weft_trainer_find_cores(t, here));
     return take_threads(t, here);
 }
 

@@ -84,6 +84,7 @@ struct weft_trainer {
 
     const char *threads_by; /* what limits the threads of a rank, for the user; NULL: nothing */
     weft_core_sets *cores;  /* of the ranks on this machine; NULL: not bound */
+    int listed_cores;       /* cores of the longest list that --device names; 0: none */
     weft_supervisor_channel line; /* to the supervisor */
 
     pthread_mutex_t lock; /* guards `error`, and `line` while it is read */
@@ -187,6 +188,9 @@ void weft_trainer_note_untuned(const weft_trainer *t);
 /* run_spec.c: sets t->run_spec from the options, after data and model have been opened. ARGUMENT:
  * options of the optimizer contradict each other. */
 weft_status weft_trainer_write_run_spec(weft_trainer *t) WEFT_NODISCARD;
+
+/* core_sets.c: sets t->cores for the `here` ranks of this machine. */
+weft_status weft_trainer_find_cores(weft_trainer *t, int here) WEFT_NODISCARD;
 
 /* place_devices.c: if --place names devices, rewrites it to ranks, and sets --device and the number
  * of ranks unless they are given. */

@@ -1,5 +1,6 @@
 /* Implements the interface of the cpu device: it opens oneDNN, lists candidates for groups, and
  * creates kernels and reorders. */
+#include "base/core_lists.h"
 #include "device/cpu/in_f32.h"
 
 static const cpu_entry *const tables[] = {
@@ -14,12 +15,26 @@ static void device_close(weft_device *device)
     free(device);
 }
 
+/* The threads of a device on these cores ("cores=0-3"), to which the trainer binds its rank. */
+static weft_status threads_of(weft_context *context, const char *arguments, int *threads)
+{
+    static const char key[] = "cores=";
+    int cores = 0;
+    *threads = weft_context_threads(context);
+    if (strncmp(arguments, key, sizeof(key) - 1) != 0)
+        return weft_device_takes_nothing("cpu", arguments);
+    weft_status status = weft_core_list_count(arguments + sizeof(key) - 1, &cores);
+    *threads = WEFT_MIN(*threads, cores);
+    return status == WEFT_OK ? WEFT_OK : weft_fail_within(status, "device cpu");
+}
+
 static weft_status device_open(weft_context *context, const char *arguments, weft_device **out)
 {
     cpu_device *d;
-    WEFT_TRY(weft_device_takes_nothing("cpu", arguments));
+    int threads = 1;
+    WEFT_TRY(threads_of(context, arguments, &threads));
     WEFT_TRY(WEFT_NEW(&d, 1));
-    d->head.threads = weft_context_threads(context);
+    d->head.threads = threads;
     weft_status status = weft_parallel_threads(d->head.threads);
     if (status == WEFT_OK) status = weft_reserve_enter();
     if (status == WEFT_OK) {
