@@ -140,8 +140,11 @@ typedef struct weft_step_result {
     /* Without lock step: this learner is to leave, while others may go on. The learner takes one
      * more step, in which all its ranks learn of the leave. */
     bool leave;
-    bool dismissed;   /* with leave: this learner alone was asked to leave */
-    uint64_t room[4]; /* of later versions: 0 */
+    bool dismissed; /* with leave: this learner alone was asked to leave */
+    /* The use of this rank's device, see weft_device_use; 0: unknown. Set before the hook. */
+    double device_busy;
+    uint64_t device_used, device_total;
+    uint64_t room[1]; /* of later versions: 0 */
 } weft_step_result;
 
 /* The hooks of a step. All may be NULL. */

@@ -34,7 +34,11 @@ typedef struct weft_cluster_member {
                           made since the learner had read the parameters */
     double silent;     /* seconds since the member's last message */
     bool leaving;      /* it has been asked to leave (weft leave) */
-    uint64_t room[4];  /* of later versions: 0 */
+    /* The use of a device with memory of its own by a learner's first rank, see weft_device_use:
+     * the share of a step in which it had work, bytes in use, and in all. 0: unknown. */
+    double device_busy;
+    uint64_t device_used, device_total;
+    uint64_t room[1]; /* of later versions: 0 */
 } weft_cluster_member;
 
 /* A member event: a member has joined, has left, or is lost. */

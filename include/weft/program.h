@@ -302,9 +302,22 @@ WEFT_API WEFT_NODISCARD weft_status weft_instance_profile(weft_instance *instanc
  * memory of its own and a clock each instruction has two events, the host's work to queue it and
  * the device's to run it; without a clock the host waits for each instruction while it records. */
 WEFT_API WEFT_NODISCARD weft_status weft_instance_trace(weft_instance *instance, size_t events);
-/* Records that a step begins, if instructions are recorded. Its bar in the trace ends with its last
- * instruction. */
-WEFT_API void weft_instance_trace_step(weft_instance *instance, int64_t step);
+/* Says that a training step begins. If instructions are recorded, its bar in the trace ends with
+ * its last instruction. Now and then a step is timed for weft_instance_device_use. Fails as a run
+ * does if the device has failed; ARGUMENT: the step is not from 0 to INT_MAX. */
+WEFT_API WEFT_NODISCARD weft_status weft_instance_trace_step(weft_instance *instance, int64_t step);
+
+/* How an instance uses a device with memory of its own. */
+typedef struct weft_device_use {
+    /* The share of a lately timed step in which the device had work of this instance: from the
+     * first to the last operation of each phase. 0: unknown; the device has no clock, shares host
+     * memory, or no step was timed yet. */
+    double busy;
+    size_t used, total; /* bytes of its memory in use, by anyone, and in all; 0: unknown */
+    uint64_t room[2];   /* of later versions: 0 */
+} weft_device_use;
+WEFT_API weft_device_use weft_instance_device_use(const weft_instance *instance);
+
 /* The recorded events as comma-separated Chrome trace events: process `rank`, one thread for steps,
  * one for kernels and one for transfers, two more for kernels and copies of a device that has a
  * clock and for its copies of gradients to the host; arrows for messages, and times in microseconds

@@ -111,6 +111,10 @@ typedef struct weft_event {
     /* The words of rank 0's device about itself: hardware, libraries with their versions; NULL:
      * none. */
     const char *device;
+
+    /* For a step, if metrics are written: means over the learner's ranks on devices with memory of
+     * their own, see weft_device_use. 0: unknown. */
+    double device_busy, device_used, device_total;
 } weft_event;
 
 /* Receives events, in the thread that runs the trainer; the event is valid during the call. */

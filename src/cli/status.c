@@ -65,9 +65,18 @@ static void print_member(const weft_cluster_member *m)
         (void)score_text(m->loss, loss, sizeof(loss));
         (void)snprintf(rate, sizeof(rate), "%.0f", m->rate);
     }
+    char device[64] = "";
+    size_t used = 0;
+    if (m->device_busy > 0)
+        used =
+            (size_t)snprintf(device, sizeof(device), "  device %.0f %% busy", 100 * m->device_busy);
+    if (m->device_total > 0)
+        (void)snprintf(device + used, sizeof(device) - used, "%s %.0f of %.0f MB",
+                       used > 0 ? "," : "  device", (double)m->device_used / 1e6,
+                       (double)m->device_total / 1e6);
     if (server && m->step > 0) (void)snprintf(staleness, sizeof(staleness), "%.2f", m->staleness);
-    printf("%-12s %10" PRIu32 "  %-16s %10" PRId64 " %10s %10s %9s %6.1f s ago%s\n", m->name, m->id,
-           *m->host ? m->host : "-", m->step, loss, rate, staleness, m->silent,
+    printf("%-12s %10" PRIu32 "  %-16s %10" PRId64 " %10s %10s %9s %6.1f s ago%s%s\n", m->name,
+           m->id, *m->host ? m->host : "-", m->step, loss, rate, staleness, m->silent, device,
            m->leaving ? "  leaving" : "");
 }
 
@@ -153,7 +162,8 @@ const command command_status = {
     .text =
         "Prints the run of the coordinator at this address (model, exchange, step of the\n"
         "total), its members with their hosts, steps (of a server: updates applied), loss of the\n"
-        "last step, samples per second, mean staleness, time since the last heartbeat, and the\n"
+        "last step, samples per second, mean staleness, time since the last heartbeat, how busy\n"
+        "and how full a learner's device with memory of its own is (opencl, cuda), and the\n"
         "members that joined, left or were lost. On a terminal it updates until Ctrl-C; the\n"
         "table is marked as stale while the coordinator does not answer.",
     .examples = "  weft status tcp://127.0.0.1:7070\n",

@@ -24,6 +24,15 @@ weft_member_options weft_elastic_member(const weft_exchange_setup *setup, double
                                  .heartbeat_interval = heartbeat_interval};
 }
 
+void weft_elastic_note_step(weft_member_stats *stats, const weft_step_result *result)
+{
+    stats->loss = result->loss;
+    stats->rate = result->rate;
+    stats->device_busy = result->device_busy;
+    stats->device_used = result->device_used;
+    stats->device_total = result->device_total;
+}
+
 weft_status weft_elastic_check_ranks(const weft_exchange_setup *setup,
                                      const weft_shared_params *shared)
 {

@@ -20,6 +20,8 @@ weft_status weft_elastic_check_ranks(const weft_exchange_setup *setup,
  * with the slot that it requested. PEER: another learner has taken the slot while this one
  * started. */
 weft_status weft_elastic_begin(weft_exchange *exchange, const weft_member *member) WEFT_NODISCARD;
+/* Takes what a learner reports of a step into the statistics of its member. */
+void weft_elastic_note_step(weft_member_stats *stats, const weft_step_result *result);
 /* Called before the learner ends: counts the learners of its view. */
 void weft_elastic_note_end(weft_exchange *exchange, const weft_member *member);
 /* Seconds that a learner waits for an answer: `usual`, but at most one if it is elastic, belongs to

@@ -115,7 +115,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
     if (r->exchange) r->exchange_waited = r->exchange->waited;
     if (r->exchange) r->exchange->weight = b->weight;
     if (r->exchange) r->exchange->empty = b->valid == 0;
-    weft_instance_trace_step(r->instance, r->position.step + 1);
+    WEFT_TRY(weft_instance_trace_step(r->instance, r->position.step + 1));
     if (r->exchange) WEFT_TRY(weft_exchange_before(r->exchange, r->position.step + 1));
     add_stats(&r->used, &before, r);
     before = weft_comm_get_stats(r->world);
@@ -158,6 +158,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
 weft_status weft_rank_queue(weft_rank *r, const weft_batch *b)
 {
     double worked = weft_instance_host_seconds(r->instance);
+    WEFT_TRY(weft_instance_trace_step(r->instance, r->position.step + r->queued + 1));
     if (r->run_spec->carries && b->done == b->total) WEFT_TRY(clear_carried(r));
     WEFT_TRY(feed(r, b, 0));
     WEFT_TRY(weft_run_ahead_queue(r->instance));
@@ -185,8 +186,15 @@ weft_status weft_rank_finish(weft_rank *r, weft_step_consensus *consensus)
 weft_status weft_rank_after_step(weft_rank *r, bool last, bool epoch, bool *stop)
 {
     weft_comm_stats before = weft_comm_get_stats(r->world);
-    weft_step_result result = {
-        .step = r->position.step, .last = last, .loss = r->loss, .rate = r->rate, .asked = *stop};
+    weft_device_use use = weft_instance_device_use(r->instance);
+    weft_step_result result = {.step = r->position.step,
+                               .last = last,
+                               .loss = r->loss,
+                               .rate = r->rate,
+                               .asked = *stop,
+                               .device_busy = use.busy,
+                               .device_used = use.used,
+                               .device_total = use.total};
     if (!r->exchange) return WEFT_OK;
     WEFT_TRY(weft_exchange_after(r->exchange, &result));
     add_stats(&r->used, &before, r);

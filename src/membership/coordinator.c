@@ -150,7 +150,13 @@ static weft_status answer_heartbeat(coordinator_state *c, weft_actor_id to)
 
 weft_member_stats weft_coordinator_stats_of(const Weft__Stats *f)
 {
-    return (weft_member_stats){f->clock, f->loss, f->rate, f->staleness};
+    return (weft_member_stats){.clock = f->clock,
+                               .loss = f->loss,
+                               .rate = f->rate,
+                               .staleness = f->staleness,
+                               .device_busy = f->device_busy,
+                               .device_used = f->device_used,
+                               .device_total = f->device_total};
 }
 
 void weft_coordinator_take_stats(coordinator_state *c, weft_view_member *member,

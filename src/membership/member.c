@@ -139,6 +139,9 @@ static Weft__Stats figures_of(const weft_member *m)
     figures.loss = m->figures.loss;
     figures.rate = m->figures.rate;
     figures.staleness = m->figures.staleness;
+    figures.device_busy = m->figures.device_busy;
+    figures.device_used = m->figures.device_used;
+    figures.device_total = m->figures.device_total;
     return figures;
 }
 

@@ -23,6 +23,9 @@ static void describe_member(const weft_view *v, const weft_view_member *m, weft_
                                  .loss = m->figures.loss,
                                  .rate = m->figures.rate,
                                  .staleness = m->figures.staleness,
+                                 .device_busy = m->figures.device_busy,
+                                 .device_used = m->figures.device_used,
+                                 .device_total = m->figures.device_total,
                                  .silent = m->silent,
                                  .leaving = m->dismissed};
     weft_member_name(m->role, m->slot, out->name);

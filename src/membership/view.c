@@ -155,6 +155,9 @@ static void fill_member(const weft_view_member *from, Weft__Member *m, Weft__Sta
     f->loss = from->figures.loss;
     f->rate = from->figures.rate;
     f->staleness = from->figures.staleness;
+    f->device_busy = from->figures.device_busy;
+    f->device_used = from->figures.device_used;
+    f->device_total = from->figures.device_total;
     weft__member__init(m);
     m->id = from->id;
     m->role = (uint32_t)from->role;
@@ -266,8 +269,13 @@ static weft_status take_member(const Weft__Member *m, weft_view_member *out)
     (void)snprintf(out->address, sizeof(out->address), "%s", m->address);
     (void)snprintf(out->host, sizeof(out->host), "%s", m->host);
     if (m->figures)
-        out->figures = (weft_member_stats){m->figures->clock, m->figures->loss, m->figures->rate,
-                                           m->figures->staleness};
+        out->figures = (weft_member_stats){.clock = m->figures->clock,
+                                           .loss = m->figures->loss,
+                                           .rate = m->figures->rate,
+                                           .staleness = m->figures->staleness,
+                                           .device_busy = m->figures->device_busy,
+                                           .device_used = m->figures->device_used,
+                                           .device_total = m->figures->device_total};
     return WEFT_OK;
 }
 

@@ -29,6 +29,9 @@ typedef struct weft_member_stats {
     double loss;      /* of a learner's last step */
     double rate;      /* samples a second */
     double staleness; /* mean staleness of a server's updates */
+    /* The use of a learner's device with memory of its own, see weft_device_use; 0: unknown. */
+    double device_busy;
+    uint64_t device_used, device_total;
 } weft_member_stats;
 
 typedef struct weft_view_member {

@@ -1,4 +1,5 @@
 /* Creates instances, which are programs with memory of their own that are bound to a store. */
+#include "program/device_use.h"
 #include "program/trace.h"
 #include "program/transfer.h"
 
@@ -114,6 +115,7 @@ static weft_status allocate(weft_instance *x)
     WEFT_TRY(
         weft_space_memory(p->schema, schema_own(p->schema), p->sequence_bytes, &x->at.sequences));
     WEFT_TRY(weft_instance_open_queue(x));
+    WEFT_TRY(weft_device_use_open(x));
     WEFT_TRY(weft_new_bytes((void *)&x->bound, cells, sizeof(weft_bound *)));
     return weft_new_bytes((void *)&x->pending, cells, sizeof(*x->pending));
 }
@@ -237,6 +239,7 @@ void weft_instance_destroy(weft_instance **instance)
     weft_memory_free(&x->at.sequences);
     weft_deferred_close(x);
     weft_instance_close_queue(x);
+    weft_device_use_close(x);
     weft_trace_close(x);
     weft_program_destroy(&x->program);
     free(x);

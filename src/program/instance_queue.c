@@ -1,7 +1,7 @@
 /* Orders the queues of the instances of a store. A run waits, on the device, for earlier runs of
  * other instances that wrote what it may read, or used what it will write; the store's own queue,
  * in which the host reads and writes, waits for all of them. */
-#include "program/program.h"
+#include "program/device_use.h"
 
 static weft_device *device_of(const weft_instance *x)
 {
@@ -53,7 +53,7 @@ weft_status weft_instance_begin_run(weft_instance *x, bool writes)
         if (y != x && (writes || y->wrote))
             status = weft_queue_wait(device_of(x), x->queue, y->ended);
     pthread_mutex_unlock(&s->lock);
-    return status;
+    return status == WEFT_OK ? weft_device_use_begin(x) : status;
 }
 
 void weft_instance_end_in(weft_instance *x, weft_queue_event *event)
@@ -66,6 +66,7 @@ void weft_instance_end_in(weft_instance *x, weft_queue_event *event)
 weft_status weft_instance_end_run(weft_instance *x, bool wrote)
 {
     if (!x->queue) return WEFT_OK;
+    WEFT_TRY(weft_device_use_end(x));
     pthread_mutex_lock(&x->store->lock);
     x->wrote = x->wrote || wrote;
     weft_status status = weft_event_record(device_of(x), x->queue, x->ended);

@@ -370,7 +370,8 @@ struct weft_instance {
 
     trace_event *trace;
     size_t trace_count, trace_capacity;
-    struct timing *traced; /* device times of events of the trace; NULL: the host waits for them */
+    struct device_use *use; /* how busy and full the device is; NULL: it shares host memory */
+    struct timing *traced;  /* device times of events of the trace; NULL: the host waits for them */
 };
 
 /* fusion.c: the groups of nodes that run as one instruction, in order of execution. */

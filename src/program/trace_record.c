@@ -1,5 +1,7 @@
 /* Records the start and duration of an instance's instructions. */
-#include "program/timing.h"
+#include <limits.h>
+
+#include "program/device_use.h"
 #include "program/trace.h"
 
 /* Events of the device that may be in its queues; older ones are waited for. */
@@ -44,13 +46,18 @@ static void add(weft_instance *x, trace_event event)
     if (x->trace_count < x->trace_capacity) x->trace[x->trace_count++] = event;
 }
 
-void weft_instance_trace_step(weft_instance *x, int64_t step)
+weft_status weft_instance_trace_step(weft_instance *x, int64_t step)
 {
-    WEFT_NEED_VOID_AS("instance", x);
+    WEFT_NEED_AS("instance", x);
+    if (step < 0 || step > INT_MAX)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the step %lld, must be from 0 to %d", (long long)step,
+                         INT_MAX);
+    WEFT_TRY(weft_device_use_step(x));
     add(x, (trace_event){.start = weft_trace_now(x),
                          .duration = x->host_seconds,
                          .instruction = STEP_BEGINS,
                          .slot = (int)step});
+    return WEFT_OK;
 }
 
 void weft_trace_host(weft_instance *x, int i, double start, trace_kind kind)

@@ -96,15 +96,33 @@ static weft_status save(weft_run *run)
     return status;
 }
 
-/* Sums the communication statistics of the step over the learner's ranks, if metrics are
+static double mean_of(double sum, double count)
+{
+    return count > 0 ? sum / count : 0;
+}
+
+/* Sums the statistics of transfers and devices of the step over the learner's ranks, if metrics are
  * written. */
 static weft_status add_up_transfers(const weft_run *run, weft_event *e)
 {
     const weft_rank *r = &run->rank;
-    double n = run->job->mesh,
-           sums[] = {(double)r->used.bytes, r->used.seconds, r->used.waited, r->bubble, r->passes};
+    weft_device_use use = weft_instance_device_use(r->instance);
+    double n = run->job->mesh, timed = use.busy > 0, sized = use.total > 0;
+    double sums[] = {(double)r->used.bytes,
+                     r->used.seconds,
+                     r->used.waited,
+                     r->bubble,
+                     r->passes,
+                     use.busy,
+                     timed,
+                     (double)use.used,
+                     (double)use.total,
+                     sized};
     if (!run->job->options.output.metrics) return WEFT_OK;
-    WEFT_TRY(weft_sum_over(r->learner, "statistics of a step", sums, 5));
+    WEFT_TRY(weft_sum_over(r->learner, "statistics of a step", sums, WEFT_COUNT(sums)));
+    e->device_busy = mean_of(sums[5], sums[6]);
+    e->device_used = mean_of(sums[7], sums[9]);
+    e->device_total = mean_of(sums[8], sums[9]);
     e->comm_bytes = sums[0];
     e->comm_seconds = sums[1] / n;
     e->exposed_comm_seconds = sums[2] / n;

@@ -155,6 +155,10 @@ static void add_event(weft_text *f, const weft_event *e)
         real(f, "exposed_comm_seconds", e->exposed_comm_seconds);
         real(f, "bubble_fraction", e->bubble_fraction);
         real(f, "host_seconds", e->host_seconds);
+        if (e->device_busy > 0) real(f, "device_busy", e->device_busy);
+        if (e->device_total > 0)
+            weft_text_add(f, ",\"device_used_bytes\":%.0f,\"device_total_bytes\":%.0f",
+                          e->device_used, e->device_total);
         real(f, "seconds", e->seconds);
         break;
     case WEFT_EVENT_EVAL:

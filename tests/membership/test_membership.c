@@ -203,8 +203,15 @@ static void test_state_is_not_lost(void **state)
             begin(&c, 2, servers, false, 1, false);
             until(&c, 30);
             weft_member_set_stats(person_of(&c, LEARNERS)->member,
-                                  &(weft_member_stats){.clock = 3});
+                                  &(weft_member_stats){.clock = 3,
+                                                       .device_busy = 0.75,
+                                                       .device_used = 5,
+                                                       .device_total = (uint64_t)1 << 40});
             until(&c, 35);
+            const weft_member_stats *told =
+                &weft_view_find(view_of(&c, WEFT_COORDINATOR), LEARNERS)->figures;
+            assert_true(told->device_busy == 0.75 && told->device_used == 5 &&
+                        told->device_total == (uint64_t)1 << 40);
             forge(&c, liar ? SERVERS : LEARNERS + 1, WEFT_COORDINATOR, WEFT_RPC_STATE_LOST);
             until(&c, 40);
             assert_null(view_of(&c, WEFT_COORDINATOR)->fault);

@@ -21,7 +21,7 @@ static char *traced_step(weft_context *context, const char *device)
     lower(&l, context, store, "lenet", TRAINING, 4);
     assert_ok(weft_instance_create(l.program, store, NULL, &x));
     assert_ok(weft_instance_trace(x, 1000));
-    weft_instance_trace_step(x, 1);
+    assert_ok(weft_instance_trace_step(x, 1));
     train(&l, x, 4, 0, 1);
     assert_ok(weft_instance_trace_events(x, 0, -1, &text));
     weft_instance_destroy(&x);

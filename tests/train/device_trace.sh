@@ -29,5 +29,20 @@ for device in $devices; do
     "$weft" train --model lenet $images --device $device -n 2 >want 2>err
     "$weft" train --model lenet $images --device $device -n 2 --trace t.json >got 2>err && [ "$(grep 'test loss' got)" = "$(grep 'test loss' want)" ] && pass || flunk "a traced run on $device"
 done
+# The metrics say how busy a device is, which needs a clock, and how full, which the device must know; nothing of the cpu.
+uses() {
+    "$weft" train --model lenet --data glyphs:size=16,train=200,test=20 --batch 8 --steps 25 --device "$1" --metrics m.jsonl >out 2>err
+    python3 -c '
+import json, sys
+steps = [row for row in map(json.loads, open("m.jsonl")) if row["event"] == "step"]
+keys = {key for row in steps for key in row if key.startswith("device_")}
+assert keys == set(sys.argv[1:]), keys
+assert all(0 < row["device_busy"] <= 1 for row in steps if "device_busy" in row)
+assert all(0 < row["device_used_bytes"] < row["device_total_bytes"] == 64000000 for row in steps if "device_used_bytes" in row)
+' "${@:2}" >out 2>err && pass || flunk "the metrics of $1"
+}
+uses distant device_busy
+uses distant:memory=64000000 device_busy device_used_bytes device_total_bytes
+uses cpu
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -122,7 +122,7 @@ static weft_status gossip_after(weft_exchange *exchange, weft_step_result *resul
     x->stepped = true;
     WEFT_TRY(weft_shared_params_read(x->shared));
     if (x->is_leader) {
-        weft_peer_set_stats(weft_net_actor(x->net), result->loss, result->rate);
+        weft_peer_set_stats(weft_net_actor(x->net), result);
         weft_elastic_watch(exchange, weft_peer_member(weft_net_actor(x->net)));
         WEFT_TRY(weft_net_poll(x->net, 0));
         WEFT_TRY(weft_net_computed(x->net, ++x->step));

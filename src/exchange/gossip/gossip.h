@@ -14,6 +14,7 @@
 #include "actor/actor.h"
 #include "compress/compress.h"
 #include "membership/member.h"
+#include "weft/exchange_ops.h"
 
 /* --- topology --- */
 
@@ -113,7 +114,7 @@ weft_status weft_peer_leave_now(weft_actor *actor) WEFT_NODISCARD;
 /* Whether the peer was asked to leave or is leaving, so that it begins no further computation. */
 bool weft_peer_is_leaving(const weft_actor *actor);
 /* Sets the loss and the rate that the peer reports to the coordinator in its next heartbeats. */
-void weft_peer_set_stats(weft_actor *actor, double loss, double rate);
+void weft_peer_set_stats(weft_actor *actor, const weft_step_result *result);
 /* Always fails with PEER; the message says for what the peer has waited for this many seconds. */
 weft_status weft_peer_timeout_error(const weft_actor *actor, double seconds) WEFT_NODISCARD;
 /* The peer's part in the membership of the run. NULL: the peers are fixed. */

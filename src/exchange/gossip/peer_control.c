@@ -1,4 +1,5 @@
 /* The calls by which a learner controls its peer (finish, leave) and reads its state. */
+#include "exchange/elastic.h"
 #include "exchange/gossip/peer_internal.h"
 
 weft_status weft_peer_finish(weft_actor *actor, bool halt)
@@ -35,11 +36,10 @@ bool weft_peer_is_leaving(const weft_actor *actor)
     return ((const weft_peer *)actor)->leaves_now || ((const weft_peer *)actor)->leaving;
 }
 
-void weft_peer_set_stats(weft_actor *actor, double loss, double rate)
+void weft_peer_set_stats(weft_actor *actor, const weft_step_result *result)
 {
     weft_peer *p = (weft_peer *)actor;
-    p->stats.loss = loss;
-    p->stats.rate = rate;
+    weft_elastic_note_step(&p->stats, result);
     if (p->member) weft_member_set_stats(p->member, &p->stats);
 }
 

@@ -16,6 +16,7 @@
 #include "membership/member.h"
 #include "exchange/ps/range/downlink.h"
 #include "exchange/ps/range/range.h"
+#include "weft/exchange_ops.h"
 
 /* --- servers --- */
 
@@ -191,7 +192,7 @@ weft_status weft_ps_client_leave_now(weft_actor *actor) WEFT_NODISCARD;
 weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds) WEFT_NODISCARD;
 /* Sets the loss and the rate (samples per second) that the client's next heartbeats carry besides
  * its clock. */
-void weft_ps_client_set_stats(weft_actor *actor, double loss, double rate);
+void weft_ps_client_set_stats(weft_actor *actor, const weft_step_result *result);
 /* Whether the coordinator has asked the client to leave, for which its host calls
  * weft_ps_client_leave_now. */
 bool weft_ps_client_dismissed(const weft_actor *actor);

@@ -258,7 +258,7 @@ void weft_ps_exchange_after_step(weft_ps_exchange *x, weft_step_result *result)
 {
     agree_on_end(x, result);
     if (!x->leads) return;
-    weft_ps_client_set_stats(weft_net_actor(x->net), result->loss, result->rate);
+    weft_ps_client_set_stats(weft_net_actor(x->net), result);
     weft_elastic_watch(&x->head, weft_ps_client_member(weft_net_actor(x->net)));
     bool halted = weft_ps_client_halted(weft_net_actor(x->net));
     result->dismissed = !halted && weft_ps_client_dismissed(weft_net_actor(x->net));

@@ -1,5 +1,6 @@
 /* The client, the actor of a learner: it requests the computation of a step, pushes each range when
  * its gradients are ready, and pulls all ranges for the next step. */
+#include "exchange/elastic.h"
 #include "exchange/ps/client/client_internal.h"
 
 int64_t weft_ps_client_clock(const weft_actor *actor)
@@ -51,11 +52,10 @@ uint64_t weft_ps_client_replies(const weft_actor *actor)
     return ((const ps_client *)actor)->reply_count;
 }
 
-void weft_ps_client_set_stats(weft_actor *actor, double loss, double rate)
+void weft_ps_client_set_stats(weft_actor *actor, const weft_step_result *result)
 {
     ps_client *c = (ps_client *)actor;
-    c->figures.loss = loss;
-    c->figures.rate = rate;
+    weft_elastic_note_step(&c->figures, result);
     weft_member_set_stats(c->member, &c->figures);
 }
 
