@@ -186,7 +186,7 @@ cu_result fake_queue_library(cu_stream stream, const char *function, void (*run)
     }
     if (uses > MOST_USES) fake_misuse("%s: uses %d pieces of memory", function, uses);
     for (int i = 0; i < uses; i++) check_device(function, use[i].at, use[i].bytes);
-    op *o = queue(stream, OP_LIBRARY);
+    op *o = fake_queue(stream, OP_LIBRARY);
     o->run = run;
     o->user = user;
     o->uses = uses;
