@@ -127,7 +127,7 @@ struct weft_kernel {
     const weft_device *device;
 };
 
-enum { WEFT_CANDIDATES = 8 }; /* most candidates for a group */
+enum { WEFT_CANDIDATES = 10 }; /* most candidates for a group */
 
 /* A candidate: a way to run a group as one kernel. */
 typedef struct weft_candidate {

@@ -108,6 +108,7 @@ static weft_status make(weft_instance *x, struct ahead *a, weft_value loss)
     a->set[0] =
         (host_set){.inputs = x->at.inputs, .arena = x->at.arena[SPACE_HOST], .ended = x->ended};
     WEFT_TRY(weft_memory_new(device_of(x), sizeof(int32_t), &a->flag));
+    WEFT_TRY(weft_memory_zero(device_of(x), x->queue, (weft_address){a->flag, 0}, sizeof(int32_t)));
     WEFT_TRY(watch(x, a, loss));
     WEFT_TRY(guard_all(x, (weft_address){a->flag, 0}));
     WEFT_TRY(weft_space_memory(p->schema, SPACE_HOST, p->input_bytes, &a->set[1].inputs));

@@ -14,7 +14,7 @@ program = pathlib.Path(sys.argv[1]).resolve().parent / "tests" / "test_opencl_op
 FEW = ("dense_one matmul_tn conv_groups maxpool_odd rms_norm rotary dropout lstm_states gru_lengths element_chain "
        "softmax_xent_smooth attention_unseen embedding transpose pad reduce_sum batch_norm_flat layer_norm clip accumulate_tree adam "
        "avgpool_odd global_avgpool batch_norm_state largest_rows counter sgd reduce_long mse sequence_mean softmax transpose_matrices "
-       "write_rows conv_long_dx reorder").split()
+       "write_rows conv_long_dx reorder watch").split()
 SLOW = ("conv_volume", "conv_chain", "conv_residual", "_blocks", "embedding_long", "rms_norm_deep", "_wide", "matmul_deep", "dropout_long")
 # Oclgrind 21.10 computes these wrongly if the compiler optimizes: other numbers than PoCL's and than its own without.
 PLAIN = ("dropout",)

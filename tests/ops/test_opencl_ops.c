@@ -312,6 +312,42 @@ static void test_reorder(void **state)
     for (int i = 0; i < 2; i++) weft_memory_free(&memory[i]);
 }
 
+/* The flag that a number which is not finite sets, and which stays set. Its name is "watch". */
+static void test_watch(void **state)
+{
+    (void)state;
+    const weft_type type = {WEFT_F32, {0, {0}}};
+    const float numbers[] = {3, NAN, 2};
+    weft_kernel *kernel;
+    weft_bound *bound;
+    weft_memory *memory[2];
+    weft_queue *queue;
+    weft_queue_event *event;
+    if (!kept || (only && strcmp(only, "watch") != 0)) skip();
+    assert_ok(weft_queue_open(kept, &queue));
+    assert_ok(weft_event_open(kept, &event));
+    for (int i = 0; i < 2; i++) assert_ok(weft_memory_new(kept, sizeof(float), &memory[i]));
+    const weft_address number = {memory[0], 0}, flag = {memory[1], 0};
+    assert_ok(weft_memory_zero(kept, queue, flag, sizeof(int32_t)));
+    assert_ok(weft_device_watch(kept, &type, &kernel));
+    assert_ok(weft_kernel_bind(kernel, &bound));
+    assert_ok(weft_bound_place(bound, &number, &flag, (weft_address){NULL, 0}));
+    for (int i = 0; i < 3; i++) {
+        int32_t found = 7;
+        assert_ok(weft_copy_in(queue, number, &numbers[i], sizeof(float)));
+        assert_ok(weft_bound_run(bound, queue));
+        assert_ok(weft_copy_out(queue, &found, flag, sizeof(found)));
+        assert_ok(weft_event_record(kept, queue, event));
+        assert_ok(weft_event_wait(kept, event));
+        assert_int_equal(found, i > 0);
+    }
+    bound->ops->destroy(bound);
+    kernel->ops->destroy(kernel);
+    weft_event_close(kept, &event);
+    weft_queue_close(kept, &queue);
+    for (int i = 0; i < 2; i++) weft_memory_free(&memory[i]);
+}
+
 /* New memory holds no numbers, so that results which are read before they are written show in every
  * test, and what must be zero is set to zero. */
 static void test_new_memory(void **state)
@@ -413,7 +449,7 @@ int main(int count, char **arguments)
                 print_launches(&op_cases[c]);
             else
                 (void)puts(op_cases[c].name);
-        (void)puts(launches ? "reorder copy_bytes 0" : "reorder");
+        (void)puts(launches ? "reorder copy_bytes 0\nwatch watch 0" : "reorder\nwatch");
         return 0;
     }
     const struct CMUnitTest tests[] = {
@@ -422,6 +458,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_nothing_falls_back),
         cmocka_unit_test(test_new_memory),
         cmocka_unit_test(test_reorder),
+        cmocka_unit_test(test_watch),
         cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_large),
     };

@@ -52,8 +52,9 @@ cu_context fake_current(void)
 
 static bool may_capture(const char *function)
 {
-    static const char *const names[] = {"cuLaunchKernel", "cuMemcpy", "cuMemsetD8Async",
-                                        "cuStreamEndCapture"};
+    static const char *const names[] = {
+        "cuLaunchKernel",      "cuMemcpy",       "cuMemsetD8Async",   "cublasLtMatmul",
+        "cudnnBackendExecute", "cudnnSetStream", "cuStreamEndCapture"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strncmp(function, names[i], strlen(names[i])) == 0) return true;
     return false;

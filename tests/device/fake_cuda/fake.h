@@ -88,6 +88,7 @@ typedef struct op {
     mark *mark;
     void (*run)(void *user);
     void *user;
+    int *users; /* operations that share `user`: those of captures are run often */
     fake_use use[MOST_USES];
     int uses;
 } op;

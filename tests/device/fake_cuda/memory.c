@@ -141,15 +141,25 @@ static void append_copies(oplist *to, const oplist *from)
         op *copy = malloc(sizeof(*copy));
         if (!copy) fake_misuse("out of memory");
         *copy = *o;
+        if (copy->users) ++*copy->users;
         append(to, copy);
     }
+}
+
+static void free_op(op *o)
+{
+    if (o->users && --*o->users == 0) {
+        free(o->user);
+        free(o->users);
+    }
+    free(o);
 }
 
 static void drop(oplist *list)
 {
     for (op *next, *o = list->first; o; o = next) {
         next = o->next;
-        free(o);
+        free_op(o);
     }
     *list = (oplist){NULL, NULL};
 }
@@ -189,6 +199,9 @@ cu_result fake_queue_library(cu_stream stream, const char *function, void (*run)
     op *o = fake_queue(stream, OP_LIBRARY);
     o->run = run;
     o->user = user;
+    o->users = calloc(1, sizeof(*o->users));
+    if (!o->users) fake_misuse("out of memory");
+    *o->users = 1;
     o->uses = uses;
     memcpy(o->use, use, sizeof(*use) * (size_t)uses);
     return fake_end(CU_OK);
@@ -361,7 +374,7 @@ void fake_run(cu_stream stream, const mark *until)
         stream->queued.first = o->next;
         if (!stream->queued.first) stream->queued.last = NULL;
         if (o->mark) forget(o->mark);
-        free(o);
+        free_op(o);
     }
     stream->running = false;
 }
@@ -376,10 +389,7 @@ static void run_op(op *o)
         o->mark->at = milliseconds();
         o->mark->done = true;
         break;
-    case OP_LIBRARY:
-        o->run(o->user);
-        free(o->user);
-        break;
+    case OP_LIBRARY: o->run(o->user); break;
     case OP_WAIT:
         if (!o->mark->done) fake_run(o->mark->stream, o->mark);
         break;
