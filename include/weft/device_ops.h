@@ -176,8 +176,8 @@ typedef struct weft_memory_ops {
     /* Like wait, but returns at once; *done: the operations have ended. */
     weft_status (*test)(weft_queue_event *event, bool *done);
     /* Makes later operations of the queue wait for the last record of the event, which is of
-     * another queue of the device, without the host. The event may be recorded again at once. A
-     * failure of the other queue becomes one of this queue. */
+     * another queue of the device or of one that it reaches, without the host. The event may be
+     * recorded again at once. A failure of the other queue becomes one of this queue. */
     weft_status (*wait_queue)(weft_queue *queue, weft_queue_event *event);
     /* Allocates zeroed host memory, aligned to 64 bytes, that copies of this device are fastest
      * from and to (pinned memory). Both NULL: any host memory is as good. */
@@ -274,6 +274,12 @@ typedef struct weft_device_ops {
     /* The hardware of an open device, and what its results depend on, such as the libraries that it
      * uses with their versions; the device's, while it is open. NULL: there is nothing to say. */
     const char *(*about)(const weft_device *device);
+
+    /* Whether copies and kernels of `device`, which has memory of its own, can read memory of
+     * `other`, another device of this kind in this process, and its queues wait for events of
+     * `other`. Asked once for each pair of ranks, before either uses the other's memory; it may
+     * prepare the access. NULL: never. */
+    bool (*reaches)(weft_device *device, weft_device *other);
 } weft_device_ops;
 
 /* The head of every device; implementations extend the struct. */

@@ -36,24 +36,32 @@ static const void *listed(const weft_tree *t, int first, int end, int64_t at)
     return (const char *)t->list[low].data + (size_t)at * weft_dtype_size(t->dtype);
 }
 
+/* The rank that holds the subtree [first, end) as a whole, and as which one of its subtrees; -1:
+ * none does. */
+static weft_tree_step holder(int leaves, int ranks, int first, int end)
+{
+    int64_t rank = ((int64_t)first * ranks + ranks - 1) / leaves;
+    while (rank > 0 && weft_part_start(leaves, (int)rank, ranks) > first) rank--;
+    while (weft_part_start(leaves, (int)rank + 1, ranks) <= first) rank++;
+    int begin = (int)weft_part_start(leaves, (int)rank, ranks);
+    int last = (int)weft_part_start(leaves, (int)rank + 1, ranks);
+    for (int part = 0; begin < last; part++) {
+        int next = weft_tree_next(leaves, begin, last);
+        if (begin == first && next == end) return (weft_tree_step){(int)rank, part};
+        begin = next;
+    }
+    return (weft_tree_step){-1, 0};
+}
+
 /* Element `at` of the subtree [first, end), if one rank or the list holds that subtree as a whole;
  * else NULL. */
 static const void *held(const weft_tree *t, int first, int end, int64_t at)
 {
     if (t->ranks == 0) return listed(t, first, end, at);
-    int64_t rank = ((int64_t)first * t->ranks + t->ranks - 1) / t->leaves;
-    while (rank > 0 && weft_part_start(t->leaves, (int)rank, t->ranks) > first) rank--;
-    while (weft_part_start(t->leaves, (int)rank + 1, t->ranks) <= first) rank++;
-    int begin = (int)weft_part_start(t->leaves, (int)rank, t->ranks);
-    int last = (int)weft_part_start(t->leaves, (int)rank + 1, t->ranks);
-    for (int part = 0; begin < last; part++) {
-        int next = weft_tree_next(t->leaves, begin, last);
-        if (begin == first && next == end)
-            return (const char *)t->source[rank] +
-                   (size_t)(part * t->stride + at) * weft_dtype_size(t->dtype);
-        begin = next;
-    }
-    return NULL;
+    weft_tree_step h = holder(t->leaves, t->ranks, first, end);
+    return h.rank < 0 ? NULL
+                      : (const char *)t->source[h.rank] +
+                            (size_t)(h.part * t->stride + at) * weft_dtype_size(t->dtype);
 }
 
 #define ADD(type)                                                                                  \
@@ -102,6 +110,28 @@ static int levels(int leaves)
     int level = 0;
     while ((1 << level) < leaves) level++;
     return level;
+}
+
+/* The order of additions is that of `sum`. */
+static int list_steps(int leaves, int ranks, int first, int level, weft_tree_step *out, int count)
+{
+    int end = subtree_end(leaves, first, level);
+    weft_tree_step whole = holder(leaves, ranks, first, end);
+    if (whole.rank >= 0) {
+        if (out) out[count] = whole;
+        return count + 1;
+    }
+    int middle = subtree_end(leaves, first, level - 1);
+    count = list_steps(leaves, ranks, first, level - 1, out, count);
+    if (middle == end) return count;
+    count = list_steps(leaves, ranks, middle, level - 1, out, count);
+    if (out) out[count] = (weft_tree_step){-1, 0};
+    return count + 1;
+}
+
+int weft_tree_steps(int leaves, int ranks, weft_tree_step *out)
+{
+    return list_steps(leaves, ranks, 0, levels(leaves), out, 0);
 }
 
 size_t weft_tree_room(int leaves, int out_count)

@@ -27,6 +27,13 @@ size_t weft_tree_room(int leaves, int out_count);
 /* Writes elements [begin, end) of the sum over all leaves to `out`, whose first element is element
  * `begin`. out may be source[r] + begin for one r with a single subtree. */
 void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out);
+/* A step of the same sum: subtree `part` of rank `rank` is put on a stack or, with rank -1, the
+ * topmost two sums are added. */
+typedef struct weft_tree_step {
+    int rank, part;
+} weft_tree_step;
+/* Lists the steps, and returns their number; out may be NULL. */
+int weft_tree_steps(int leaves, int ranks, weft_tree_step *out);
 /* Adds neighbouring subtrees of the list to the larger subtrees `out`, `count` elements each. The
  * arrays of `out` may overlie arrays of the list. */
 void weft_tree_join(const weft_tree *tree, const weft_subtree *out, int out_count, int64_t count);

@@ -141,14 +141,29 @@ static void fill_counts(int64_t *to, const int64_t *from, int64_t each, size_t n
     for (size_t r = 0; r < n; r++) to[r] = from ? from[r] : each;
 }
 
+bool weft_comm_is_far(const weft_comm *comm)
+{
+    return comm->ops->far;
+}
+
 weft_status weft_comm_prepare(weft_comm *comm, const weft_transfer *transfer, weft_operation **out)
 {
     WEFT_NEED(comm, transfer, out);
+    return weft_comm_prepare_far(comm, transfer, NULL, out);
+}
+
+weft_status weft_comm_prepare_far(weft_comm *comm, const weft_transfer *transfer, weft_far *far,
+                                  weft_operation **out)
+{
     weft_operation *o;
     size_t n = (size_t)comm->size;
+    if (far && !comm->ops->far)
+        return weft_fail(WEFT_ERR_INTERNAL, "communicators of %s read host memory alone",
+                         comm->ops->name);
     WEFT_TRY(weft_transfer_check(comm, transfer));
     WEFT_TRY(WEFT_NEW(&o, 1));
     o->comm = comm;
+    o->far = far;
     o->t = *transfer;
     weft_status status = weft_strdup(transfer->what ? transfer->what : "a value", &o->what);
     for (int i = 0; i < 2 && status == WEFT_OK; i++)

@@ -19,8 +19,45 @@ typedef struct weft_progress {
     weft_comm_stats stats;
 } weft_progress;
 
+/* Buffers of a transfer in memory that only a device accesses. The functions queue work on the
+ * device of this rank and never wait for it: while a transfer runs, the host only tells other ranks
+ * what it has queued. They may be given the buffers of another rank, whose memory and marks the
+ * device reaches. A rank's buffers and marks outlive what other ranks queue with them. */
+typedef struct weft_far weft_far;
+/* How far the work is that a rank has queued: its operands are there; its part of a sum is; it has
+ * read what it needs of other ranks; and they have read what they need of it. */
+typedef enum weft_far_mark {
+    WEFT_FAR_READY, /* recorded before the transfer starts */
+    WEFT_FAR_SUMMED,
+    WEFT_FAR_READ,
+    WEFT_FAR_DONE,
+    WEFT_FAR_MARKS
+} weft_far_mark;
+typedef struct weft_far_ops {
+    weft_status (*mark)(weft_far *far, weft_far_mark mark);
+    /* Later work of this rank waits for a mark of another one. */
+    weft_status (*follow)(weft_far *far, const weft_far *other, weft_far_mark mark);
+    /* Copies `bytes` bytes from offset `at` of what another rank sends (received: of what it
+     * receives) to offset `to` of what this rank receives. */
+    weft_status (*copy)(weft_far *far, const weft_far *from, bool received, size_t at, size_t to,
+                        size_t bytes);
+    /* Sums elements [begin, end) of what all ranks send, all[r], to element `to` of what this rank
+     * receives, in the order of weft_tree_sum. A transfer has one such sum on each rank. */
+    weft_status (*sum)(weft_far *far, const weft_far *const *all, int64_t begin, int64_t end,
+                       int64_t to);
+    /* Waits for all marks; another thread may call it. */
+    void (*settle)(const weft_far *far);
+} weft_far_ops;
+/* The head of such buffers. */
+struct weft_far {
+    const weft_far_ops *ops;
+};
+
 typedef struct weft_comm_ops {
     const char *name;
+    /* Ranks are threads of one process, which reach each other's memory of devices if the devices
+     * do (weft_comm_prepare_far). */
+    bool far;
     void (*close)(weft_comm *comm);
     weft_status (*split)(weft_comm *comm, int color, int key, weft_comm **out);
     /* Plans an operation whose head is filled, and allocates its `state`. */
@@ -53,6 +90,7 @@ struct weft_operation {
     char *what;
     char note[2][WEFT_NOTE_SIZE]; /* written to weft_progress.note when active, done */
     int64_t *counts;              /* [2 N] of each rank: counts, then receive_counts */
+    weft_far *far;                /* buffers in memory of a device; NULL: host memory */
     int64_t bytes;                /* sent by this rank */
     int64_t sequence;             /* of a collective: its number on the communicator */
     bool started, done;
@@ -78,6 +116,14 @@ extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi,
 extern const struct weft_extension weft_engines_extension;
 /* Registers the built-in engines with a context. */
 weft_status weft_engines_register(weft_context *context) WEFT_NODISCARD;
+
+/* Whether ranks of this communicator can read each other's memory of devices. */
+bool weft_comm_is_far(const weft_comm *comm);
+/* As weft_comm_prepare, for buffers in memory of a device, which outlive the operation. `send` and
+ * `receive` are not accessed: any address that is not NULL. All ranks of a collective, or both of a
+ * message, must do so. */
+weft_status weft_comm_prepare_far(weft_comm *comm, const weft_transfer *transfer, weft_far *far,
+                                  weft_operation **out) WEFT_NODISCARD;
 
 /* mpi.c: fails with UNSUPPORTED where the build has no MPI, and says so. */
 weft_status weft_mpi_built(void) WEFT_NODISCARD;

@@ -7,7 +7,11 @@
  * accesses to shared data.
  *
  * An operation is done when no other rank needs this rank's memory. A rank that destroys an
- * operation before that ends the job, and waits until no rank reads any more. */
+ * operation before that ends the job, and waits until no rank reads any more.
+ *
+ * If the buffers are in memory of devices (weft_far), a stage says what a rank has queued on its
+ * device instead of what it has done, and a last stage, GONE, that it waits, on its device, for
+ * what the others have queued: nobody needs the marks of another rank after it. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -124,17 +128,19 @@ static void threads_destroy(weft_operation *o)
 {
     const pending *p = o->state;
     if (o->t.kind == WEFT_SEND) threads_withdraw(o);
-    if (weft_is_collective(o->t.kind) && p->stage >= POSTED && !o->done) give_up(o);
+    bool taken = o->t.kind == WEFT_SEND && o->far && p->message.operation;
+    bool posted = p->stage >= POSTED || (taken && atomic_load(&p->message.taken));
+    if (posted && !o->done) give_up(o);
+    if (posted && !o->done && o->far) threads_part_far(o);
     forget(o);
 }
 
 static weft_status threads_advance(weft_operation *o)
 {
-    pending *p = o->state;
-    if (o->t.kind == WEFT_RECEIVE) return o->done ? WEFT_OK : threads_advance_receive(o);
-    if (o->t.kind != WEFT_SEND) return threads_advance_collective(o);
-    o->done = atomic_load_explicit(&p->message.taken, memory_order_acquire) != 0;
-    return WEFT_OK;
+    if (o->done) return WEFT_OK;
+    return o->t.kind == WEFT_RECEIVE ? threads_advance_receive(o)
+           : o->t.kind == WEFT_SEND  ? threads_advance_send(o)
+                                     : threads_advance_collective(o);
 }
 
 static weft_status threads_start(weft_operation *o)
@@ -142,6 +148,7 @@ static weft_status threads_start(weft_operation *o)
     pending *p = o->state;
     const hub *root = hub_of(o)->root;
     p->stage = 0;
+    if (o->t.kind == WEFT_RECEIVE) p->message = (message){.operation = o};
     if (atomic_load(&root->aborted)) return weft_operation_ended(o, "before", root->why);
     if (o->t.kind == WEFT_SEND) threads_mail(o);
     return threads_advance(o);
@@ -260,6 +267,7 @@ static weft_status threads_split(weft_comm *comm, int color, int key, weft_comm 
 
 static const weft_comm_ops ops = {
     .name = "threads",
+    .far = true,
     .close = threads_close,
     .split = threads_split,
     .prepare = threads_prepare,

@@ -11,25 +11,28 @@
 
 enum { RING = 64, SMALL = 512 }; /* active collectives; bytes of which each rank sums all */
 /* The stages of a rank in a collective: its buffers are posted; its part of a sum is ready; it
- * reads no memory of other ranks any more. */
-enum { POSTED = 1, WORKED = 2, LEFT = 3, STAGES = 4 };
+ * reads no memory of other ranks any more; with memory of devices, nor their marks. */
+enum { POSTED = 1, WORKED = 2, LEFT = 3, GONE = 4, STAGES = 5 };
 
 /* The buffers that one rank posts in one collective, for the other ranks to read. */
 typedef struct cell {
     alignas(64) _Atomic int64_t progress; /* STAGES * sequence + stage */
     weft_transfer t;
     const int64_t *counts;
+    weft_far *far; /* buffers in memory of a device; NULL: host memory, or freed */
     char what[64];
     alignas(8) char small[SMALL];
 } cell;
 
 /* A send that waits in the mailbox of its receiver for the matching receive. `taken` is set when
- * the receiver has copied the elements. */
+ * the receiver has copied the elements or, in memory of a device, has queued the copy: then each is
+ * the other's `partner` until the sender follows the copy and sets `taken` of the receiver's. */
 typedef struct message {
     weft_operation *operation;
     int source;
     _Atomic int taken;
     struct message *next;
+    struct message *partner;
 } message;
 
 typedef struct mailbox {
@@ -64,7 +67,7 @@ typedef struct threads {
 } threads;
 
 typedef struct pending {
-    int stage;
+    int stage; /* of a collective; POSTED: a receive in memory of a device is queued */
     message message;
     const void **source; /* [ranks] of a sum */
     void *room;          /* workspace of a sum */
@@ -89,11 +92,20 @@ void threads_leave(const hub *h, int rank);
 
 /* threads_collectives.c: advances a collective; o->state is a `pending`. */
 weft_status threads_advance_collective(weft_operation *o) WEFT_NODISCARD;
+/* Whether every rank has reached a stage of collective number `sequence`; a negative number, before
+ * the first collective, counts as reached. */
+bool threads_all_reached(const weft_operation *o, int64_t sequence, int stage);
+
+/* threads_messages.c */
 /* Puts a send into the mailbox of its receiver. */
 void threads_mail(weft_operation *o);
 /* Takes a send back from the mailbox; if a receiver has taken it already, waits until the receiver
  * has copied its elements. */
 void threads_withdraw(weft_operation *o);
+weft_status threads_advance_send(weft_operation *o) WEFT_NODISCARD;
 weft_status threads_advance_receive(weft_operation *o) WEFT_NODISCARD;
+/* Waits, after the job has ended, until no device reads the buffers of an operation
+ * in memory of a device, and hides them from other ranks. */
+void threads_part_far(weft_operation *o);
 
 #endif

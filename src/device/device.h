@@ -97,6 +97,9 @@ weft_status weft_capture_replay(weft_device *device, weft_queue *queue,
                                 weft_capture *capture) WEFT_NODISCARD;
 void weft_capture_close(weft_device *device, weft_capture **capture);
 
+/* Whether a device with memory of its own reads the memory of another one. */
+bool weft_device_reaches(weft_device *device, weft_device *other);
+
 /* --- checked_calls.c: call the functions of a device and its kernels; each failure gets a message
  * --- */
 

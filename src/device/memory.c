@@ -232,3 +232,9 @@ weft_status weft_timer_elapsed(weft_device *device, weft_queue_event *from, weft
     return weft_device_told(device, device->ops->memory->elapsed(from, to, seconds), before,
                             "elapsed");
 }
+
+bool weft_device_reaches(weft_device *device, weft_device *other)
+{
+    const weft_device_ops *ops = device->ops;
+    return ops->memory && ops == other->ops && ops->reaches && ops->reaches(device, other);
+}

@@ -25,6 +25,7 @@ typedef struct weft_transfer_traits {
      * collective over the mesh `axes`. */
     bool message;
     bool adds;                /* values that arrive for the same elements are added */
+    bool sums;                /* a collective that sums over the ranks */
     bool whole_in, whole_out; /* operands, or results, have the same shape on all ranks */
     /* The elements that this rank sends. */
     int64_t (*sent)(const weft_graph *graph, const weft_node *node);

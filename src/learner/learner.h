@@ -93,6 +93,7 @@ typedef struct weft_run_spec {
     const weft_bytes *tuning;         /* table of measurements, by which kernels are chosen; empty:
                                          none */
     const char *tuned_by;             /* its file */
+    bool threads;                     /* ranks are threads of one process */
     uint64_t seed;                    /* of weights and sample order */
     weft_optimizer_options optimizer; /* without `update`, which the exchange determines */
     weft_plan_options plan;           /* plan of one learner */

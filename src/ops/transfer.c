@@ -269,11 +269,11 @@ static double no_flops(const weft_graph *g, const weft_node *node)
                                   how}
 
 TRANSFER(all_reduce, "sums of values over ranks", -1, .in_place = WEFT_EACH_IN_PLACE,
-         all_reduce_sent, (.whole_in = true, .whole_out = true), "axes", "ranks", "index", "plain",
-         "compare", "leaves", "parts");
+         all_reduce_sent, (.sums = true, .whole_in = true, .whole_out = true), "axes", "ranks",
+         "index", "plain", "compare", "leaves", "parts");
 TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, .in_place = {1},
-         reduce_scatter_sent, (.whole_in = true), "axes", "ranks", "index", "dim", "compare",
-         "leaves");
+         reduce_scatter_sent, (.sums = true, .whole_in = true), "axes", "ranks", "index", "dim",
+         "compare", "leaves");
 TRANSFER(all_gather, "the parts of all ranks joined", 1, .in_place = {0}, all_gather_sent,
          (.whole_out = true), "axes", "ranks", "index", "dim", "whole", "like");
 TRANSFER(all_to_all, "another dimension split than before", 1, .in_place = {0}, all_to_all_sent,

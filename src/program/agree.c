@@ -15,6 +15,7 @@ typedef struct meant {
     size_t order;
     const weft_graph *graph;
     const weft_node *node;
+    int space; /* memory of its operands */
 } meant;
 
 typedef struct sequence {
@@ -44,6 +45,7 @@ static uint64_t hash_collective(const meant *m)
     const weft_node *n = m->node;
     int parts = (int)weft_node_int(n, "parts", 0, 1);
     uint64_t hash = weft_mix(weft_hash_text(n->op->name), weft_hash_text(n->name));
+    hash = weft_mix(hash, (uint64_t)m->space);
     hash = weft_mix(hash, (uint64_t)type_of(m)->dtype);
     for (size_t i = 0; i < WEFT_COUNT(attrs); i++)
         hash = weft_mix(hash, (uint64_t)weft_node_int(n, attrs[i], 0, 0));
@@ -58,6 +60,7 @@ static uint64_t hash_collective(const meant *m)
 static uint64_t hash_message(const meant *m)
 {
     uint64_t hash = weft_mix((uint64_t)weft_node_int(m->node, "tag", 0, 0), type_of(m)->dtype);
+    hash = weft_mix(hash, (uint64_t)m->space);
     return weft_mix(hash, (uint64_t)weft_shape_elements(&type_of(m)->shape));
 }
 
@@ -68,7 +71,9 @@ static weft_status collectives(const weft_program *p, const weft_comms *comms,
     out->count = 0;
     for (size_t i = 0; i < p->code_count; i++) {
         if (!p->code[i].transfer) continue;
-        meant m = {.graph = p->code[i].group.graph, .node = p->code[i].group.node[0]};
+        meant m = {.graph = p->code[i].group.graph,
+                   .node = p->code[i].group.node[0],
+                   .space = p->code[i].space};
         if (m.node->op->transfer->message || weft_transfer_comm(comms, m.node) != comm) continue;
         m.hash = hash_collective(&m);
         WEFT_TRY(WEFT_GROW(&out->at, &out->capacity, out->count));
@@ -90,7 +95,9 @@ static weft_status messages(const weft_program *p, bool sends, int peer, sequenc
     out->count = 0;
     for (size_t i = 0; i < p->code_count; i++) {
         if (!p->code[i].transfer) continue;
-        meant m = {.graph = p->code[i].group.graph, .node = p->code[i].group.node[0]};
+        meant m = {.graph = p->code[i].group.graph,
+                   .node = p->code[i].group.node[0],
+                   .space = p->code[i].space};
         if (!m.node->op->transfer->message || (m.node->in_count > 0) != sends ||
             weft_node_int(m.node, "peer", 0, 0) != peer)
             continue;

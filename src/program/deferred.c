@@ -18,7 +18,7 @@ static size_t landing_bytes(const weft_program *p, size_t until)
 static weft_status make_ring(weft_instance *x)
 {
     deferrals *d = &x->deferred;
-    size_t cells = x->program->code_count * (size_t)x->program->slots;
+    size_t cells = 2 * x->program->code_count * (size_t)x->program->slots;
     if (d->ring) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&d->ring, cells));
     d->capacity = cells;
@@ -57,7 +57,7 @@ static weft_status copy_gradients(weft_instance *x, int i, weft_queue_event *eve
     return weft_event_record(device_of(x), d->copies, event);
 }
 
-weft_status weft_deferred_add(weft_instance *x, int i, int slot)
+weft_status weft_deferred_add(weft_instance *x, int i, int slot, bool reports)
 {
     deferrals *d = &x->deferred;
     WEFT_TRY(make_ring(x));
@@ -66,16 +66,16 @@ weft_status weft_deferred_add(weft_instance *x, int i, int slot)
     if (!e->event) WEFT_TRY(weft_event_open(device_of(x), &e->event));
     e->slot = slot;
     e->instruction = i;
+    e->reports = reports;
     WEFT_TRY(weft_event_record(device_of(x), x->queue, e->event));
-    if (!x->program->code[i].transfer) WEFT_TRY(copy_gradients(x, i, e->event));
+    if (reports) WEFT_TRY(copy_gradients(x, i, e->event));
     d->count++;
     return WEFT_OK;
 }
 
 static weft_status begin(weft_instance *x, const deferral *e)
 {
-    if (!x->program->code[e->instruction].transfer)
-        return weft_exported_gradients_report(x, e->instruction);
+    if (e->reports) return weft_exported_gradients_report(x, e->instruction);
     for (int at = 0; at < x->pending_count; at++)
         if (x->pending[at].instruction == e->instruction && x->pending[at].slot == e->slot)
             x->pending[at].deferred = false;

@@ -24,6 +24,16 @@ static int slot_of(const weft_instance *x, const instruction *code)
     return code->phase == WEFT_PHASE_UPDATE ? 0 : x->slot;
 }
 
+/* Calls the hook for the gradients that an instruction completes, once they are in host memory. */
+static weft_status report(weft_instance *x, int i)
+{
+    const instruction *code = &x->program->code[i];
+    if (code->exported_count == 0) return WEFT_OK;
+    return x->queue && !(code->transfer && code->space == SPACE_HOST)
+               ? weft_deferred_add(x, i, x->slot, true)
+               : weft_exported_gradients_report(x, i);
+}
+
 /* Waits for the pending transfer at index `at`. */
 static weft_status finish(weft_instance *x, int at)
 {
@@ -37,7 +47,7 @@ static weft_status finish(weft_instance *x, int at)
     x->pending_count--;
     memmove(&x->pending[at], &x->pending[at + 1],
             (size_t)(x->pending_count - at) * sizeof(*x->pending));
-    return x->announces ? weft_exported_gradients_report(x, i) : WEFT_OK;
+    return x->announces ? report(x, i) : WEFT_OK;
 }
 
 /* Waits for pending transfers: with `phase` those of that phase and the current slot, before the
@@ -76,7 +86,8 @@ static weft_status finish_sends(weft_instance *x)
 weft_status weft_instance_drain(weft_instance *x)
 {
     WEFT_NEED_AS("instance", x);
-    return finish_some(x, -1, -1);
+    WEFT_TRY(finish_some(x, -1, -1));
+    return weft_deferred_advance(x, true);
 }
 
 static weft_status poll(weft_instance *x, int at, bool *done)
@@ -116,7 +127,7 @@ static weft_status progress(weft_instance *x)
 
 /* Adds a transfer to the pending ones, which are in the order of slots and instructions. Each
  * transfer is pending at most once, since it is waited for before it begins again. */
-static void note_pending(weft_instance *x, int slot, int i)
+static void note_pending(weft_instance *x, int slot, int i, bool deferred)
 {
     int at = x->pending_count++;
     for (; at > 0 && (x->pending[at - 1].slot > slot ||
@@ -125,7 +136,7 @@ static void note_pending(weft_instance *x, int slot, int i)
         x->pending[at] = x->pending[at - 1];
     x->pending[at].slot = slot;
     x->pending[at].instruction = i;
-    x->pending[at].deferred = x->queue;
+    x->pending[at].deferred = deferred;
 }
 
 weft_status weft_instance_start(weft_instance *x, int i, int slot)
@@ -136,12 +147,14 @@ weft_status weft_instance_start(weft_instance *x, int i, int slot)
     return WEFT_OK;
 }
 
-/* Begins a transfer, or puts it off until its operands have been copied from the device. */
+/* Begins a transfer, or puts it off until its operands have been copied from the device. Operands
+ * on the device are not waited for, but transfers begin in order. */
 static weft_status start_transfer(weft_instance *x, int i, int slot)
 {
-    note_pending(x, slot, i);
-    if (!x->queue) return weft_instance_start(x, i, slot);
-    WEFT_TRY(weft_deferred_add(x, i, slot));
+    bool at_once = !x->queue || (x->program->code[i].space == SPACE_DEVICE && !x->deferred.count);
+    note_pending(x, slot, i, !at_once);
+    if (at_once) return weft_instance_start(x, i, slot);
+    WEFT_TRY(weft_deferred_add(x, i, slot, false));
     return weft_trace_waits(x) ? weft_deferred_advance(x, true) : WEFT_OK;
 }
 
@@ -185,9 +198,7 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
     }
     weft_trace_host(x, i, start, timed ? TRACE_QUEUED : TRACE_RAN);
     if (timed) WEFT_TRY(weft_trace_end(x, x->queue, i, TRACE_DEVICE));
-    if (x->announces && code->exported_count > 0)
-        WEFT_TRY(x->queue ? weft_deferred_add(x, i, x->slot)
-                          : weft_exported_gradients_report(x, i));
+    if (x->announces) WEFT_TRY(report(x, i));
     return progress(x);
 }
 

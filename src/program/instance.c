@@ -229,6 +229,8 @@ void weft_instance_destroy(weft_instance **instance)
         if (x->bound[i]) x->bound[i]->ops->destroy(x->bound[i]);
     free((void *)x->bound);
     free(x->pending);
+    weft_deferred_close(x);
+    weft_instance_close_queue(x); /* waits, also if the above could not */
     for (int s = 0; s < SPACES; s++) {
         weft_memory_free(&x->at.arena[s]);
         weft_memory_free(&x->at.gradients[s]);
@@ -237,8 +239,6 @@ void weft_instance_destroy(weft_instance **instance)
     }
     weft_memory_free(&x->at.inputs);
     weft_memory_free(&x->at.sequences);
-    weft_deferred_close(x);
-    weft_instance_close_queue(x);
     weft_device_use_close(x);
     weft_trace_close(x);
     weft_program_destroy(&x->program);

@@ -18,6 +18,7 @@ weft_status weft_instance_open_queue(weft_instance *x)
 void weft_instance_close_queue(weft_instance *x)
 {
     weft_queue_close(device_of(x), &x->queue);
+    weft_queue_close(device_of(x), &x->transfers);
     weft_event_close(device_of(x), &x->ended);
     weft_event_close(device_of(x), &x->copied);
 }

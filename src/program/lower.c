@@ -76,7 +76,9 @@ static weft_status make_kernel(weft_program *p, instruction *code)
     if (code->transfer) {
         for (int i = 0; i < group->in_count; i++)
             WEFT_TRY(weft_program_layout_of(p, group->in[i], &layouts[i]));
-        return weft_transfer_kernel(p, group, layouts, &code->kernel);
+        WEFT_TRY(weft_transfer_kernel(p, group, layouts, &code->kernel));
+        code->space = weft_transfer_space(code->kernel);
+        return WEFT_OK;
     }
     WEFT_TRY(weft_kernel_choose(p, group, &chosen));
     code->kernel = chosen.kernel;

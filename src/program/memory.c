@@ -282,6 +282,7 @@ static weft_status count_rooms(weft_program *p)
         WEFT_TRY(weft_transfer_bind(code->kernel, NULL, &bound));
         weft_status status = weft_instruction_place(p, code, &nowhere, 0, NULL, bound);
         p->info.transfer_bytes += times * weft_transfer_room(bound);
+        if (code->space == SPACE_DEVICE) p->info.device_bytes += times * weft_transfer_room(bound);
         bound->ops->destroy(bound);
         WEFT_TRY(status);
     }

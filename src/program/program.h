@@ -44,6 +44,7 @@ enum { SPACE_HOST, SPACE_DEVICE, SPACES };
 /* The schema has what all stores of one model have in common: devices, entries, layouts and places.
  * A program that is made on one of the stores may extend it. Stores and programs hold
  * references. */
+typedef struct reach reach;
 typedef struct schema {
     atomic_int users;
     weft_context *context;
@@ -53,6 +54,7 @@ typedef struct schema {
     struct tuning *tuning; /* measured seconds of candidates; NULL: estimates alone */
     bool differs;          /* an instance found that layouts of a sum differ between ranks */
     bool on_host; /* parameters and state are in host memory, whatever the chosen device is */
+    reach *reach; /* of the ranks; NULL: transfers read host memory */
     store_entry *entries;
     size_t count, capacity;
     weft_names names;
@@ -328,6 +330,7 @@ typedef struct bases {
 /* deferred.c: host work in the order in which it was put off, a ring of `capacity` entries. */
 typedef struct deferral {
     int slot, instruction;
+    bool reports;            /* gradients that the instruction completes; else it begins then */
     weft_queue_event *event; /* opened when the entry is first used */
 } deferral;
 typedef struct deferrals {
@@ -348,6 +351,7 @@ struct weft_instance {
     weft_memory lent;
     weft_memory *scratch[SPACES];
     weft_queue *queue;        /* NULL: the device shares host memory */
+    weft_queue *transfers;    /* of transfers on the device; NULL: there are none */
     weft_queue_event *ended;  /* end of the last run */
     bool wrote;               /* a run before `ended` wrote the store */
     weft_instance *next;      /* of the store */
@@ -463,8 +467,24 @@ weft_status weft_transfer_kernel(const weft_program *program, const weft_group *
 /* Binds a transfer kernel to the communicators of an instance; x NULL: to none, to plan memory. */
 weft_status weft_transfer_bind(const weft_kernel *kernel, weft_instance *x,
                                weft_bound **out) WEFT_NODISCARD;
-/* Bytes of staging memory of a placed transfer. */
+/* The memory space of its operands and results. */
+int weft_transfer_space(const weft_kernel *kernel);
+/* Bytes of staging memory of a placed transfer, in that space. */
 size_t weft_transfer_room(const weft_bound *bound);
+
+/* reach.c: the ranks of a learner find out between which of them transfers run on their devices, as
+ * threads of a process whose devices read each other's memory. Collective over comms->learner;
+ * before programs are made on the store. */
+struct reach {
+    bool learner, axes[WEFT_MESH_MASKS]; /* all ranks of these communicators reach each other */
+    bool *peers;                         /* [ranks] for messages with this rank of the learner */
+    bool adds[WEFT_DTYPE_COUNT];         /* the devices have kernels for sums of this type */
+};
+weft_status weft_store_reach(weft_store *store, const weft_comms *comms) WEFT_NODISCARD;
+/* For plans: as if the ranks were threads of a process; alike[r]: rank r opens the same device. */
+weft_status weft_store_suppose_reach(weft_store *store, const bool *alike,
+                                     int ranks) WEFT_NODISCARD;
+void weft_reach_free(reach **given);
 
 /* memory.c: plans the memory of a program: lifetimes, sharing of memory, offsets. */
 weft_status weft_program_plan(weft_program *program) WEFT_NODISCARD;
@@ -503,9 +523,9 @@ static inline weft_address weft_instance_address(const weft_instance *x, int b)
  * copied to the host, and the hook `ready` is called for a gradient once that has been copied,
  * while the host goes on queuing instructions. The order of all of it stays that of the program, so
  * ranks begin the same collectives in the same order. */
-/* Puts off an instruction that was reached: a transfer, or one that has queued the kernel that
- * completes exported gradients. */
-weft_status weft_deferred_add(weft_instance *x, int i, int slot) WEFT_NODISCARD;
+/* Puts off an instruction that was reached: the begin of a transfer, or (reports) the hook for
+ * exported gradients whose last kernel or transfer has been queued. */
+weft_status weft_deferred_add(weft_instance *x, int i, int slot, bool reports) WEFT_NODISCARD;
 /* Does the work that is due; wait: all of it. The host must do all of it before it waits for
  * another rank, which may wait for one of these transfers. */
 weft_status weft_deferred_advance(weft_instance *x, bool wait) WEFT_NODISCARD;

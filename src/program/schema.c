@@ -38,6 +38,7 @@ void weft_schema_release(schema **given)
         free(s->entries[i].like);
     }
     weft_names_free(&s->names);
+    weft_reach_free(&s->reach);
     free(s->entries);
     free(s->derived);
     free(s->slabs);

@@ -6,54 +6,59 @@
 
 #include "base/tree_sum.h"
 
-static void run_copies(const copy *list, int count, weft_dtype dtype)
+/* Copies within a memory space; on the device the copies are queued. */
+static weft_status run_copies(const transfer *t, const copy *list, int count)
 {
+    weft_queue *queue = t->far ? t->instance->queue : NULL;
     for (int i = 0; i < count; i++)
         for (int64_t r = 0; r < list[i].count; r++) {
-            const char *from = list[i].from + (size_t)r * list[i].from_step;
-            char *to = list[i].to + (size_t)r * list[i].to_step;
-            size_t n = list[i].bytes / weft_dtype_size(dtype);
-            if (!list[i].add) {
-                if (n > 0 && from != to) memcpy(to, from, list[i].bytes);
-            } else {
-                weft_tree_add(dtype, to, from, to, (int64_t)n);
-            }
+            weft_address from = weft_beyond(list[i].from, (size_t)r * list[i].from_step);
+            weft_address to = weft_beyond(list[i].to, (size_t)r * list[i].to_step);
+            size_t n = list[i].bytes / weft_dtype_size(t->of->dtype);
+            bool same = from.memory == to.memory && from.offset == to.offset;
+            if (list[i].add)
+                weft_tree_add(t->of->dtype, weft_host(to), weft_host(from), weft_host(to),
+                              (int64_t)n);
+            else if (n > 0 && !same)
+                WEFT_TRY(weft_copy(queue, to, from, list[i].bytes));
         }
+    return WEFT_OK;
 }
 
 /* Frees the operation, copies and staging memory of a transfer, which depend on its addresses. */
 static void clear(transfer *t)
 {
     weft_operation_destroy(&t->operation);
+    weft_far_close(&t->far);
     free(t->before);
     free(t->after);
-    free(t->send_room);
-    free(t->receive_room);
-    *t = (transfer){.head = t->head, .of = t->of, .comm = t->comm, .differs = t->differs};
+    weft_memory_free(&t->send_room);
+    weft_memory_free(&t->receive_room);
+    *t = (transfer){.head = t->head,
+                    .of = t->of,
+                    .comm = t->comm,
+                    .instance = t->instance,
+                    .differs = t->differs};
 }
 
 static weft_status place(weft_bound *bound, const weft_address *in, const weft_address *out,
                          weft_address scratch)
 {
-    const transfer_kernel *k = (const transfer_kernel *)bound->kernel;
-    void *from[WEFT_GROUP_VALUES], *to[WEFT_GROUP_VALUES];
     (void)scratch;
-    for (int i = 0; i < k->in_count; i++) from[i] = weft_host(in[i]);
-    for (int i = 0; i < k->out_count; i++) to[i] = weft_host(out[i]);
     clear((transfer *)bound);
-    return weft_transfer_place((transfer *)bound, from, to);
+    return weft_transfer_place((transfer *)bound, in, out);
 }
 
 static weft_status run(weft_bound *bound, weft_queue *queue)
 {
     transfer *t = (transfer *)bound;
     (void)queue;
-    run_copies(t->before, t->before_count, t->of->dtype);
+    WEFT_TRY(run_copies(t, t->before, t->before_count));
+    if (t->far) WEFT_TRY(weft_far_ready(t->far));
     WEFT_TRY(weft_operation_start(t->operation));
     t->begun = true;
     if (t->zero) memset(t->zero, 0, t->zero_bytes);
-    if (t->own.count > 0) run_copies(&t->own, 1, t->of->dtype);
-    return WEFT_OK;
+    return t->own.count > 0 ? run_copies(t, &t->own, 1) : WEFT_OK;
 }
 
 static weft_status finish(weft_bound *bound)
@@ -62,13 +67,18 @@ static weft_status finish(weft_bound *bound)
     if (!t->begun) return WEFT_OK;
     t->begun = false;
     WEFT_TRY(weft_operation_wait(t->operation));
-    run_copies(t->after, t->after_count, t->of->dtype);
-    return WEFT_OK;
+    if (t->far) WEFT_TRY(weft_far_end(t->far));
+    return run_copies(t, t->after, t->after_count);
 }
 
 static weft_status poll(weft_bound *bound, bool *done)
 {
     return weft_operation_test(((transfer *)bound)->operation, done);
+}
+
+int weft_transfer_space(const weft_kernel *kernel)
+{
+    return ((const transfer_kernel *)kernel)->space;
 }
 
 size_t weft_transfer_room(const weft_bound *bound)
@@ -110,6 +120,7 @@ weft_status weft_transfer_bind(const weft_kernel *kernel, weft_instance *x, weft
     transfer *t = (transfer *)*out;
     t->of = k;
     t->comm = comm;
+    t->instance = x;
     t->differs = x ? &x->differs : NULL;
     return WEFT_OK;
 }
@@ -119,7 +130,6 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
 {
     transfer_kernel *t;
     const weft_node *node = group->node[0];
-    weft_device *device = schema_device(p->schema, SPACE_HOST); /* communicators read host memory */
     WEFT_TRY(WEFT_NEW(&t, 1));
     t->head.ops = &ops;
     t->schema = p->schema;
@@ -127,6 +137,8 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     t->node = node;
     t->ranks = (int)weft_node_int(node, "ranks", 0, 0);
     t->dtype = weft_value_type(group->graph, node->in_count > 0 ? node->in[0] : node->out)->dtype;
+    t->space = weft_reach_transfer(p->schema, p->graph, node, t->dtype) ? SPACE_DEVICE : SPACE_HOST;
+    weft_device *device = schema_device(p->schema, t->space);
     t->in_count = group->in_count;
     t->out_count = group->out_count;
     if (t->ranks > 0)
@@ -142,7 +154,7 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
         /* The parts of a value (subtree sums of virtual workers) get the layout of its first
          * part. */
         int parts = (int)weft_node_int(node, "parts", 0, 1), like = i - i % parts;
-        bool here = in[like] && layout_space(in[like]) == SPACE_HOST;
+        bool here = in[like] && layout_space(in[like]) == t->space;
         t->head.in[i] = here && (as_it_lies || in[like]->plain) ? in[like] : NULL;
         if (!t->head.in[i])
             status =

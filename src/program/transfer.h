@@ -4,14 +4,14 @@
 #define WEFT_PROGRAM_TRANSFER_H
 
 #include "ops/ops.h"
-#include "program/program.h"
+#include "program/far.h"
 
-/* Copies `count` rows of `bytes` bytes; with `add` the rows are added to those at `to`. */
+/* Copies `count` rows of `bytes` bytes; with `add`, in host memory, the rows are added to those at
+ * `to`. */
 typedef struct copy {
     int64_t count;
     size_t bytes, from_step, to_step;
-    const char *from;
-    char *to;
+    weft_address from, to;
     bool add;
 } copy;
 
@@ -23,20 +23,24 @@ typedef struct transfer_kernel {
     weft_dtype dtype;
     int in_count, out_count;
     int ranks; /* 0: a message, sent or received */
+    int space; /* memory of its operands and results */
 } transfer_kernel;
 
 typedef struct transfer {
     weft_bound head;
     const transfer_kernel *of;
-    weft_comm *comm; /* NULL: planning only; only room_bytes is valid */
-    bool *differs;   /* weft_instance.differs */
+    weft_comm *comm;         /* NULL: planning only; only room_bytes is valid */
+    bool *differs;           /* weft_instance.differs */
+    weft_instance *instance; /* as comm */
+    far_buffers *far;        /* operands on the device; NULL: host memory */
     weft_operation *operation;
-    char *send_room, *receive_room; /* staging buffers for contiguous parts; NULL: not needed */
-    int64_t *counts;                /* [2 ranks], while it is placed */
+    weft_memory *send_room, *receive_room; /* staging buffers for contiguous parts; NULL: not
+                                              needed */
+    int64_t *counts;                       /* [2 ranks], while it is placed */
     copy *before, *after;
     int before_count, after_count;
     copy own;   /* the part that stays on this rank, copied while the transfer runs */
-    void *zero; /* memory that is set to zero before `own` is copied; NULL: none */
+    void *zero; /* host memory that is set to zero before `own` is copied; NULL: none */
     size_t zero_bytes;
     bool begun;
     size_t room_bytes; /* of send_room and receive_room */
@@ -44,7 +48,8 @@ typedef struct transfer {
 
 /* transfer_bind.c: prepares the operation and the copies of a transfer for these addresses; without
  * a communicator it only computes room_bytes. */
-weft_status weft_transfer_place(transfer *t, void *const *in, void *const *out) WEFT_NODISCARD;
+weft_status weft_transfer_place(transfer *t, const weft_address *in,
+                                const weft_address *out) WEFT_NODISCARD;
 
 /* The communicator of the ranks between which a transfer runs; NULL: there is none. */
 weft_comm *weft_transfer_comm(const weft_comms *comms, const weft_node *node);

@@ -24,12 +24,12 @@ static around around_dim(const weft_shape *s, int64_t dim)
 
 /* A copy of positions [begin, end) of a dimension from a tensor to a dense block (`out`), or
  * back. */
-static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, char *tensor,
-                       char *block, bool out)
+static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, weft_address tensor,
+                       weft_address block, bool out)
 {
     size_t size = weft_dtype_size(t->of->dtype), row = (size_t)a.inner * size;
     size_t whole = (size_t)a.size * row, part = (size_t)(end - begin) * row;
-    char *at = tensor + (size_t)begin * row;
+    weft_address at = weft_beyond(tensor, (size_t)begin * row);
     copy c = {.count = a.outer, .bytes = part};
     c.from = out ? at : block;
     c.to = out ? block : at;
@@ -38,12 +38,18 @@ static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, 
     return c;
 }
 
-static weft_status prepare(transfer *t, weft_transfer what)
+/* Prepares the operation, on the device if its operands are there. */
+static weft_status prepare(transfer *t, weft_transfer what, weft_address send, weft_address receive)
 {
     if (!t->comm) return WEFT_OK;
     what.dtype = t->of->dtype;
     what.what = t->of->node->name;
-    return weft_comm_prepare(t->comm, &what, &t->operation);
+    what.send = weft_host(send);
+    what.receive = weft_host(receive);
+    if (t->of->space == SPACE_HOST) return weft_comm_prepare(t->comm, &what, &t->operation);
+    WEFT_TRY(weft_far_open(t->instance, &what, weft_comm_size(t->comm), weft_comm_rank(t->comm),
+                           send, receive, &t->far));
+    return weft_comm_prepare_far(t->comm, &what, weft_far_head(t->far), &t->operation);
 }
 
 static size_t rounded(size_t bytes)
@@ -52,19 +58,28 @@ static size_t rounded(size_t bytes)
 }
 
 /* Allocates a staging buffer; without a communicator, in planning, it is only counted. */
-static weft_status make_room(transfer *t, size_t bytes, char **out)
+static weft_status make_room(transfer *t, size_t bytes, weft_memory **out)
 {
     t->room_bytes += rounded(bytes);
-    return !t->comm ? WEFT_OK : weft_new_aligned(bytes, out);
+    return !t->comm ? WEFT_OK : weft_space_memory(t->of->schema, t->of->space, bytes, out);
+}
+
+static bool before(weft_address a, weft_address b)
+{
+    return a.memory == b.memory ? a.offset < b.offset : (char *)weft_host(a) < (char *)weft_host(b);
+}
+
+static bool same(weft_address a, weft_address b)
+{
+    return a.memory == b.memory && a.offset == b.offset;
 }
 
 /* Sorts values by address. Ranks with the same graph get the same order. */
-static void by_address(void *const *in, int n, int *order)
+static void by_address(const weft_address *in, int n, int *order)
 {
     for (int i = 0; i < n; i++) {
         int at = i;
-        for (; at > 0 && (const char *)in[order[at - 1]] > (const char *)in[i]; at--)
-            order[at] = order[at - 1];
+        for (; at > 0 && before(in[i], in[order[at - 1]]); at--) order[at] = order[at - 1];
         order[at] = i;
     }
 }
@@ -113,7 +128,7 @@ static weft_status compare_order(transfer *t)
 /* Prepares an all-reduce. Values that are adjacent in memory, as gradients are, are reduced in
  * place as one range; others are packed. With virtual workers, the first subtree sums of all values
  * are packed first, then the second ones, and so on. */
-static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *out)
+static weft_status bind_all_reduce(transfer *t, const weft_address *in, const weft_address *out)
 {
     int parts = (int)weft_node_int(t->of->node, "parts", 0, 1), n = t->of->node->in_count / parts;
     size_t total = 0, size = weft_dtype_size(t->of->dtype);
@@ -122,7 +137,7 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
     by_address(in, n, order);
     for (int i = 0; i < n; i++) {
         int k = order[i];
-        together = together && (char *)in[k] == (char *)in[order[0]] + total && in[k] == out[k];
+        together = together && same(in[k], weft_beyond(in[order[0]], total)) && same(in[k], out[k]);
         total += rounded(t->of->head.in[parts == 1 ? k : i * parts]->bytes);
     }
     weft_transfer what = {
@@ -131,9 +146,7 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
     what.count = (int64_t)(total / size);
     together = together || (n == 1 && parts == 1);
     if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, order, n, parts, together));
-    what.send = in[order[0]];
-    what.receive = out[order[0]];
-    if (together) return prepare(t, what);
+    if (together) return prepare(t, what, in[order[0]], out[order[0]]);
     WEFT_TRY(make_room(t, total * (size_t)parts, &t->send_room));
     WEFT_TRY(make_room(t, total, &t->receive_room));
     if (!t->comm) return WEFT_OK;
@@ -146,23 +159,21 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
             t->before[t->before_count++] = (copy){.count = 1,
                                                   .bytes = bytes,
                                                   .from = in[i * parts + p],
-                                                  .to = t->send_room + (size_t)p * total + at};
+                                                  .to = {t->send_room, (size_t)p * total + at}};
             if (p == 0)
                 t->after[t->after_count++] =
-                    (copy){.count = 1, .bytes = bytes, .from = t->receive_room + at, .to = out[i]};
+                    (copy){.count = 1, .bytes = bytes, .from = {t->receive_room, at}, .to = out[i]};
             at += n == 1 ? total : rounded(bytes);
         }
     }
-    what.send = t->send_room;
-    what.receive = t->receive_room;
-    return prepare(t, what);
+    return prepare(t, what, (weft_address){t->send_room, 0}, (weft_address){t->receive_room, 0});
 }
 
 /* Prepares the copies that split dimension `dim` of a tensor into one block for each rank (`out`),
  * or join the blocks. *room: the blocks in rank order; the tensor itself if they are contiguous in
  * it. */
-static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim, void *tensor,
-                               bool out, int64_t *counts, char **room)
+static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim,
+                               weft_address tensor, bool out, int64_t *counts, weft_address *room)
 {
     int n = t->of->ranks;
     around a = around_dim(shape, dim);
@@ -176,11 +187,11 @@ static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim
     WEFT_TRY(make_room(t, (size_t)weft_shape_elements(shape) * size,
                        out ? &t->send_room : &t->receive_room));
     if (!t->comm) return WEFT_OK;
-    *room = out ? t->send_room : t->receive_room;
+    *room = (weft_address){out ? t->send_room : t->receive_room, 0};
     WEFT_TRY(WEFT_NEW(&list, n));
     for (int r = 0; r < n; r++) {
         list[r] = slice_copy(t, a, weft_part_start(a.size, r, n), weft_part_start(a.size, r + 1, n),
-                             tensor, *room + at, out);
+                             tensor, weft_beyond(*room, at), out);
         at += (size_t)counts[r] * size;
     }
     *(out ? &t->before : &t->after) = list;
@@ -188,45 +199,42 @@ static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim
     return WEFT_OK;
 }
 
-static weft_status bind_reduce_scatter(transfer *t, void *const *in, void *const *out)
+static weft_status bind_reduce_scatter(transfer *t, const weft_address *in, const weft_address *out)
 {
     int64_t *counts = t->counts;
-    char *room;
+    weft_address room;
     if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, (const int[]){0}, 1, 1, true));
     WEFT_TRY(part_copies(t, &weft_in(t->of->graph, t->of->node, 0)->shape, attr(t, "dim"), in[0],
                          true, counts, &room));
-    return prepare(t, (weft_transfer){.kind = WEFT_REDUCE_SCATTER,
-                                      .send = room,
-                                      .receive = out[0],
-                                      .counts = counts,
-                                      .leaves = (int)attr(t, "leaves")});
+    return prepare(t,
+                   (weft_transfer){.kind = WEFT_REDUCE_SCATTER,
+                                   .counts = counts,
+                                   .leaves = (int)attr(t, "leaves")},
+                   room, out[0]);
 }
 
-static weft_status bind_all_gather(transfer *t, void *const *in, void *const *out)
+static weft_status bind_all_gather(transfer *t, const weft_address *in, const weft_address *out)
 {
     int64_t *counts = t->counts;
-    char *room;
+    weft_address room;
     WEFT_TRY(compare_order(t));
     WEFT_TRY(part_copies(t, &weft_out(t->of->graph, t->of->node, 0)->shape, attr(t, "dim"), out[0],
                          false, counts, &room));
-    return prepare(
-        t,
-        (weft_transfer){.kind = WEFT_ALL_GATHER, .send = in[0], .receive = room, .counts = counts});
+    return prepare(t, (weft_transfer){.kind = WEFT_ALL_GATHER, .counts = counts}, in[0], room);
 }
 
-static weft_status bind_all_to_all(transfer *t, void *const *in, void *const *out)
+static weft_status bind_all_to_all(transfer *t, const weft_address *in, const weft_address *out)
 {
     int64_t *counts = t->counts, *receive_counts = t->counts + t->of->ranks;
-    char *send, *receive;
+    weft_address send, receive;
     WEFT_TRY(part_copies(t, &weft_in(t->of->graph, t->of->node, 0)->shape, attr(t, "dim"), in[0],
                          true, counts, &send));
     WEFT_TRY(part_copies(t, &weft_out(t->of->graph, t->of->node, 0)->shape, attr(t, "from"), out[0],
                          false, receive_counts, &receive));
-    return prepare(t, (weft_transfer){.kind = WEFT_ALL_TO_ALL,
-                                      .send = send,
-                                      .receive = receive,
-                                      .counts = counts,
-                                      .receive_counts = receive_counts});
+    return prepare(t,
+                   (weft_transfer){
+                       .kind = WEFT_ALL_TO_ALL, .counts = counts, .receive_counts = receive_counts},
+                   send, receive);
 }
 
 /* The rows [*begin, *end) of the part of rank `owner` that windows of rank `reader` read; none if
@@ -243,20 +251,20 @@ static void shared_rows(const transfer *t, int owner, int reader, int64_t *begin
 
 /* A copy of `rows` rows from row `from` of one tensor to row `to` of the other. */
 static copy own_rows(const transfer *t, around x, around y, int64_t from, int64_t to, int64_t rows,
-                     void *in, void *out)
+                     weft_address in, weft_address out)
 {
     size_t size = weft_dtype_size(t->of->dtype);
     return (copy){.count = x.outer,
                   .bytes = (size_t)(rows * x.inner) * size,
-                  .from = (char *)in + (size_t)(from * x.inner) * size,
-                  .to = (char *)out + (size_t)(to * y.inner) * size,
+                  .from = weft_beyond(in, (size_t)(from * x.inner) * size),
+                  .to = weft_beyond(out, (size_t)(to * y.inner) * size),
                   .from_step = (size_t)(x.size * x.inner) * size,
                   .to_step = (size_t)(y.size * y.inner) * size};
 }
 
 /* Prepares a halo or halo_add as an all-to-all: halo sends rows to the ranks whose windows read
  * them, halo_add sends the gradients of such rows back to their owners, which add them. */
-static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
+static weft_status bind_halo(transfer *t, const weft_address *in, const weft_address *out)
 {
     int n = t->of->ranks, me = (int)attr(t, "index");
     int64_t *counts = t->counts, *receive_counts = t->counts + n, dim = attr(t, "dim");
@@ -289,10 +297,10 @@ static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
             counts[r] = x.outer * x.inner * (e - b);
             receive_counts[r] = y.outer * y.inner * (re - rb);
             if (pass == 1) {
-                t->before[r] =
-                    slice_copy(t, x, b - x_first, e - x_first, in[0], t->send_room + sent, true);
+                t->before[r] = slice_copy(t, x, b - x_first, e - x_first, in[0],
+                                          (weft_address){t->send_room, sent}, true);
                 t->after[r] = slice_copy(t, y, rb - y_first, re - y_first, out[0],
-                                         t->receive_room + received, false);
+                                         (weft_address){t->receive_room, received}, false);
                 t->after[r].add = adds;
             }
             sent += (size_t)counts[r] * size;
@@ -300,40 +308,41 @@ static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
         }
     }
     t->before_count = t->after_count = n;
-    t->zero = adds ? out[0] : NULL;
+    t->zero = adds ? weft_host(out[0]) : NULL;
     t->zero_bytes = (size_t)(y.outer * y.size * y.inner) * size;
-    return prepare(t, (weft_transfer){.kind = WEFT_ALL_TO_ALL,
-                                      .send = t->send_room,
-                                      .receive = t->receive_room,
-                                      .counts = counts,
-                                      .receive_counts = receive_counts});
+    return prepare(t,
+                   (weft_transfer){
+                       .kind = WEFT_ALL_TO_ALL, .counts = counts, .receive_counts = receive_counts},
+                   (weft_address){t->send_room, 0}, (weft_address){t->receive_room, 0});
 }
 
-static weft_status bind_send(transfer *t, void *const *in, void *const *out)
+static weft_status bind_send(transfer *t, const weft_address *in, const weft_address *out)
 {
     (void)out;
-    return prepare(t, (weft_transfer){.kind = WEFT_SEND,
-                                      .send = in[0],
-                                      .count = weft_shape_elements(
-                                          &weft_in(t->of->graph, t->of->node, 0)->shape),
-                                      .peer = (int)attr(t, "peer"),
-                                      .tag = (int)attr(t, "tag")});
+    return prepare(
+        t,
+        (weft_transfer){.kind = WEFT_SEND,
+                        .count = weft_shape_elements(&weft_in(t->of->graph, t->of->node, 0)->shape),
+                        .peer = (int)attr(t, "peer"),
+                        .tag = (int)attr(t, "tag")},
+        in[0], (weft_address){0});
 }
 
-static weft_status bind_receive(transfer *t, void *const *in, void *const *out)
+static weft_status bind_receive(transfer *t, const weft_address *in, const weft_address *out)
 {
     (void)in;
-    return prepare(t, (weft_transfer){.kind = WEFT_RECEIVE,
-                                      .receive = out[0],
-                                      .count = weft_shape_elements(
-                                          &weft_out(t->of->graph, t->of->node, 0)->shape),
-                                      .peer = (int)attr(t, "peer"),
-                                      .tag = (int)attr(t, "tag")});
+    return prepare(t,
+                   (weft_transfer){
+                       .kind = WEFT_RECEIVE,
+                       .count = weft_shape_elements(&weft_out(t->of->graph, t->of->node, 0)->shape),
+                       .peer = (int)attr(t, "peer"),
+                       .tag = (int)attr(t, "tag")},
+                   (weft_address){0}, out[0]);
 }
 
 static const struct kind {
     const char *op;
-    weft_status (*bind)(transfer *t, void *const *in, void *const *out);
+    weft_status (*bind)(transfer *t, const weft_address *in, const weft_address *out);
 } kinds[] = {
     {"all_reduce", bind_all_reduce},
     {"reduce_scatter", bind_reduce_scatter},
@@ -345,7 +354,7 @@ static const struct kind {
     {"receive", bind_receive},
 };
 
-weft_status weft_transfer_place(transfer *t, void *const *in, void *const *out)
+weft_status weft_transfer_place(transfer *t, const weft_address *in, const weft_address *out)
 {
     const struct kind *kind = kinds, *end = kinds + WEFT_COUNT(kinds);
     while (kind < end && strcmp(kind->op, t->of->node->op->name) != 0) kind++;

@@ -1,6 +1,8 @@
 /* Implements mesh programs. */
 #include "train/mesh_program.h"
 
+#include "program/program.h"
+
 enum { MOST_RANKS = 64 };
 
 /* --- weights --- */
@@ -92,7 +94,12 @@ static weft_status make_program(void *user, int rank)
     weft_mesh_part *part = &t->program->parts[rank];
     weft_value *wanted;
     weft_program_options o;
+    const weft_comms *comms;
     weft_program_options_init(&o);
+    if (t->weights->plan) {
+        WEFT_TRY(weft_rank_team_comms(t->team, rank, t->weights->plan, &comms));
+        WEFT_TRY(weft_store_reach(t->weights->stores[rank], comms));
+    }
     WEFT_TRY(WEFT_NEW(&wanted, t->count));
     for (int i = 0; i < t->count; i++) {
         weft_value v = weft_mesh_program_value(t->program, rank, t->fetch[i]);
@@ -109,7 +116,7 @@ weft_status weft_mesh_program_create(weft_mesh_weights *weights, const weft_grap
                                      const weft_value *fetch, int count, weft_rank_team *team,
                                      weft_mesh_program *out)
 {
-    task t = {.program = out, .weights = weights, .fetch = fetch, .count = count};
+    task t = {.program = out, .weights = weights, .fetch = fetch, .count = count, .team = team};
     WEFT_TRY(WEFT_NEW(&out->parts, weights->ranks));
     out->ranks = weights->ranks;
     WEFT_TRY(rewrite(weights, graph, out));

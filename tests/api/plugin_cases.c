@@ -1,5 +1,6 @@
 /* Source of the plug-ins of test_plugin.c. The build compiles it once for each value of CASE: GOOD
  * loads, and each of the others has one fault for which it is refused. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -77,7 +78,8 @@ static weft_status reorder(weft_device *device, const weft_type *type, const wef
 }
 
 static const weft_device_ops ops = {
-    .struct_size = sizeof(weft_device_ops) - (CASE == OLD_DEVICE ? 16 : 0),
+    .struct_size =
+        CASE == OLD_DEVICE ? offsetof(weft_device_ops, capture) : sizeof(weft_device_ops),
     .name = "case",
     .open = device_open,
     .close = device_close,

@@ -11,13 +11,13 @@
 #include "op_cases.h"
 #include "program/program.h"
 
-/* Functions that undo something, or serve messages, and those of libraries in whose place own
- * kernels stand: their failure is of no consequence. */
+/* Functions that undo something, or serve messages or access to another card, and those of
+ * libraries in whose place own kernels stand: their failure is of no consequence. */
 static bool of_no_consequence(const char *function)
 {
     static const char *const words[] = {
-        "Free",     "Destroy",        "Release",     "Unload",           "PopCurrent",  "GetError",
-        "TotalMem", "cublasLtCreate", "cudnnCreate", "AlgoGetHeuristic", "GetAttribute"};
+        "Free",     "Destroy",        "Release",     "Unload",           "PopCurrent",   "GetError",
+        "TotalMem", "cublasLtCreate", "cudnnCreate", "AlgoGetHeuristic", "GetAttribute", "Peer"};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strstr(function, words[i])) return true;
     return false;
@@ -131,13 +131,28 @@ static const char *case_of(const char *function)
                                                 : op_cases[0].name;
 }
 
+/* A card reaches another one if the driver gives access, and no other device. */
+static weft_status check_reach(weft_device *d, weft_device *other)
+{
+    const char *plan = getenv("FAKE_CUDA_FAIL");
+    bool refused = plan && strstr(plan, "Peer");
+    for (int again = 0; again < 2; again++)
+        if (weft_device_reaches(d, other) == refused)
+            return weft_fail(WEFT_ERR_INTERNAL, "reached: %d", !refused);
+    bool own = weft_device_reaches(d, d);
+    return own ? WEFT_OK : weft_fail(WEFT_ERR_INTERNAL, "a card does not reach itself");
+}
+
 static weft_status use_all(const char *name)
 {
     weft_context *context;
-    weft_device *d = NULL;
+    weft_device *d = NULL, *other = NULL;
     assert_ok(weft_context_create(&context));
     weft_status status = weft_device_open(context, "cuda", &d);
+    if (status == WEFT_OK) status = weft_device_open(context, "cuda:1", &other);
+    if (status == WEFT_OK) status = check_reach(d, other);
     if (status == WEFT_OK) status = use_device(d);
+    weft_device_close(&other);
     weft_device_close(&d);
     weft_context_destroy(&context);
     for (int c = 0; c < op_case_count && status == WEFT_OK; c++)
@@ -200,6 +215,7 @@ static void test_each_function(void **state)
     if (!is_here()) skip();
     (void)close(mkstemp(path));
     assert_int_equal(setenv("FAKE_CUDA_LEFT", path, 1), 0);
+    assert_int_equal(setenv("FAKE_CUDA_CARDS", "2", 1), 0);
     static const char *const all[] = {NULL, "cublas", "cudnn"};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         in_process(succeeds, all[i]);
@@ -216,6 +232,7 @@ static void test_each_function(void **state)
     }
     assert_int_equal(unsetenv("FAKE_CUDA_FAIL"), 0);
     assert_int_equal(unsetenv("FAKE_CUDA_LEFT"), 0);
+    assert_int_equal(unsetenv("FAKE_CUDA_CARDS"), 0);
     (void)unlink(path);
 }
 

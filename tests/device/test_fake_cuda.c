@@ -239,6 +239,24 @@ static void unloaded_with_graph(void)
     (void)cu.cuModuleUnload(module);
 }
 
+/* Memory of one card is used on another, which then gets access and uses it. */
+static void of_other_card(void)
+{
+    cu_context other;
+    cu_stream there;
+    cu_pointer own;
+    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK(cu.cuCtxPushCurrent_v2(other));
+    OK(cu.cuStreamCreate(&there, CU_NON_BLOCKING));
+    OK(cu.cuMemAlloc_v2(&own, 64));
+    OK(cu.cuCtxEnablePeerAccess(context, 0));
+    if (cu.cuCtxEnablePeerAccess(context, 0) != CU_PEER_ACCESS_ALREADY_ENABLED) _exit(1);
+    OK(cu.cuMemcpyDtoDAsync_v2(own, memory, 64, there));
+    OK(cu.cuStreamSynchronize(there));
+    OK(cu.cuCtxPopCurrent_v2(&other));
+    (void)cu.cuMemcpyDtoDAsync_v2(memory, own, 64, stream);
+}
+
 static const struct {
     void (*run)(void);
     const char *words;
@@ -267,6 +285,7 @@ static const struct {
     {dead_graph, "the executable graph was destroyed before"},
     {freed_with_graph, "a graph uses"},
     {unloaded_with_graph, "a graph launches add"},
+    {of_other_card, "is memory of card 1, to which card 0 has no access"},
 };
 
 /* Without the headers of OpenCL there is no double. */

@@ -50,6 +50,17 @@ pair=cuda:0:libraries=none,cuda:1:libraries=none
 FAKE_CUDA_CARDS=2 weights $pair --model lenet $images --steps 3 -n 2 && cp "$pair.safetensors" two &&
     weights opencl --model lenet $images --steps 3 -n 2 && cmp -s opencl.safetensors two && pass || flunk "two cards"
 leaves_nothing "two cards"
+# Cards without access to each other's memory add up in host memory.
+FAKE_CUDA_PEERS=0 FAKE_CUDA_CARDS=2 weights $pair --model lenet $images --steps 3 -n 2 && cmp -s opencl.safetensors "$pair.safetensors" &&
+    pass || flunk "two cards apart"
+leaves_nothing "two cards apart"
+# A rank whose device fails while others have queued what reads its memory.
+for fail in cuStreamWaitEvent=1@9 cuStreamWaitEvent=1@40 cuEventRecord=1@60 launch=700@90; do
+    FAKE_CUDA_FAIL=$fail timeout 100 "$weft" train --model lenet $images --steps 3 -n 3 --device cuda >out 2>err
+    code=$?
+    [ $code = 1 ] && grep -q 'device cuda' err && ! grep -q 'fake_cuda:' err && pass || flunk "$fail: $code $(cat err)"
+    case $fail in launch*) rm -f left ;; *) leaves_nothing "$fail" ;; esac
+done
 
 # Libraries: losses are those of own kernels to 1e-5, other bits than theirs and the same ones each time; TF32 changes more.
 losses() { "$weft" train -q $images --model "$1" --steps 3 --device "$2" --metrics "$3" >out 2>err && grep -o '"loss":[0-9.]*' "$3" | cut -d: -f2 >"$3.losses"; }

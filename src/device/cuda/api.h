@@ -30,6 +30,7 @@ typedef struct _nvrtcProgram *nvrtc_program;
     X(CU_ECC_UNCORRECTABLE, CUDA_ERROR_ECC_UNCORRECTABLE, 214)                                     \
     X(CU_NVLINK_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE, 220)                               \
     X(CU_NOT_READY, CUDA_ERROR_NOT_READY, 600)                                                     \
+    X(CU_PEER_ACCESS_ALREADY_ENABLED, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 704)                 \
     X(CU_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_ADDRESS, 700)                                         \
     X(CU_LAUNCH_TIMEOUT, CUDA_ERROR_LAUNCH_TIMEOUT, 702)                                           \
     X(CU_CONTEXT_IS_DESTROYED, CUDA_ERROR_CONTEXT_IS_DESTROYED, 709)                               \
@@ -76,6 +77,8 @@ enum {
     X(cuDevicePrimaryCtxRelease_v2, (cu_device))                                                   \
     X(cuCtxPushCurrent_v2, (cu_context))                                                           \
     X(cuCtxPopCurrent_v2, (cu_context *))                                                          \
+    X(cuDeviceCanAccessPeer, (int *, cu_device, cu_device))                                        \
+    X(cuCtxEnablePeerAccess, (cu_context, unsigned))                                               \
     X(cuMemGetInfo_v2, (size_t *, size_t *))                                                       \
     X(cuMemAlloc_v2, (cu_pointer *, size_t))                                                       \
     X(cuMemFree_v2, (cu_pointer))                                                                  \

@@ -74,6 +74,9 @@ extern const cuda_names cuda_cublaslt_names, cuda_cudnn_names;
 
 extern const weft_memory_ops cuda_memory_ops;
 extern const weft_capture_ops cuda_capture_ops;
+/* Devices of one card have one context; of two cards, one may get access to the memory of the
+ * other, and keeps it. */
+bool cuda_reaches(weft_device *device, weft_device *other);
 cu_stream cuda_stream_of(const weft_queue *queue);
 /* The address of a position; without memory 0 and the offset. */
 cu_pointer cuda_pointer_of(weft_address address);

@@ -194,6 +194,7 @@ static const weft_device_ops ops = {
     .guard = gpu_bound_guard,
     .capture = &cuda_capture_ops,
     .about = gpu_device_about,
+    .reaches = cuda_reaches,
 };
 
 static const weft_entry entries[] = {

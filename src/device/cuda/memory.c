@@ -126,6 +126,17 @@ static weft_status copy(weft_queue *queue, weft_address to, weft_address from, s
                       bytes, queue->stream);
 }
 
+bool cuda_reaches(weft_device *device, weft_device *other)
+{
+    const cuda_card *card = card_of(device), *peer = card_of(other);
+    int can = 0;
+    if (card == peer || card->context == peer->context) return true;
+    if (CUDA_CALL(card, cuDeviceCanAccessPeer, &can, card->device, peer->device) != CU_OK || !can)
+        return false;
+    cu_result result = CUDA_CALL(card, cuCtxEnablePeerAccess, peer->context, 0);
+    return result == CU_OK || result == CU_PEER_ACCESS_ALREADY_ENABLED;
+}
+
 static weft_status new_event(weft_device *device, unsigned flags, weft_queue_event **out)
 {
     weft_queue_event *e;

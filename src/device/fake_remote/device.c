@@ -101,11 +101,11 @@ static weft_status open_inside(weft_context *context, const char *name, distant_
                      name);
 }
 
-/* Reads "of=DEVICE:lacks=OPERATOR+...:memory=BYTES". Colons separate the options, since commas
- * separate devices. */
+/* Reads "of=DEVICE:lacks=OPERATOR+...:memory=BYTES:alone". Colons separate the options, since
+ * commas separate devices. */
 static weft_status read_options(weft_context *context, const char *arguments, distant_device *d)
 {
-    static const char of[] = "of=", lacks[] = "lacks=", memory[] = "memory=";
+    static const char of[] = "of=", lacks[] = "lacks=", memory[] = "memory=", alone[] = "alone";
     weft_status status = WEFT_OK;
     for (const char *at = arguments; *at && status == WEFT_OK; at += *at == ':') {
         int size = (int)strcspn(at, ":");
@@ -119,13 +119,16 @@ static weft_status read_options(weft_context *context, const char *arguments, di
             d->lacks = NULL;
             status = check_names(context, piece + sizeof(lacks) - 1);
             if (status == WEFT_OK) status = weft_strdup(piece + sizeof(lacks) - 1, &d->lacks);
+        } else if (strcmp(piece, alone) == 0) {
+            d->alone = true;
         } else if (strncmp(piece, memory, sizeof(memory) - 1) != 0 ||
                    !weft_parse_int(piece + sizeof(memory) - 1, &d->memory) || d->memory < 1) {
-            status = weft_fail(WEFT_ERR_ARGUMENT,
-                               "device distant: '%s' is none of its options; there are "
-                               "of=DEVICE, lacks=OPERATOR+... and memory=BYTES, with a colon "
-                               "between them",
-                               piece);
+            status =
+                weft_fail(WEFT_ERR_ARGUMENT,
+                          "device distant: '%s' is none of its options; there are "
+                          "of=DEVICE, lacks=OPERATOR+..., memory=BYTES and alone (it reaches no "
+                          "other device), with a colon between them",
+                          piece);
         }
         free(piece);
     }
@@ -364,6 +367,13 @@ static weft_status watch(weft_device *device, const weft_type *type, weft_kernel
     return status;
 }
 
+/* Devices that have kernels of the same device are of one card. */
+static bool reaches(weft_device *device, weft_device *other)
+{
+    const distant_device *d = (const distant_device *)device, *e = (const distant_device *)other;
+    return !d->alone && !e->alone && d->inside->ops == e->inside->ops;
+}
+
 const weft_device_ops weft_device_distant = {
     .struct_size = sizeof(weft_device_ops),
     .name = "distant",
@@ -382,4 +392,5 @@ const weft_device_ops weft_device_distant = {
     .watch = watch,
     .guard = guard,
     .capture = &distant_capture_ops,
+    .reaches = reaches,
 };

@@ -31,9 +31,7 @@ typedef struct distant_device {
     int64_t memory, taken; /* bytes of its memory, and those in use; memory 0: unlimited */
     pthread_t thread;
     bool started, ends;
-    pthread_mutex_t lock;
-    pthread_cond_t asked_more, done_more;
-    weft_queue *queues; /* list; a wait for one queue does not run another */
+    bool alone; /* it reaches no other device */
 } distant_device;
 
 /* Memory of the device. The public address (head.base) must not be accessed; the data are in

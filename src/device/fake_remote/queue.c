@@ -11,6 +11,11 @@ enum { LIST = 1024 };
 /* The device's clock is another one than the host's. */
 static const double CLOCK_BEGAN = 12345;
 
+/* One lock for the queues of all devices, which may wait for each other. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t asked_more = PTHREAD_COND_INITIALIZER, done_more = PTHREAD_COND_INITIALIZER;
+static weft_queue *queues; /* a list; a wait for one queue runs no other that it does not follow */
+
 struct weft_queue {
     distant_device *device;
     weft_error error;      /* first failure since the last wait */
@@ -18,7 +23,7 @@ struct weft_queue {
     uint64_t asked, done;  /* number of commands queued, executed */
     uint64_t wanted;       /* commands before this number may be executed */
     weft_capture *capture; /* records what is asked; NULL: it is executed */
-    weft_queue *next;      /* of the device */
+    weft_queue *next;      /* of all devices */
 };
 
 struct weft_capture {
@@ -40,9 +45,9 @@ static void release(weft_memory *memory)
 {
     distant_memory *m = (distant_memory *)memory;
     distant_device *d = (distant_device *)m->head.device;
-    pthread_mutex_lock(&d->lock);
+    pthread_mutex_lock(&lock);
     d->taken -= (int64_t)m->bytes;
-    pthread_mutex_unlock(&d->lock);
+    pthread_mutex_unlock(&lock);
     if (m->head.base) munmap(m->head.base, m->bytes);
     if (m->inside.base) memset(m->inside.base, 0xff, m->bytes);
     free(m->inside.base);
@@ -51,11 +56,11 @@ static void release(weft_memory *memory)
 
 static weft_status take(distant_device *d, size_t bytes)
 {
-    pthread_mutex_lock(&d->lock);
+    pthread_mutex_lock(&lock);
     int64_t free = d->memory - d->taken;
     bool fits = d->memory == 0 || (int64_t)bytes <= free;
     if (fits) d->taken += (int64_t)bytes;
-    pthread_mutex_unlock(&d->lock);
+    pthread_mutex_unlock(&lock);
     return fits ? WEFT_OK
                 : weft_fail(WEFT_ERR_MEMORY,
                             "device distant: %zu bytes, and %lld of its %lld are free", bytes,
@@ -64,11 +69,11 @@ static weft_status take(distant_device *d, size_t bytes)
 
 static weft_status usage(weft_device *device, size_t *total, size_t *free)
 {
-    distant_device *d = (distant_device *)device;
-    pthread_mutex_lock(&d->lock);
+    const distant_device *d = (const distant_device *)device;
+    pthread_mutex_lock(&lock);
     *total = (size_t)d->memory;
     *free = d->memory ? (size_t)(d->memory - d->taken) : 0;
-    pthread_mutex_unlock(&d->lock);
+    pthread_mutex_unlock(&lock);
     return WEFT_OK;
 }
 
@@ -106,41 +111,47 @@ static weft_status execute(const distant_command *c)
     return WEFT_OK;
 }
 
-/* A queue whose next command a caller waits for, also through a wait of another queue; NULL: there
- * is none. A wait is for earlier commands, so the search ends. */
+/* A queue of the device whose next command a caller waits for, also through a wait of another
+ * queue, which may be of another device; NULL: there is none. */
 static weft_queue *awaited(const distant_device *d)
 {
-    weft_queue *q = d->queues;
-    while (q && q->done >= q->wanted) q = q->next;
-    for (const distant_command *c; q; q = c->other) {
-        c = &q->list[q->done % LIST];
-        if (!c->other || c->other->done >= c->position) break;
-        c->other->wanted = WEFT_MAX(c->other->wanted, c->position);
+    for (bool more = true; more;) {
+        more = false;
+        for (weft_queue *q = queues; q; q = q->next) {
+            if (q->device != d || q->done >= q->wanted) continue;
+            const distant_command *c = &q->list[q->done % LIST];
+            if (!c->other || c->other->done >= c->position) return q;
+            if (c->other->wanted >= c->position) continue;
+            c->other->wanted = c->position;
+            more = true;
+            pthread_cond_broadcast(&asked_more);
+        }
     }
-    return q;
+    return NULL;
 }
 
 static void *run_queue(void *user)
 {
-    distant_device *d = user;
+    const distant_device *d = user;
     weft_status threads = weft_parallel_threads(1); /* the default is as good */
     (void)threads;
-    pthread_mutex_lock(&d->lock);
+    pthread_mutex_lock(&lock);
     while (true) {
         weft_queue *q;
-        while (!(q = awaited(d)) && !d->ends) pthread_cond_wait(&d->asked_more, &d->lock);
+        while (!(q = awaited(d)) && !d->ends) pthread_cond_wait(&asked_more, &lock);
         if (!q) break;
         distant_command c = q->list[q->done % LIST];
         if (c.other && q->error.status == WEFT_OK) q->error = c.other->error;
         bool skip = q->error.status != WEFT_OK;
-        pthread_mutex_unlock(&d->lock);
+        pthread_mutex_unlock(&lock);
         weft_status status = skip ? WEFT_OK : execute(&c);
-        pthread_mutex_lock(&d->lock);
+        pthread_mutex_lock(&lock);
         weft_error_catch(&q->error, status);
         q->done++;
-        pthread_cond_broadcast(&d->done_more);
+        pthread_cond_broadcast(&done_more);
+        pthread_cond_broadcast(&asked_more); /* a queue of another device may wait for it */
     }
-    pthread_mutex_unlock(&d->lock);
+    pthread_mutex_unlock(&lock);
     return NULL;
 }
 
@@ -149,8 +160,8 @@ static void *run_queue(void *user)
 static void wait_until(weft_queue *q, uint64_t position)
 {
     q->wanted = WEFT_MAX(q->wanted, position);
-    pthread_cond_broadcast(&q->device->asked_more);
-    while (q->done < position) pthread_cond_wait(&q->device->done_more, &q->device->lock);
+    pthread_cond_broadcast(&asked_more);
+    while (q->done < position) pthread_cond_wait(&done_more, &lock);
 }
 
 static weft_status add(weft_capture *c, const distant_command *command)
@@ -173,19 +184,16 @@ weft_status distant_ask(weft_queue *queue, distant_command command)
         return weft_fail(WEFT_ERR_INTERNAL,
                          "device distant: a capture has kernels and copies alone");
     if (queue->capture) return add(queue->capture, &command);
-    pthread_mutex_lock(&queue->device->lock);
+    pthread_mutex_lock(&lock);
     if (queue->asked - queue->done == LIST)
         wait_until(queue, queue->done + 1); /* the queue is full */
     queue->list[queue->asked++ % LIST] = command;
-    pthread_mutex_unlock(&queue->device->lock);
+    pthread_mutex_unlock(&lock);
     return WEFT_OK;
 }
 
 weft_status distant_start(distant_device *d)
 {
-    pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->asked_more, NULL);
-    pthread_cond_init(&d->done_more, NULL);
     WEFT_TRY(weft_thread_start(&d->thread, run_queue, d));
     d->started = true;
     return WEFT_OK;
@@ -193,14 +201,11 @@ weft_status distant_start(distant_device *d)
 
 void distant_end(distant_device *d)
 {
-    pthread_mutex_lock(&d->lock);
+    pthread_mutex_lock(&lock);
     d->ends = true;
-    pthread_cond_broadcast(&d->asked_more);
-    pthread_mutex_unlock(&d->lock);
+    pthread_cond_broadcast(&asked_more);
+    pthread_mutex_unlock(&lock);
     if (d->started) pthread_join(d->thread, NULL);
-    pthread_cond_destroy(&d->done_more);
-    pthread_cond_destroy(&d->asked_more);
-    pthread_mutex_destroy(&d->lock);
 }
 
 /* --- queues and events --- */
@@ -216,26 +221,25 @@ static weft_status open_queue(weft_device *device, weft_queue **out)
         return status;
     }
     q->device = d;
-    pthread_mutex_lock(&d->lock);
-    q->next = d->queues;
-    d->queues = q;
-    pthread_mutex_unlock(&d->lock);
+    pthread_mutex_lock(&lock);
+    q->next = queues;
+    queues = q;
+    pthread_mutex_unlock(&lock);
     *out = q;
     return WEFT_OK;
 }
 
 static void close_queue(weft_queue *queue)
 {
-    distant_device *d = queue->device;
-    weft_queue **at = &d->queues;
-    pthread_mutex_lock(&d->lock);
+    weft_queue **at = &queues;
+    pthread_mutex_lock(&lock);
     wait_until(queue, queue->asked);
-    for (weft_queue *q = d->queues; q; q = q->next)
+    for (weft_queue *q = queues; q; q = q->next)
         for (uint64_t i = q->done; i < q->asked; i++)
             if (q->list[i % LIST].other == queue) q->list[i % LIST].other = NULL;
     while (*at != queue) at = &(*at)->next;
     *at = queue->next;
-    pthread_mutex_unlock(&d->lock);
+    pthread_mutex_unlock(&lock);
     free(queue->list);
     free(queue);
 }
@@ -290,11 +294,11 @@ static weft_status record(weft_queue *queue, weft_queue_event *event)
     if (queue->capture)
         return weft_fail(WEFT_ERR_INTERNAL, "device distant: an event is recorded in a capture");
     if (event->timed) WEFT_TRY(distant_ask(queue, (distant_command){.time = &event->time}));
-    pthread_mutex_lock(&queue->device->lock);
+    pthread_mutex_lock(&lock);
     event->queue = queue;
     event->position = queue->asked;
     event->tests = 0;
-    pthread_mutex_unlock(&queue->device->lock);
+    pthread_mutex_unlock(&lock);
     return WEFT_OK;
 }
 
@@ -302,11 +306,11 @@ static weft_status wait(weft_queue_event *event)
 {
     weft_queue *queue = event->queue;
     if (!queue) return WEFT_OK;
-    pthread_mutex_lock(&queue->device->lock);
+    pthread_mutex_lock(&lock);
     wait_until(queue, event->position);
     weft_status status = weft_error_raise(&queue->error);
     queue->error = (weft_error){0};
-    pthread_mutex_unlock(&queue->device->lock);
+    pthread_mutex_unlock(&lock);
     return status;
 }
 

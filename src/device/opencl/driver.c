@@ -224,6 +224,7 @@ static const weft_device_ops ops = {
     .watch = gpu_watch,
     .guard = gpu_bound_guard,
     .about = gpu_device_about,
+    .reaches = cl_reaches,
 };
 
 static const weft_entry entries[] = {

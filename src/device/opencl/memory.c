@@ -153,6 +153,11 @@ static weft_status usage(weft_device *device, size_t *total, size_t *free)
     return WEFT_OK;
 }
 
+bool cl_reaches(weft_device *device, weft_device *other)
+{
+    return card_of(device) == card_of(other);
+}
+
 static weft_status open_event(weft_device *device, weft_queue_event **out)
 {
     WEFT_TRY(weft->allocate(sizeof(**out), out));

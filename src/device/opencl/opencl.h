@@ -75,6 +75,8 @@ const char *cl_error_name(cl_int error);
 
 /* memory.c */
 extern const weft_memory_ops cl_memory_ops;
+/* Devices of one card have one context. */
+bool cl_reaches(weft_device *device, weft_device *other);
 cl_mem cl_memory_of(weft_address address);
 cl_command_queue cl_queue_of(const weft_queue *queue);
 

@@ -243,6 +243,28 @@ cu_result cuDevicePrimaryCtxRelease_v2(cu_device k)
     return fake_end(result);
 }
 
+cu_result cuDeviceCanAccessPeer(int *out, cu_device k, cu_device other)
+{
+    cu_result result = fake_begin("cuDeviceCanAccessPeer");
+    if (k < 0 || k >= fake.cards || other < 0 || other >= fake.cards)
+        fake_misuse("cuDeviceCanAccessPeer: there is no card %d or %d", k, other);
+    *out = k != other && number("FAKE_CUDA_PEERS", 1);
+    return fake_end(result);
+}
+
+cu_result cuCtxEnablePeerAccess(cu_context other, unsigned flags)
+{
+    cu_result result = fake_begin_in("cuCtxEnablePeerAccess", NULL, NULL);
+    cu_context mine = fake_current();
+    if (flags) fake_misuse("cuCtxEnablePeerAccess: flags %u", flags);
+    if (!other || other->head.state != ALIVE || other == mine)
+        fake_misuse("cuCtxEnablePeerAccess: no context of another card");
+    if (result) return fake_end(result);
+    bool already = mine->peer[other->card];
+    mine->peer[other->card] = true;
+    return fake_end(already ? CU_PEER_ACCESS_ALREADY_ENABLED : CU_OK);
+}
+
 cu_result cuCtxPushCurrent_v2(cu_context context)
 {
     cu_result result = fake_begin("cuCtxPushCurrent_v2");

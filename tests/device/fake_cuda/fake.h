@@ -8,6 +8,7 @@
  *   FAKE_CUDA_DRIVER   version, 13000
  *   FAKE_CUDA_ARCH     architecture, 90
  *   FAKE_CUDA_MEMORY   bytes of a card, 2^31
+ *   FAKE_CUDA_PEERS    0: cards cannot access each other's memory
  *   FAKE_CUDA_LEFT     a file, to which the end of the process appends what was not released
  */
 #ifndef WEFT_TESTS_FAKE_CUDA_H
@@ -57,6 +58,7 @@ enum { MOST_CARDS = 4, MOST_PARAMETERS = 160 };
 struct CUctx_st {
     handle head;
     int card, users;
+    bool peer[MOST_CARDS]; /* memory of this card may be accessed */
 };
 
 /* A place in a stream: the operations before it have run, or not yet. */
@@ -179,6 +181,9 @@ cu_result fake_begin_in(const char *function, const void *handle, const char *ki
 cu_context fake_current(void);
 void *fake_new(size_t bytes, const char *kind);
 range *fake_range_of(const void *at, size_t bytes);
+/* Ends the process unless the bytes are memory of the current card, or of one that it may access.
+ */
+void fake_check_device(const char *function, const void *at, size_t bytes);
 void fake_run(cu_stream stream, const mark *until);
 /* Appends an operation to what the stream captures, or else to what it runs. */
 op *fake_queue(cu_stream stream, op_kind kind);

@@ -164,12 +164,14 @@ static void drop(oplist *list)
     *list = (oplist){NULL, NULL};
 }
 
-/* At least one side is memory of the card, and lies in one allocation. */
-static void check_device(const char *function, const void *at, size_t bytes)
+void fake_check_device(const char *function, const void *at, size_t bytes)
 {
     const range *r = fake_range_of(at, bytes);
     if (!r || r->host)
         fake_misuse("%s: %zu bytes at %p are no memory of a card", function, bytes, at);
+    if (r->context != fake_current() && !fake_current()->peer[r->context->card])
+        fake_misuse("%s: %p is memory of card %d, to which card %d has no access", function, at,
+                    r->context->card, fake_current()->card);
 }
 
 static cu_result copy(const char *function, void *to, const void *from, size_t bytes,
@@ -177,8 +179,8 @@ static cu_result copy(const char *function, void *to, const void *from, size_t b
 {
     cu_result result = fake_begin_in(function, stream, "stream");
     if (result) return fake_end(result);
-    if (kind != 'o') check_device(function, to, bytes);
-    if (kind != 'i') check_device(function, from, bytes);
+    if (kind != 'o') fake_check_device(function, to, bytes);
+    if (kind != 'i') fake_check_device(function, from, bytes);
     op *o = fake_queue(stream, OP_COPY);
     o->to = to;
     o->from = from;
@@ -195,7 +197,7 @@ cu_result fake_queue_library(cu_stream stream, const char *function, void (*run)
         return fake_end(result);
     }
     if (uses > MOST_USES) fake_misuse("%s: uses %d pieces of memory", function, uses);
-    for (int i = 0; i < uses; i++) check_device(function, use[i].at, use[i].bytes);
+    for (int i = 0; i < uses; i++) fake_check_device(function, use[i].at, use[i].bytes);
     op *o = fake_queue(stream, OP_LIBRARY);
     o->run = run;
     o->user = user;
@@ -232,7 +234,7 @@ cu_result cuMemsetD8Async(cu_pointer to, unsigned char value, size_t bytes, cu_s
 {
     cu_result result = fake_begin_in("cuMemsetD8Async", stream, "stream");
     if (result) return fake_end(result);
-    check_device("cuMemsetD8Async", (void *)(uintptr_t)to, bytes);
+    fake_check_device("cuMemsetD8Async", (void *)(uintptr_t)to, bytes);
     op *o = fake_queue(stream, OP_SET);
     o->to = (void *)(uintptr_t)to;
     o->value = value;

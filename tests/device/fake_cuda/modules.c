@@ -150,6 +150,7 @@ static void read_block(const cu_function f, void **extra, char *to)
         const range *r = pointer ? fake_range_of(pointer, 1) : NULL;
         if (pointer && (!r || r->host))
             fake_misuse("cuLaunchKernel: parameter %d of %s is no memory of a card", i, f->name);
+        if (pointer) fake_check_device("cuLaunchKernel", pointer, 1);
     }
 }
 

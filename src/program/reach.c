@@ -1,0 +1,154 @@
+/* Finds out, before programs are made, between which ranks of a learner transfers run on devices:
+ * where every rank's device reaches the memory of every other one. All of them learn the same. */
+#include "program/transfer.h"
+
+/* The message of a rank to the others. */
+typedef struct offer {
+    weft_device *device; /* of a rank of this process */
+    bool adds[WEFT_DTYPE_COUNT];
+} offer;
+
+static weft_status gather(weft_comm *comm, const void *mine, size_t bytes, void *all)
+{
+    return weft_comm_run(comm,
+                         WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
+                                       .what = "the devices that reach each other's memory",
+                                       .send = mine, .receive = all, .count = (int64_t)bytes));
+}
+
+/* Sets [i * n + j] of `matrix` to whether the device of rank i reaches that of rank j. */
+static weft_status find(weft_comm *comm, const offer *mine, offer *all, bool *matrix)
+{
+    size_t n = (size_t)weft_comm_size(comm);
+    bool *row;
+    WEFT_TRY(WEFT_NEW(&row, n));
+    weft_status status = gather(comm, mine, sizeof(*mine), all);
+    for (size_t r = 0; r < n && status == WEFT_OK; r++)
+        row[r] = weft_device_reaches(mine->device, all[r].device);
+    if (status == WEFT_OK) status = gather(comm, row, n * sizeof(*row), matrix);
+    free(row);
+    return status;
+}
+
+/* peers: [n] set to whether this rank and each other one reach each other; NULL: not wanted. */
+static weft_status agree(weft_comm *comm, const offer *mine, bool *together, bool *peers,
+                         bool adds[WEFT_DTYPE_COUNT])
+{
+    size_t n = (size_t)weft_comm_size(comm), me = (size_t)weft_comm_rank(comm);
+    offer *all;
+    bool *matrix = NULL;
+    WEFT_TRY(WEFT_NEW(&all, n));
+    weft_status status = WEFT_NEW(&matrix, n * n);
+    if (status == WEFT_OK) status = find(comm, mine, all, matrix);
+    *together = status == WEFT_OK;
+    for (size_t i = 0; i < n * n && *together; i++) *together = matrix[i];
+    for (size_t r = 0; r < n && peers && status == WEFT_OK; r++) {
+        peers[r] = matrix[me * n + r] && matrix[r * n + me];
+        for (int d = 0; d < WEFT_DTYPE_COUNT; d++) adds[d] = adds[d] && all[r].adds[d];
+    }
+    free(matrix);
+    free(all);
+    return status;
+}
+
+static weft_status agree_on_axes(const weft_comms *comms, const offer *mine, reach *r)
+{
+    for (int mask = 0; mask < WEFT_MESH_MASKS; mask++) {
+        weft_comm *comm = comms->axes[mask];
+        if (comm && weft_comm_size(comm) > 1)
+            WEFT_TRY(agree(comm, mine, &r->axes[mask], NULL, NULL));
+    }
+    return WEFT_OK;
+}
+
+/* Whether devices add up values of a type to the bits of the host, which rounds each sum; in a
+ * chain of additions of bf16 they may round the last one alone. */
+static bool sums_alike(weft_dtype dtype)
+{
+    return dtype == WEFT_F32 || dtype == WEFT_F64;
+}
+
+/* The part that a rank knows before it has asked the others. */
+static weft_status alone(const schema *s, int ranks, reach **out)
+{
+    reach *r;
+    weft_device *device = s->devices[0];
+    WEFT_TRY(WEFT_NEW(&r, 1));
+    for (int d = 0; d < WEFT_DTYPE_COUNT && !weft_device_shares(device); d++)
+        r->adds[d] = sums_alike((weft_dtype)d) && weft_far_adds(device, (weft_dtype)d);
+    weft_status status = WEFT_NEW(&r->peers, ranks);
+    if (status == WEFT_OK)
+        *out = r;
+    else
+        weft_reach_free(&r);
+    return status;
+}
+
+weft_status weft_store_suppose_reach(weft_store *store, const bool *alike, int ranks)
+{
+    schema *s = store->schema;
+    reach *r;
+    if (s->reach) return WEFT_OK;
+    bool all = weft_device_reaches(s->devices[0], s->devices[0]);
+    WEFT_TRY(alone(s, ranks, &r));
+    for (int i = 0; i < ranks; i++) {
+        r->peers[i] = alike[i] && weft_device_reaches(s->devices[0], s->devices[0]);
+        all = all && alike[i];
+    }
+    r->learner = all;
+    for (int mask = 0; mask < WEFT_MESH_MASKS; mask++) r->axes[mask] = all;
+    s->reach = r;
+    return WEFT_OK;
+}
+
+weft_status weft_store_reach(weft_store *store, const weft_comms *comms)
+{
+    schema *s = store->schema;
+    weft_comm *learner = comms->learner;
+    if (s->reach || !learner || weft_comm_size(learner) < 2 || !weft_comm_is_far(learner))
+        return WEFT_OK;
+    reach *r;
+    WEFT_TRY(alone(s, weft_comm_size(learner), &r));
+    offer mine = {.device = s->devices[0]};
+    memcpy(mine.adds, r->adds, sizeof(mine.adds));
+    weft_status status = agree(learner, &mine, &r->learner, r->peers, r->adds);
+    if (status == WEFT_OK) status = agree_on_axes(comms, &mine, r);
+    if (status == WEFT_OK)
+        s->reach = r;
+    else
+        weft_reach_free(&r);
+    return status;
+}
+
+void weft_reach_free(reach **given)
+{
+    if (*given) free((*given)->peers);
+    free(*given);
+    *given = NULL;
+}
+
+/* Whether the parts of a dimension lie one after the other. */
+static bool contiguous(const weft_shape *s, int64_t dim)
+{
+    for (int d = 0; d < dim; d++)
+        if (s->dim[d] != 1) return false;
+    return true;
+}
+
+bool weft_reach_transfer(const schema *s, const weft_graph *graph, const weft_node *node,
+                         weft_dtype dtype)
+{
+    const weft_transfer_traits *traits = node->op->transfer;
+    if (!s->reach || s->on_host) return false;
+    if (traits->message) return s->reach->peers[weft_node_int(node, "peer", 0, 0)];
+    bool axes = weft_node_attr(node, "axes");
+    int mask = (int)weft_node_int(node, "axes", 0, 0) % WEFT_MESH_MASKS;
+    if (!(axes ? s->reach->axes[mask] : s->reach->learner)) return false;
+    if (traits->sums && !s->reach->adds[dtype]) return false;
+    if (!weft_node_attr(node, "dim")) return true;
+    /* Parts that do not lie together are packed on the host. */
+    return (traits->whole_in &&
+            contiguous(&weft_in(graph, node, 0)->shape, weft_node_int(node, "dim", 0, 0))) ||
+           (traits->whole_out &&
+            contiguous(&weft_out(graph, node, 0)->shape, weft_node_int(node, "dim", 0, 0)));
+}
