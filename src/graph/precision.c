@@ -191,7 +191,12 @@ weft_status weft_graph_narrow(weft_graph *graph, weft_value *const *wanted, int 
 {
     bool *kept = NULL;
     weft_value *map = NULL;
+    WEFT_NEED_AS("graph", graph);
     WEFT_TRY(weft_graph_status(graph));
+    if (count < 0 || (count > 0 && !wanted) || (size_t)count > graph->value_count)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%d wanted values at %p: they must be values of the graph, which has %zu",
+                         count, (const void *)wanted, graph->value_count);
     if (!graph->mixed) return WEFT_OK;
     precision p = {0};
     weft_status status = WEFT_NEW(&kept, graph->value_count);

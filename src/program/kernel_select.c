@@ -107,6 +107,7 @@ static weft_status make(const search *s, option *o, weft_kernel **kernel)
     seen_by(o->device, s->in, s->group->in_count, seen);
     weft_status status = weft_device_kernel(o->device, s->group, &o->candidate, seen, kernel);
     o->refused = status == WEFT_ERR_UNSUPPORTED;
+    if (status != WEFT_OK) *kernel = NULL; /* a device may leave one that it has freed */
     if (o->refused) return WEFT_OK;
     if (status == WEFT_OK) status = moves_of(s, *kernel, &o->moves);
     o->refused = isinf(o->moves);
