@@ -100,7 +100,7 @@ row(device     gpu_nvrtc                T...........C   30 internal WITH op_fixt
 row(device     number_types             T......UA.R..    1 internal)
 
 row(ops        ops                      T......UA.R.C   13 internal WITH op_ways op_fixture)
-row(ops        opencl_ops               T...........C   60 internal WITH op_fixture)
+row(ops        opencl_ops               T.........R.C   60 internal WITH op_fixture)
 row(ops        mixed_ops                T......UA.R..    4 internal WITH op_fixture)
 row(ops        oclgrind_kernels         TM..........C   60 script   oclgrind_kernels.py)
 row(ops        cuda_ops                 T...........C   40 internal WITH op_fixture)
@@ -261,7 +261,7 @@ row(train      device_trace_bytes       T............   15 script   device_trace
 row(train      core_sets                T............    5 script   core_sets.sh)
 row(train      cuda_models              TM..........C   40 script   cuda_models.sh)
 row(train      opencl_accuracy          .M..........C  150 script   opencl_accuracy.sh)
-row(train      opencl_models            TM..........C   60 script   opencl_models.sh)
+row(train      opencl_models            TM........R.C   60 script   opencl_models.sh)
 row(train      mixed_precision          TM........R.C   25 script   mixed_precision.sh)
 row(train      queued_steps             T...........C   10 script   queued_steps.sh)
 row(train      elastic_stops            ..P........W.   60 script   elastic_stops.sh NOT_SANITIZED)

@@ -193,17 +193,34 @@ weft_status weft_rank_dry_program(const weft_rank *r, weft_program **out)
     return status;
 }
 
-/* Logs how the device computes with a type that its processor may not have. */
-static void note_precision(const weft_rank *r)
+/* Whether the first rank's device is another one than this rank's. */
+static weft_status has_other_device(const weft_rank *r, bool *out)
+{
+    char *mine = NULL, *first = NULL;
+    const weft_run_spec *k = r->run_spec;
+    weft_status status = weft_device_of_rank(k->context, k->device, r->rank, &mine);
+    if (status == WEFT_OK) status = weft_device_of_rank(k->context, k->device, 0, &first);
+    *out = status == WEFT_OK && strcmp(mine, first) != 0;
+    free(mine);
+    free(first);
+    return status;
+}
+
+/* Logs how devices compute with a type that a processor may not have: the first rank, and others
+ * whose device is another one. */
+static weft_status note_precision(const weft_rank *r)
 {
     const weft_run_spec *k = r->run_spec;
-    const schema *s = r->store->schema;
+    const weft_device *device = r->store->schema->devices[0];
     const char *how = NULL;
-    if (k->real != WEFT_BF16 || r->rank != 0 || r->learner_index != 0) return;
-    if (s->devices[0]->ops->precision) how = s->devices[0]->ops->precision(s->devices[0], k->real);
-    weft_log(k->context, WEFT_LOG_NOTE, "%s on %s: %s", weft_dtype_name(k->real),
-             s->devices[0]->ops->name,
+    bool other = false;
+    if (k->real != WEFT_BF16 || r->learner_index != 0) return WEFT_OK;
+    if (r->rank > 0) WEFT_TRY(has_other_device(r, &other));
+    if (r->rank > 0 && !other) return WEFT_OK;
+    if (device->ops->precision) how = device->ops->precision(device, k->real);
+    weft_log(k->context, WEFT_LOG_NOTE, "%s on %s: %s", weft_dtype_name(k->real), device->ops->name,
              how ? how : "its values are computed on the host, and --dtype f32 is faster");
+    return WEFT_OK;
 }
 
 static weft_status make_program(weft_rank *r)
@@ -213,7 +230,7 @@ static weft_status make_program(weft_rank *r)
     weft_value fetch[2];
     program_options(r, fetch, &p);
     WEFT_TRY(weft_rank_store(r, &r->store));
-    note_precision(r);
+    WEFT_TRY(note_precision(r));
     WEFT_TRY(weft_store_reach(r->store, &r->comms));
     WEFT_TRY(weft_instance_build_with(r->store, weft_rewritten_graph(r->mine), &p, &r->comms,
                                       &r->instance));
@@ -276,7 +293,10 @@ weft_status weft_rank_make_programs(weft_rank *r)
     bool mixed = strchr(k->device, ','), evaluates = weft_dataset_count(k->data, WEFT_TEST) > 0;
     bool differs;
     WEFT_TRY(any_differs(r, make_program(r), &differs));
-    if (!differs && mixed && evaluates) WEFT_TRY(any_differs(r, make_evaluator(r), &differs));
+    /* Programs of an evaluation that cannot be made, since layouts differ or the memory of a device
+     * is too small, must not be found after an epoch. */
+    bool early = mixed || !weft_device_shares(r->store->schema->devices[0]);
+    if (!differs && early && evaluates) WEFT_TRY(any_differs(r, make_evaluator(r), &differs));
     if (!differs) return WEFT_OK;
     r->plain_sums = true;
     weft_rank_drop_programs(r);

@@ -33,7 +33,7 @@ for wrong in "" a 3-1 1- -1 1++2 1+ 123456 "1 2"; do
     refuses 2 "the cores '$wrong', must be numbers and ranges with '+' between them" "$weft" train $small --device "cpu:cores=$wrong"
 done
 refuses 2 "--no-bind forbids it" "$weft" train $small --device cpu:cores=$first --no-bind
-refuses 2 "device cpu takes no options, not 'core=1'" "$weft" train $small --device cpu:core=1
+refuses 2 "device cpu: 'core=1' is none of its options; there is cores=LIST" "$weft" train $small --device cpu:core=1
 refuses 2 "device cpu: the cores '4095'" "$weft" plan $small --device cpu:cores=4095
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

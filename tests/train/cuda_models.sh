@@ -83,11 +83,11 @@ refuses 1 "cublaslt does not work here: " env FAKE_CUBLASLT_VERSION=140000 $weft
 refuses 1 "cudnn does not work here: cudnnCreate failed with" env FAKE_CUDA_FAIL=cudnnCreate=1 $weft train $images --model lenet --steps 1 --device cuda:libraries=cudnn
 FAKE_CUDA_FAIL=cudnnCreate=1 run_one --device cuda && grep -q 'cublaslt 13.1.0, without cudnn (cudnnCreate failed' out && pass || flunk "a library that does not start"
 refuses 1 "cublasLtMatmul failed with" env FAKE_CUDA_FAIL=cublasLtMatmul=13 $weft train $images --model lenet --steps 1 --device cuda
-refuses 2 "'cufft' is no library of the device; there are: none, cublaslt, cudnn" $weft train $images --model lenet --device cuda:libraries=cublaslt+cufft
+refuses 2 "'cufft' is no library of the device; give none, cublaslt, cudnn" $weft train $images --model lenet --device cuda:libraries=cublaslt+cufft
 refuses 2 "tf32=yes, must be on or off" $weft train $images --model lenet --device cuda:tf32=yes
 refuses 2 "tf32=on needs a library" $weft train $images --model lenet --device cuda:tf32=on:libraries=none
 refuses 2 "tf32=on needs a library" $weft train $images --model lenet --device opencl:tf32=on
-refuses 2 "'cudnn' is no library of the device; there are: none," $weft train $images --model lenet --device opencl:libraries=cudnn
+refuses 2 "'cudnn' is no library of the device; give none," $weft train $images --model lenet --device opencl:libraries=cudnn
 rm -f left
 
 # What is missing. Nothing is opened until the device is named.

@@ -34,7 +34,6 @@ for model in "${models[@]}"; do
     two=$(weights $run -n 2)
     alike "$two" $run -n 2 --zero 1
     alike "$two" $run -n 2 --zero 3
-    in_full && alike "$two" $run -n 2 --engine processes
     whole=$(weights $run -n 2 --mesh data=2 --steps 6)
     rm -rf run
     "$weft" train -q -t 1 --dtype bf16 -c run $run -n 2 --steps 3 >out 2>err && cp -r run kept

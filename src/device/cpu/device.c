@@ -21,8 +21,12 @@ static weft_status threads_of(weft_context *context, const char *arguments, int 
     static const char key[] = "cores=";
     int cores = 0;
     *threads = weft_context_threads(context);
+    if (!*arguments) return WEFT_OK;
     if (strncmp(arguments, key, sizeof(key) - 1) != 0)
-        return weft_device_takes_nothing("cpu", arguments);
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "device cpu: '%s' is none of its options; there is cores=LIST, such as "
+                         "cores=0-3",
+                         arguments);
     weft_status status = weft_core_list_count(arguments + sizeof(key) - 1, &cores);
     *threads = WEFT_MIN(*threads, cores);
     return status == WEFT_OK ? WEFT_OK : weft_fail_within(status, "device cpu");

@@ -121,8 +121,12 @@ static weft_status read_options(weft_context *context, const char *arguments, di
             if (status == WEFT_OK) status = weft_strdup(piece + sizeof(lacks) - 1, &d->lacks);
         } else if (strcmp(piece, alone) == 0) {
             d->alone = true;
-        } else if (strncmp(piece, memory, sizeof(memory) - 1) != 0 ||
-                   !weft_parse_int(piece + sizeof(memory) - 1, &d->memory) || d->memory < 1) {
+        } else if (strncmp(piece, memory, sizeof(memory) - 1) == 0) {
+            if (!weft_parse_int(piece + sizeof(memory) - 1, &d->memory) || d->memory < 1)
+                status =
+                    weft_fail(WEFT_ERR_ARGUMENT,
+                              "device distant: '%s' must be a whole number of bytes from 1", piece);
+        } else {
             status =
                 weft_fail(WEFT_ERR_ARGUMENT,
                           "device distant: '%s' is none of its options; there are "

@@ -62,9 +62,10 @@ static weft_status take(distant_device *d, size_t bytes)
     if (fits) d->taken += (int64_t)bytes;
     pthread_mutex_unlock(&lock);
     return fits ? WEFT_OK
-                : weft_fail(WEFT_ERR_MEMORY,
-                            "device distant: %zu bytes, and %lld of its %lld are free", bytes,
-                            (long long)free, (long long)d->memory);
+                : weft_fail(
+                      WEFT_ERR_MEMORY,
+                      "device distant: its memory has no room for %zu bytes; %lld of %lld are free",
+                      bytes, (long long)free, (long long)d->memory);
 }
 
 static weft_status usage(weft_device *device, size_t *total, size_t *free)

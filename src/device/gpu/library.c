@@ -81,7 +81,7 @@ static weft_status read_names(const gpu_driver *driver, const char *names, bool 
             list_names(driver, list, sizeof(list));
             return weft->fail(WEFT_ERR_ARGUMENT,
                               "device %s: libraries=%.*s: '%.*s' is no library of the device; "
-                              "there are: none%s, with '+' between several",
+                              "give none%s, several with '+' between them",
                               driver->name, (int)all, names, (int)size, at, list);
         }
         at += size;
