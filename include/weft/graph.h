@@ -124,9 +124,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_graph_status(const weft_graph *graph);
  * parameters, the optimizer's state, losses, statistics, gradients of parameters and sums over a
  * batch stay F32. Called once, after the last node was added (weft_graph_differentiate,
  * weft_optimizer_build) and before a plan or a program is made; any other graph stays as it is.
- * wanted[count]: addresses of values that are read outside (WEFT_NO_VALUE is left alone), which are
- * set to those that stand for them, in F32; all other values of the graph become invalid. After a
- * failure the graph and the values are as they were. */
+ * wanted[count]: addresses of values that are read outside, at most 1024 (WEFT_NO_VALUE is left
+ * alone), which are set to those that stand for them, in F32; all other values of the graph become
+ * invalid. After a failure the graph and the values are as they were. */
 WEFT_API WEFT_NODISCARD weft_status weft_graph_narrow(weft_graph *graph, weft_value *const *wanted,
                                                       int count);
 
