@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "program/program.h"
+#include "program/instance.h"
 #include "weft/weft.h"
 
 enum { STEPS = 60, BATCH = 20 };

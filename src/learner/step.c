@@ -103,7 +103,7 @@ static weft_status feed(weft_rank *r, const weft_batch *b, int micro)
 {
     double began = weft_seconds();
     WEFT_TRY(weft_rank_feed(r, b, micro));
-    r->instance->host_seconds += weft_seconds() - began;
+    weft_instance_host_worked(r->instance, weft_seconds() - began);
     return WEFT_OK;
 }
 

@@ -1,5 +1,6 @@
 /* Measures how busy a device is with an instance, and how full its memory is: now and then a step
  * is timed, from the first to the last operation of each phase in the device's queue. */
+#include "program/instance.h"
 #include "program/device_use.h"
 
 /* Seconds from one timed step to the next, and from one look at the memory to the next, since some

@@ -233,6 +233,11 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
     return WEFT_OK;
 }
 
+void weft_instance_host_worked(weft_instance *x, double seconds)
+{
+    x->host_seconds += seconds;
+}
+
 double weft_instance_host_seconds(const weft_instance *x)
 {
     WEFT_NEED_ELSE_AS(0, "instance", x);

@@ -1,5 +1,6 @@
 /* Buffers of transfers in memory of devices: what a communicator of ranks whose devices reach each
  * other queues, in a queue beside the one that computes. */
+#include "program/instance.h"
 #include "program/far.h"
 
 #include "base/tree_sum.h"

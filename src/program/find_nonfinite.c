@@ -1,6 +1,6 @@
 /* Finds the instruction that makes the first non-finite number (NaN or infinity), by running the
  * passes of a step again with a check after each instruction. */
-#include "program/program.h"
+#include "program/instance.h"
 
 /* Whether all numbers of a buffer are finite, in the memory of any device. The layout does not
  * matter, since the padding of blocked layouts is zero. */

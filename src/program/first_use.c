@@ -1,5 +1,6 @@
 /* Finds the instruction that first reads each parameter, and calls the hook `needed` before it in a
  * run. So parameters may arrive while the program runs (overlap of pull and forward pass). */
+#include "program/instance.h"
 #include "program/first_use.h"
 
 /* --- creation --- */

@@ -1,5 +1,6 @@
 /* Finds the instruction or transfer that completes each exported gradient, in the layout that the
  * exchange reads, and calls the hook `ready` after it in a run. */
+#include "program/instance.h"
 #include "program/gradient_ready.h"
 #include "program/first_use.h"
 

@@ -1,6 +1,7 @@
 /* Orders the queues of the instances of a store. A run waits, on the device, for earlier runs of
  * other instances that wrote what it may read, or used what it will write; the store's own queue,
  * in which the host reads and writes, waits for all of them. */
+#include "program/instance.h"
 #include "program/device_use.h"
 
 static weft_device *device_of(const weft_instance *x)

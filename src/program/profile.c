@@ -1,5 +1,5 @@
 /* Measures the times of a graph's nodes, by which pipeline stages are balanced. */
-#include "program/program.h"
+#include "program/instance.h"
 
 static int ascending(const void *a, const void *b)
 {

@@ -4,7 +4,7 @@
  * they are placed again at each turn. A loss that is not finite stops what follows on the device
  * itself: a kernel that watches the loss sets a flag, and kernels that write the store are guarded
  * by it. */
-#include "program/program.h"
+#include "program/instance.h"
 
 /* A set of host memory, the end of the step that was queued with it, whether a step has run with
  * it, and the step as the device has captured it. */

@@ -1,5 +1,5 @@
 /* Reads and writes rows of the states of sequences, which are in the memory of an instance. */
-#include "program/program.h"
+#include "program/instance.h"
 
 /* The address of a row, and its bytes; 0: there is no such row. */
 static size_t find_row(const weft_instance *x, weft_value state, int64_t row, weft_address *out)

@@ -74,7 +74,13 @@ static weft_status add_slab(weft_store *s)
 {
     weft_memory *slab;
     size_t bytes = s->schema->slabs[s->slab_count];
-    WEFT_TRY(weft_space_memory(s->schema, schema_home(s->schema), bytes, &slab));
+    weft_status made = weft_space_memory(s->schema, schema_home(s->schema), bytes, &slab);
+    if (made == WEFT_ERR_MEMORY && schema_home(s->schema) == SPACE_DEVICE)
+        return weft_fail(made,
+                         "%s; these are parameters and state, which --home cpu keeps in host "
+                         "memory",
+                         weft_last_message());
+    WEFT_TRY(made);
     /* Tensors that begin at zero are not written. */
     weft_status status =
         weft_memory_zero(schema_store_device(s->schema), s->queue, (weft_address){slab, 0}, bytes);

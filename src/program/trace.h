@@ -4,7 +4,7 @@
 #ifndef WEFT_PROGRAM_TRACE_H
 #define WEFT_PROGRAM_TRACE_H
 
-#include "program/program.h"
+#include "program/instance.h"
 
 static inline double weft_trace_now(const weft_instance *x)
 {

@@ -2,6 +2,7 @@
  * another one. */
 #include <stdio.h>
 
+#include "program/instance.h"
 #include "program/transfer.h"
 
 #include "base/tree_sum.h"

@@ -47,6 +47,17 @@ int fixture_fetch(const fixture *f, weft_value *fetch);
 void fixture_feed(const fixture *f, const weft_instance *p);
 double fixture_get(const fixture *f, const weft_instance *p, weft_value v, int64_t i);
 
+/* All numbers of the outputs and gradients of a case; number[total] is the caller's. */
+typedef struct case_results {
+    double *number;
+    int64_t total, sizes[MOST_INPUTS + MOST_OUTPUTS];
+    int count;
+} case_results;
+
+/* Runs a case on a device, `times` times, and returns the results of the last one; fails if they
+ * are not those of the one before to the bit. */
+case_results fixture_run(const op_case *c, weft_dtype real, const char *device, int times);
+
 extern const op_case op_cases[];
 extern const int op_case_count;
 

@@ -43,54 +43,11 @@ static int end(void **state)
     return 0;
 }
 
-typedef struct results {
-    double *number;
-    int64_t total, sizes[MOST_INPUTS + MOST_OUTPUTS];
-    int count;
-} results;
-
-/* Runs a case on a device, `times` times, and returns the results of the last one. */
-static results run_on(const op_case *c, weft_dtype real, const char *device, int times)
-{
-    fixture f;
-    weft_store *store;
-    weft_instance *p;
-    weft_value fetch[MOST_INPUTS + MOST_OUTPUTS];
-    results r = {.number = NULL};
-    fixture_start(&f, c, real);
-    r.count = fixture_fetch(&f, fetch);
-    for (int i = 0; i < r.count; i++) {
-        weft_type type = weft_graph_value_type(f.graph, fetch[i]);
-        r.total += r.sizes[i] = weft_shape_elements(&type.shape);
-    }
-    r.number = calloc((size_t)r.total + 1, sizeof(*r.number));
-    assert_non_null(r.number);
-    assert_ok(weft_store_create(f.context, device, 1, &store));
-    if (weft_instance_build(store, f.graph, fetch, r.count, &p) != WEFT_OK)
-        fail_msg("%s on %s: %s", c->name, device, weft_last_message());
-    for (int t = 0; t < times; t++) {
-        fixture_feed(&f, p);
-        if (weft_instance_run(p, WEFT_PHASE_MICRO) != WEFT_OK)
-            fail_msg("%s on %s: %s", c->name, device, weft_last_message());
-        for (int64_t i = 0, at = 0; i < r.count; i++)
-            for (int64_t j = 0; j < r.sizes[i]; j++, at++) {
-                double now = fixture_get(&f, p, fetch[i], j);
-                if (t > 0 && memcmp(&now, &r.number[at], sizeof(now)) != 0)
-                    fail_msg("%s on %s: element %lld of result %d is %.17g, and then %.17g",
-                             c->name, device, (long long)j, (int)i, r.number[at], now);
-                r.number[at] = now;
-            }
-    }
-    weft_instance_destroy(&p);
-    weft_store_destroy(&store);
-    fixture_end(&f);
-    return r;
-}
-
 static void compare(const op_case *c, weft_dtype real)
 {
     double tolerance = real == WEFT_F64 ? 1e-12 : c->tolerance > 0 ? c->tolerance : 2e-5;
-    results want = run_on(c, real, "reference", 1), have = run_on(c, real, DEVICE, 2);
+    case_results want = fixture_run(c, real, "reference", 1),
+                 have = fixture_run(c, real, DEVICE, 2);
     assert_true(want.total == have.total);
     for (int i = 0, at = 0; i < want.count; i++) {
         double largest = 1e-3;

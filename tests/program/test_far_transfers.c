@@ -4,6 +4,7 @@
  * was freed. One thread drives all ranks. */
 #include "support.h"
 
+#include "program/instance.h"
 #include "program/far.h"
 
 enum { MOST = 3, COUNT = 23, ROOM = MOST * COUNT };

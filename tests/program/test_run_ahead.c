@@ -2,7 +2,7 @@
  * steps that are waited for, and a loss that is not finite stops what follows. */
 #include <math.h>
 
-#include "program/program.h"
+#include "program/instance.h"
 #include "program_fixture.h"
 
 enum { BATCH = 5 };
