@@ -101,7 +101,7 @@ row(device     number_types             T......UA.R..    1 internal)
 
 row(ops        ops                      T......UA.R.C   13 internal WITH op_ways op_fixture)
 row(ops        opencl_ops               T.........R.C   60 internal WITH op_fixture)
-row(ops        mixed_ops                T......UA.R..    4 internal WITH op_fixture)
+row(ops        mixed_ops                T......UA.R..    4 internal WITH op_fixture op_ways)
 row(ops        oclgrind_kernels         TM..........C   60 script   oclgrind_kernels.py)
 row(ops        cuda_ops                 T...........C   40 internal WITH op_fixture)
 row(ops        cuda_libraries           T...........C   20 internal WITH op_ways op_fixture)

@@ -49,6 +49,8 @@ static inline void out(fixture *f, weft_value v)
 #define WINDOW_CASES(X)                                                                            \
     X(conv_plain)                                                                                  \
     X(conv_blocks)                                                                                 \
+    X(conv_small_images)                                                                           \
+    X(conv_chunks)                                                                                 \
     X(conv_stride)                                                                                 \
     X(conv_dilated)                                                                                \
     X(conv_groups)                                                                                 \

@@ -15,12 +15,13 @@ static int insist(weft_device *device, const weft_group *group, const weft_layou
     return count;
 }
 
-void op_run_open(op_run *run, const op_case *c, const char *device, int way, bool forward)
+void op_run_open(op_run *run, const op_case *c, weft_dtype real, const char *device, int way,
+                 bool forward)
 {
     memset(run, 0, sizeof(*run));
     run->device = device;
     run->way = way;
-    fixture_start(&run->f, c, WEFT_F32);
+    fixture_start(&run->f, c, real);
     run->count = fixture_fetch(&run->f, run->fetch);
     if (forward) run->count = run->f.output_count;
     assert_ok(weft_store_create(run->f.context, device, 1, &run->store));

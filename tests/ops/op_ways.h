@@ -21,8 +21,9 @@ typedef struct op_run {
     int way;
 } op_run;
 
-/* forward: without gradients, as in an evaluation. */
-void op_run_open(op_run *run, const op_case *c, const char *device, int way, bool forward);
+/* real: as of fixture_start. forward: without gradients, as in an evaluation. */
+void op_run_open(op_run *run, const op_case *c, weft_dtype real, const char *device, int way,
+                 bool forward);
 void op_run_close(op_run *run);
 /* Feeds the fixture's numbers, runs the graph, and writes all results one after the other. */
 void op_run_go(op_run *run, double *results);

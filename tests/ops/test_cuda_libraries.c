@@ -72,7 +72,7 @@ static double *run_on(const op_case *c, const char *device, int times, int *alon
                       int64_t *total)
 {
     op_run run;
-    op_run_open(&run, c, device, 0, false);
+    op_run_open(&run, c, WEFT_F32, device, 0, false);
     double *first = calloc((size_t)run.total + 1, sizeof(*first)),
            *again = calloc((size_t)run.total + 1, sizeof(*again));
     assert_true(first && again);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "op_cases.h"
+#include "op_ways.h"
 
 static const char *const devices[] = {"cpu", "distant", "distant:of=cpu"};
 
@@ -46,6 +46,28 @@ static void test_devices(void **state)
     }
 }
 
+/* The cpu device's candidates, each of which is forced in turn. */
+static void test_candidates(void **state)
+{
+    (void)state;
+    int several = 0;
+    for (int c = 0; c < op_case_count; c++) {
+        op_run run = {.ways = 1};
+        case_results want = fixture_run(&op_cases[c], WEFT_BF16, "reference", 1), have = want;
+        have.number = malloc((size_t)WEFT_MAX(want.total, 1) * sizeof(double));
+        for (int way = 0; way < run.ways; way++) {
+            op_run_open(&run, &op_cases[c], WEFT_BF16, "cpu", way, false);
+            op_run_go(&run, have.number);
+            op_run_close(&run);
+            compare(op_cases[c].name, "cpu", &want, &have, TO_REFERENCE, 0);
+        }
+        several += run.ways > 1;
+        free(have.number);
+        free(want.number);
+    }
+    assert_true(several > 0); /* otherwise no candidate was ever forced */
+}
+
 static void test_reference(void **state)
 {
     (void)state;
@@ -63,6 +85,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_candidates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,15 +65,15 @@ enum { MOST_RUNS = 24 };
 static int open_runs(const op_case *c, bool forward, op_run *runs)
 {
     int count = 0;
-    op_run_open(&runs[count++], c, "reference", -1, forward);
+    op_run_open(&runs[count++], c, WEFT_F32, "reference", -1, forward);
     for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
         const char *device = built_in(WEFT_KIND_DEVICE, d);
         if (strcmp(device, "reference") == 0) continue;
         op_run *first = &runs[count++];
-        op_run_open(first, c, device, -1, forward);
+        op_run_open(first, c, WEFT_F32, device, -1, forward);
         for (int way = 0; first->ways > 1 && way < first->ways; way++) {
             assert_true(count < MOST_RUNS);
-            op_run_open(&runs[count++], c, device, way, forward);
+            op_run_open(&runs[count++], c, WEFT_F32, device, way, forward);
         }
     }
     return count;
@@ -145,7 +145,7 @@ static void test_reference(void **state)
     (void)state;
     for (int c = 0; c < op_case_count; c++) {
         op_run run;
-        op_run_open(&run, &op_cases[c], "reference", -1, true);
+        op_run_open(&run, &op_cases[c], WEFT_F32, "reference", -1, true);
         double *base = numbers(4 * run.total);
         op_run_go(&run, base);
         for (int i = 0; i < run.f.input_count; i++) {

@@ -69,7 +69,7 @@ static void test_gradients(void **state)
 /* Runs a case on a device, and returns all outputs and gradients in one array; sizes: of each. */
 static double *run_on(const op_case *c, const char *device, int way, op_run *run)
 {
-    op_run_open(run, c, device, way, false);
+    op_run_open(run, c, WEFT_F32, device, way, false);
     double *all = malloc((size_t)WEFT_MAX(run->total, 1) * sizeof(double));
     op_run_go(run, all);
     op_run_close(run);

@@ -1,6 +1,6 @@
 /* Implements conv and its gradients by oneDNN's convolutions. oneDNN chooses the layouts of all
  * operands; lowering adds a reorder where a node's producer or reader has another layout. */
-#include "device/cpu/cpu.h"
+#include "device/cpu/weight_grad.h"
 
 typedef struct conv {
     onednn_spec any; /* operands in the layouts that the primitive chooses */
@@ -75,21 +75,36 @@ static bool dw_supports(const weft_group *group)
     return cpu_single(group) || cpu_with_bias_sum(group, 1, 1);
 }
 
+static weft_status dw_of(weft_device *device, const weft_group *group, conv *out)
+{
+    const weft_graph *g = group->graph;
+    const weft_node *node = group->node[0];
+    return conv_of(device, node, weft_in(g, node, 0), weft_out(g, node, 0),
+                   weft_out(g, node, 0)->dtype, weft_in(g, node, 1), out);
+}
+
 static weft_status dw_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
-    const weft_graph *g = group->graph;
-    const weft_node *node = group->node[0];
     conv c;
-    WEFT_TRY(conv_of(device, node, weft_in(g, node, 0), weft_out(g, node, 0),
-                     weft_out(g, node, 0)->dtype, weft_in(g, node, 1), &c));
+    WEFT_TRY(dw_of(device, group, &c));
     return cpu_dw_make(device, group, &c.any, &c.m, out);
+}
+
+static weft_status dw_panels_make(weft_device *device, const weft_group *group,
+                                  const weft_layout *const *in, weft_kernel **out)
+{
+    conv c;
+    WEFT_TRY(dw_of(device, group, &c));
+    return cpu_weight_grad_make(device, group, &c.any, &c.m, in, out);
 }
 
 const cpu_entry cpu_conv_entries[] = {
     {"conv", "direct", conv_supports, conv_make, NULL, CPU_HARDWARE},
     {"conv_dx", "direct", cpu_single, dx_make, NULL, CPU_HARDWARE},
     {"conv_dw", "direct", dw_supports, dw_make, NULL, CPU_HARDWARE},
+    {"conv_dw", "panels", cpu_weight_grad_supports, dw_panels_make, cpu_weight_grad_seconds,
+     CPU_HARDWARE},
     {.op = NULL},
 };

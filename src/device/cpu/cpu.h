@@ -119,6 +119,7 @@ struct cpu_loop {
     weft_group group;
     const void *in[WEFT_GROUP_VALUES]; /* addresses of the node's operands, when bound */
     void *out[WEFT_MAX_OUTPUTS];
+    void *sum; /* the result of the group's second node, of two; or NULL */
     void *scratch;
     int64_t size; /* elements of the first operand in memory, including padding */
     int threads;

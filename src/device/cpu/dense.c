@@ -1,6 +1,6 @@
 /* Implements dense and its gradients by oneDNN's inner products, and matmul. Activations are
  * row-major, and oneDNN chooses the layout of weights. Weft's weight [k, n] is oneDNN's (n, k). */
-#include "device/cpu/cpu.h"
+#include "device/cpu/weight_grad.h"
 
 typedef struct dense {
     onednn_spec any; /* the weight in the layout that the primitive chooses */
@@ -61,16 +61,29 @@ static bool dw_supports(const weft_group *group)
     return cpu_single(group) || cpu_with_bias_sum(group, 1, rank - 1);
 }
 
+static weft_status dw_of(weft_device *device, const weft_group *group, dense *out)
+{
+    const weft_graph *g = group->graph;
+    const weft_node *node = group->node[0];
+    return dense_of(device, weft_in(g, node, 0), weft_out(g, node, 0), weft_out(g, node, 0)->dtype,
+                    weft_in(g, node, 1)->dtype, out);
+}
+
 static weft_status dw_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
-    const weft_graph *g = group->graph;
-    const weft_node *node = group->node[0];
     dense p;
-    WEFT_TRY(dense_of(device, weft_in(g, node, 0), weft_out(g, node, 0),
-                      weft_out(g, node, 0)->dtype, weft_in(g, node, 1)->dtype, &p));
+    WEFT_TRY(dw_of(device, group, &p));
     return cpu_dw_make(device, group, &p.any, &p.m, out);
+}
+
+static weft_status dw_panels_make(weft_device *device, const weft_group *group,
+                                  const weft_layout *const *in, weft_kernel **out)
+{
+    dense p;
+    WEFT_TRY(dw_of(device, group, &p));
+    return cpu_weight_grad_make(device, group, &p.any, &p.m, in, out);
 }
 
 /* The descriptor of a matmul operand as [batch, rows, columns], with swapped dimensions and strides
@@ -124,6 +137,8 @@ const cpu_entry cpu_dense_entries[] = {
     {"dense", "inner", dense_supports, dense_make, NULL, CPU_HARDWARE},
     {"dense_dx", "inner", cpu_single, dx_make, NULL, CPU_HARDWARE},
     {"dense_dw", "inner", dw_supports, dw_make, NULL, CPU_HARDWARE},
+    {"dense_dw", "panels", cpu_weight_grad_supports, dw_panels_make, cpu_weight_grad_seconds,
+     CPU_HARDWARE},
     {"matmul", "matmul", matmul_supports, matmul_make, NULL, CPU_HARDWARE},
     {.op = NULL},
 };

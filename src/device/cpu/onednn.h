@@ -22,6 +22,9 @@ void onednn_close(onednn *o);
 /* The name of the processor's instructions for products of bf16 numbers, if oneDNN may use them
  * (its variable ONEDNN_MAX_CPU_ISA); NULL: there are none. */
 const char *onednn_bf16(void);
+/* Whether oneDNN may use AVX-512, with products of bf16 numbers if `narrow`, and AMX. */
+bool onednn_has_avx512(bool narrow);
+bool onednn_has_amx(void);
 
 /* --- descriptors, of type f32 or bf16 --- */
 

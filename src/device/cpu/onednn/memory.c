@@ -63,11 +63,24 @@ void onednn_close(onednn *o)
     free(o);
 }
 
+static bool has(unsigned set)
+{
+    return ((unsigned)dnnl_get_effective_cpu_isa() & set) == set;
+}
+
+bool onednn_has_avx512(bool narrow)
+{
+    return has(narrow ? dnnl_cpu_isa_avx512_core_bf16 : dnnl_cpu_isa_avx512_core);
+}
+
+bool onednn_has_amx(void)
+{
+    return has(dnnl_cpu_isa_avx512_core_amx);
+}
+
 const char *onednn_bf16(void)
 {
-    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
-    const unsigned vectors = dnnl_cpu_isa_avx512_core_bf16, tiles = dnnl_cpu_isa_avx512_core_amx;
-    return (isa & tiles) == tiles ? "AMX" : (isa & vectors) == vectors ? "AVX512-BF16" : NULL;
+    return onednn_has_amx() ? "AMX" : onednn_has_avx512(true) ? "AVX512-BF16" : NULL;
 }
 
 /* Whether two descriptors are the same in every stride. dnnl_memory_desc_equal does not compare the

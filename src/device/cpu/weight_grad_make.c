@@ -1,0 +1,301 @@
+/* Creates the kernel of the gradient of weights: it chooses layouts and fills the tables of
+ * offsets. */
+#include "device/cpu/weight_grad.h"
+
+/* Most steps of a panel in a chunk, and least images. */
+enum { CHUNK_STEPS = 6144, CHUNK_IMAGES = 16 };
+
+/* The sizes of a node's window, each with WEFT_MAX_SPACE dimensions, of which the missing ones come
+ * first and have size one. */
+typedef struct sizes {
+    int64_t x[WEFT_MAX_SPACE], y[WEFT_MAX_SPACE], w[WEFT_MAX_SPACE];
+    int64_t stride[WEFT_MAX_SPACE], step[WEFT_MAX_SPACE], padding[WEFT_MAX_SPACE];
+    int64_t apart[WEFT_MAX_SPACE]; /* positions of x with the same remainder by the stride */
+} sizes;
+
+static sizes sizes_of(const onednn_spec *spec, cpu_md x, cpu_md y, cpu_md w)
+{
+    const int64_t *xd = cpu_blocks_of(x).dims, *yd = cpu_blocks_of(y).dims;
+    const int64_t *wd = cpu_blocks_of(w).dims;
+    int dims = cpu_blocks_of(x).ndims - 2;
+    sizes s;
+    for (int i = 0; i < WEFT_MAX_SPACE; i++) {
+        int at = i - (WEFT_MAX_SPACE - dims);
+        s.x[i] = at < 0 ? 1 : xd[2 + at];
+        s.y[i] = at < 0 ? 1 : yd[2 + at];
+        s.w[i] = at < 0 ? 1 : wd[2 + at];
+        s.stride[i] = at < 0 ? 1 : spec->stride[at];
+        s.step[i] = at < 0 ? 1 : spec->dilation[at] + 1;
+        s.padding[i] = at < 0 ? 0 : spec->padding[at];
+        s.apart[i] = (s.x[i] + s.stride[i] - 1) / s.stride[i];
+    }
+    return s;
+}
+
+static int64_t volume(const int64_t *size)
+{
+    return size[0] * size[1] * size[2];
+}
+
+/* Positions of x that have the same remainders by the strides are in sequence, so that neighbours
+ * of dy read neighbours of x. */
+static int64_t x_positions(const sizes *s)
+{
+    return volume(s->apart) * volume(s->stride);
+}
+
+static int64_t x_position(const sizes *s, const int64_t *at)
+{
+    int64_t phase = 0, inside = 0;
+    for (int i = 0; i < WEFT_MAX_SPACE; i++) {
+        phase = phase * s->stride[i] + at[i] % s->stride[i];
+        inside = inside * s->apart[i] + at[i] / s->stride[i];
+    }
+    return phase * volume(s->apart) + inside;
+}
+
+/* Splits a position in row-major order. */
+static void split(const int64_t *size, int64_t position, int64_t *at)
+{
+    for (int i = WEFT_MAX_SPACE; i-- > 0; position /= size[i]) at[i] = position % size[i];
+}
+
+/* The offset of index `at` of an axis, to which its blocks contribute. */
+static int64_t axis_offset(const cpu_blocks *b, int axis, int64_t at)
+{
+    int64_t offset = 0, inner = 1;
+    for (int j = b->count; j-- > 0; inner *= b->size[j])
+        if (b->axis[j] == axis) {
+            offset += at % b->size[j] * inner;
+            at /= b->size[j];
+        }
+    return offset + at * b->strides[axis];
+}
+
+static int64_t space_offset(const cpu_blocks *b, const int64_t *at)
+{
+    int64_t offset = 0;
+    for (int i = 2; i < b->ndims; i++)
+        offset += axis_offset(b, i, at[WEFT_MAX_SPACE - b->ndims + i]);
+    return offset;
+}
+
+static void fill_axis(const cpu_blocks *b, int axis, int64_t *to)
+{
+    for (int64_t i = 0; i < b->dims[axis]; i++) to[i] = axis_offset(b, axis, i);
+}
+
+/* The runs of a tap: neighbours of dy, in row-major order, that read neighbours of x. */
+static int64_t runs_of(const sizes *s, int64_t tap, panel_run *to)
+{
+    int64_t w[WEFT_MAX_SPACE], y[WEFT_MAX_SPACE], x[WEFT_MAX_SPACE], count = 0;
+    split(s->w, tap, w);
+    for (int64_t p = 0; p < volume(s->y); p++) {
+        bool inside = true;
+        split(s->y, p, y);
+        for (int i = 0; i < WEFT_MAX_SPACE; i++) {
+            x[i] = y[i] * s->stride[i] + w[i] * s->step[i] - s->padding[i];
+            inside = inside && x[i] >= 0 && x[i] < s->x[i];
+        }
+        if (!inside) continue;
+        panel_run next = {(int32_t)x_position(s, x), (int32_t)p, 1};
+        panel_run *last = count > 0 && to ? &to[count - 1] : NULL;
+        if (last && last->a + last->depth == next.a && last->b + last->depth == next.b)
+            last->depth++;
+        else if (to)
+            to[count++] = next;
+        else
+            count++;
+    }
+    return count;
+}
+
+/* Takes the next `count` numbers of the memory behind the struct; without a struct, counts them. */
+static int64_t *take(weight_grad *g, size_t *used, int64_t count)
+{
+    int64_t *at = g ? (int64_t *)(void *)(g + 1) + *used : NULL;
+    *used += (size_t)count;
+    return at;
+}
+
+typedef struct operands {
+    const onednn_spec *spec;
+    cpu_md x, y, w;
+} operands;
+
+/* Lays out the tables in memory, and returns its numbers. */
+static size_t lay_out(weight_grad *g, const sizes *s, const operands *o)
+{
+    const int64_t *w = cpu_blocks_of(o->w).dims;
+    int64_t xs = x_positions(s), ys = volume(s->y), taps = volume(s->w);
+    size_t used = 0;
+    int64_t *parts[] = {take(g, &used, w[1]), take(g, &used, xs),       take(g, &used, w[0]),
+                        take(g, &used, ys),   take(g, &used, w[1]),     take(g, &used, w[0]),
+                        take(g, &used, taps), take(g, &used, taps + 1), NULL};
+    parts[8] = take(g, &used, 0);
+    used += ((size_t)(taps * ys) * sizeof(panel_run) + sizeof(int64_t) - 1) / sizeof(int64_t);
+    if (!g) return used;
+    g->x = (tensor){.channels = w[1], .positions = xs, .channel = parts[0], .position = parts[1]};
+    g->dy = (tensor){.channels = w[0], .positions = ys, .channel = parts[2], .position = parts[3]};
+    g->in = parts[4];
+    g->out = parts[5];
+    g->tap = parts[6];
+    g->first = parts[7];
+    g->runs = (panel_run *)(void *)parts[8];
+    g->taps = taps;
+    return used;
+}
+
+static void fill_tables(weight_grad *g, const sizes *s, const operands *o)
+{
+    cpu_blocks x = cpu_blocks_of(o->x), y = cpu_blocks_of(o->y), w = cpu_blocks_of(o->w);
+    int64_t at[WEFT_MAX_SPACE];
+    g->images = x.dims[0];
+    g->x.image = x.strides[0];
+    g->dy.image = y.strides[0];
+    fill_axis(&x, 1, g->x.channel);
+    fill_axis(&y, 1, g->dy.channel);
+    fill_axis(&w, 1, g->in);
+    fill_axis(&w, 0, g->out);
+    for (int64_t i = 0; i < g->x.positions; i++) g->x.position[i] = -1;
+    for (int64_t i = 0; i < volume(s->x); i++) {
+        split(s->x, i, at);
+        g->x.position[x_position(s, at)] = space_offset(&x, at);
+    }
+    for (int64_t i = 0; i < g->dy.positions; i++) {
+        split(s->y, i, at);
+        g->dy.position[i] = space_offset(&y, at);
+    }
+    for (int64_t i = 0; i < g->taps; i++) {
+        split(s->w, i, at);
+        g->tap[i] = space_offset(&w, at);
+        g->first[i + 1] = g->first[i] + runs_of(s, i, g->runs + g->first[i]);
+    }
+    g->rows_of_out = true;
+    for (int64_t i = 0; i < g->dy.channels; i++)
+        g->rows_of_out = g->rows_of_out && g->out[i] == g->out[i / 16 * 16] + i % 16;
+}
+
+static void choose_chunk(weight_grad *g)
+{
+    int64_t panels = weight_grad_blocks(g->dy.channels, g->shape.columns);
+    int64_t most = CHUNK_STEPS / WEFT_MAX(g->x.positions, g->dy.positions) / 2 * 2;
+    int64_t chunks = weight_grad_blocks(g->images, WEFT_MAX(most, CHUNK_IMAGES));
+    g->chunk = weight_grad_blocks(weight_grad_blocks(g->images, chunks), 2) * 2;
+    int64_t steps = weight_grad_steps(g, g->chunk), words = steps * g->x.positions * g->x.channels;
+    g->x_bytes = ((size_t)words * sizeof(uint32_t) + 63) / 64 * 64;
+    words = steps * g->dy.positions * panels * g->shape.columns;
+    g->dy_bytes = ((size_t)words * sizeof(uint32_t) + 63) / 64 * 64;
+}
+
+/* The layouts that oneDNN's primitive would choose, but operands that lie in blocks are read so. */
+static weft_status choose_layouts(weft_device *device, const weft_group *group,
+                                  const cpu_weighted *m, const weft_layout *const *in, operands *o)
+{
+    const weft_node *node = group->node[0];
+    onednn_spec s = *o->spec;
+    onednn_primitive *described;
+    s.pass = ONEDNN_WEIGHTS;
+    s.bias = NULL;
+    WEFT_TRY(onednn_describe(cpu_onednn(device), &s, &described));
+    weft_status status = onednn_wants(described, ONEDNN_X, &o->x);
+    if (status == WEFT_OK) status = onednn_wants(described, ONEDNN_DY, &o->y);
+    if (status == WEFT_OK) status = onednn_wants(described, ONEDNN_DW, &o->w);
+    onednn_drop(described);
+    WEFT_TRY(status);
+    const weft_layout *given[] = {in[weft_group_in(group, node->in[0])],
+                                  in[weft_group_in(group, node->in[1])]};
+    cpu_md plain[] = {m->x, m->y}, *chosen[] = {&o->x, &o->y};
+    for (int i = 0; i < 2; i++) {
+        bool usable = given[i] && !given[i]->opaque && !given[i]->rounds;
+        cpu_md md = usable ? cpu_md_of(given[i], plain[i]) : *chosen[i];
+        if (cpu_blocks_of(md).blocked) *chosen[i] = md;
+    }
+    cpu_blocks x = cpu_blocks_of(o->x), y = cpu_blocks_of(o->y), w = cpu_blocks_of(o->w);
+    bool plain_images = x.blocked && y.blocked && w.blocked;
+    for (int i = 0; i < x.count; i++) plain_images = plain_images && x.axis[i] != 0;
+    for (int i = 0; i < y.count; i++) plain_images = plain_images && y.axis[i] != 0;
+    return plain_images ? WEFT_OK
+                        : weft_fail(WEFT_ERR_UNSUPPORTED, "a private layout of the library");
+}
+
+static weft_status set_layouts(weft_device *device, const weft_group *group, const cpu_weighted *m,
+                               const operands *o, weft_kernel *kernel)
+{
+    const weft_node *node = group->node[0];
+    const weft_layout **x = &kernel->in[weft_group_in(group, node->in[0])];
+    const weft_layout **dy = &kernel->in[weft_group_in(group, node->in[1])];
+    WEFT_TRY(cpu_layout_of(device, o->x, m->x, false, x));
+    WEFT_TRY(cpu_layout_of(device, o->y, m->y, false, dy));
+    WEFT_TRY(
+        cpu_layout_of(device, o->w, m->w, false, &kernel->out[weft_group_out(group, node->out)]));
+    if (group->count == 1) return WEFT_OK;
+    weft_value sum = group->node[1]->out;
+    return weft_layout_plain(device, weft_value_type(group->graph, sum),
+                             &kernel->out[weft_group_out(group, sum)]);
+}
+
+bool cpu_weight_grad_supports(const weft_group *group)
+{
+    const weft_graph *g = group->graph;
+    const weft_node *node = group->node[0];
+    const weft_type *x = weft_in(g, node, 0), *dy = weft_in(g, node, 1);
+    int rank = dy->shape.rank, channel = node->op->window ? 1 : rank - 1;
+    return (group->count == 1 || cpu_with_bias_sum(group, 1, channel)) && x->dtype == dy->dtype &&
+           weft_out(g, node, 0)->dtype == WEFT_F32 && node->in[0] != node->in[1] &&
+           weft_node_int(node, "groups", 0, 1) == 1 &&
+           panel_shape_of(x->dtype == WEFT_BF16).set != PANEL_NONE;
+}
+
+/* Whether panels are faster than oneDNN's primitive by measurements with oneDNN 2.6 and 3.7 on
+ * AVX-512: for convolutions of many channels and small images, and for f32 products of many rows.
+ * oneDNN's kernels for AMX are faster. */
+static bool is_faster(const weft_group *group)
+{
+    const weft_graph *g = group->graph;
+    const weft_node *node = group->node[0];
+    const weft_shape *x = &weft_in(g, node, 0)->shape, *w = &weft_out(g, node, 0)->shape;
+    bool narrow = weft_in(g, node, 0)->dtype == WEFT_BF16;
+    int64_t channels = WEFT_MIN(w->dim[0], w->dim[1]), all = weft_shape_elements(x);
+    if (panel_shape_of(narrow).set == PANEL_ANY || onednn_has_amx()) return false;
+    if (!node->op->window) return !narrow && channels >= 128 && all / w->dim[0] >= 512;
+    int64_t positions = all / (x->dim[0] * x->dim[1]);
+    int64_t taps = weft_shape_elements(w) / (w->dim[0] * w->dim[1]);
+    return taps >= 9 && channels >= 32 && positions <= channels * (narrow ? 4 : 2);
+}
+
+double cpu_weight_grad_seconds(const weft_group *group, const weft_layout *const *in)
+{
+    (void)in;
+    return weft_group_seconds(&weft_device_cpu.rates, group) * (is_faster(group) ? 0.8 : 1.25);
+}
+
+weft_status cpu_weight_grad_make(weft_device *device, const weft_group *group,
+                                 const onednn_spec *spec, const cpu_weighted *m,
+                                 const weft_layout *const *in, weft_kernel **out)
+{
+    operands o = {.spec = spec};
+    cpu_loop *k;
+    WEFT_TRY(choose_layouts(device, group, m, in, &o));
+    sizes s = sizes_of(spec, o.x, o.y, o.w);
+    WEFT_TRY(cpu_loop_make(device, group, weight_grad_loop, &k));
+    size_t numbers = sizeof(weight_grad) / sizeof(int64_t) + lay_out(NULL, &s, &o);
+    int64_t *memory = NULL;
+    weft_status status = WEFT_NEW(&memory, numbers);
+    weight_grad *g = (weight_grad *)(void *)memory;
+    k->table = g;
+    if (status == WEFT_OK) {
+        (void)lay_out(g, &s, &o);
+        fill_tables(g, &s, &o);
+        g->narrow = onednn_md_dtype(o.x) == WEFT_BF16;
+        g->shape = panel_shape_of(g->narrow);
+        choose_chunk(g);
+        k->head.scratch = g->x_bytes + g->dy_bytes + (size_t)g->first[g->taps] * sizeof(panel_run);
+        status = set_layouts(device, group, m, &o, &k->head);
+    }
+    if (status == WEFT_OK)
+        *out = &k->head;
+    else
+        k->head.ops->destroy(&k->head);
+    return status;
+}
