@@ -1,6 +1,7 @@
 /* Implements conv and its gradients by oneDNN's convolutions. oneDNN chooses the layouts of all
  * operands; lowering adds a reorder where a node's producer or reader has another layout. */
 #include "device/cpu/weight_grad.h"
+#include "device/cpu/winograd.h"
 
 typedef struct conv {
     onednn_spec any; /* operands in the layouts that the primitive chooses */
@@ -44,30 +45,56 @@ static bool conv_supports(const weft_group *group)
     return cpu_chain_of(group, &chain);
 }
 
+static weft_status forward_of(weft_device *device, const weft_group *group, conv *out)
+{
+    const weft_graph *g = group->graph;
+    const weft_node *node = group->node[0];
+    return conv_of(device, node, weft_in(g, node, 0), weft_in(g, node, 1),
+                   cpu_read_type(g, node, 1), cpu_chain_type(group), out);
+}
+
 static weft_status conv_make(weft_device *device, const weft_group *group,
                              const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
-    const weft_graph *g = group->graph;
-    const weft_node *node = group->node[0];
     cpu_chain chain;
     conv c;
     (void)cpu_chain_of(group, &chain);
-    WEFT_TRY(conv_of(device, node, weft_in(g, node, 0), weft_in(g, node, 1),
-                     cpu_read_type(g, node, 1), cpu_chain_type(group), &c));
+    WEFT_TRY(forward_of(device, group, &c));
     return cpu_forward_make(device, group, &chain, &c.any, &c.m, out);
+}
+
+static weft_status conv_winograd_make(weft_device *device, const weft_group *group,
+                                      const weft_layout *const *in, weft_kernel **out)
+{
+    conv c;
+    WEFT_TRY(forward_of(device, group, &c));
+    return cpu_winograd_make(device, group, &c.any, &c.m, in, out);
+}
+
+static weft_status dx_of(weft_device *device, const weft_group *group, conv *out)
+{
+    const weft_graph *g = group->graph;
+    const weft_node *node = group->node[0];
+    return conv_of(device, node, weft_out(g, node, 0), weft_in(g, node, 1),
+                   cpu_read_type(g, node, 1), weft_in(g, node, 0), out);
 }
 
 static weft_status dx_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
-    const weft_graph *g = group->graph;
-    const weft_node *node = group->node[0];
     conv c;
-    WEFT_TRY(conv_of(device, node, weft_out(g, node, 0), weft_in(g, node, 1),
-                     cpu_read_type(g, node, 1), weft_in(g, node, 0), &c));
+    WEFT_TRY(dx_of(device, group, &c));
     return cpu_dx_make(device, group, &c.any, &c.m, out);
+}
+
+static weft_status dx_winograd_make(weft_device *device, const weft_group *group,
+                                    const weft_layout *const *in, weft_kernel **out)
+{
+    conv c;
+    WEFT_TRY(dx_of(device, group, &c));
+    return cpu_winograd_make(device, group, &c.any, &c.m, in, out);
 }
 
 static bool dw_supports(const weft_group *group)
@@ -100,11 +127,24 @@ static weft_status dw_panels_make(weft_device *device, const weft_group *group,
     return cpu_weight_grad_make(device, group, &c.any, &c.m, in, out);
 }
 
+static weft_status dw_winograd_make(weft_device *device, const weft_group *group,
+                                    const weft_layout *const *in, weft_kernel **out)
+{
+    conv c;
+    WEFT_TRY(dw_of(device, group, &c));
+    return cpu_winograd_make(device, group, &c.any, &c.m, in, out);
+}
+
 const cpu_entry cpu_conv_entries[] = {
     {"conv", "direct", conv_supports, conv_make, NULL, CPU_HARDWARE},
+    {"conv", "winograd", cpu_winograd_supports, conv_winograd_make, cpu_winograd_seconds, CPU_WIDE},
     {"conv_dx", "direct", cpu_single, dx_make, NULL, CPU_HARDWARE},
+    {"conv_dx", "winograd", cpu_winograd_supports, dx_winograd_make, cpu_winograd_seconds,
+     CPU_WIDE},
     {"conv_dw", "direct", dw_supports, dw_make, NULL, CPU_HARDWARE},
     {"conv_dw", "panels", cpu_weight_grad_supports, dw_panels_make, cpu_weight_grad_seconds,
      CPU_HARDWARE},
+    {"conv_dw", "winograd", cpu_winograd_supports, dw_winograd_make, cpu_winograd_seconds,
+     CPU_WIDE},
     {.op = NULL},
 };

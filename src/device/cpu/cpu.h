@@ -41,6 +41,14 @@ weft_dtype cpu_read_type(const weft_graph *graph, const weft_node *node, int i);
 weft_status cpu_layout_of(weft_device *device, cpu_md md, cpu_md plain, bool opaque,
                           const weft_layout **out) WEFT_NODISCARD;
 
+/* The offset of index `at` of an axis, to which its blocks contribute, and those of all indices. */
+int64_t cpu_axis_offset(const cpu_blocks *b, int axis, int64_t at);
+void cpu_axis_offsets(const cpu_blocks *b, int axis, int64_t *to);
+/* Whether a block splits the axis; whether indices from a multiple of `count` on lie in sequence.
+ */
+bool cpu_axis_split(const cpu_blocks *b, int axis);
+bool cpu_axis_follows(const cpu_blocks *b, int axis, int64_t count);
+
 /* Whether the channels, the second axis, and no other axis are in blocks of 16. */
 bool cpu_in_channel_blocks(cpu_md md);
 
@@ -119,7 +127,10 @@ struct cpu_loop {
     weft_group group;
     const void *in[WEFT_GROUP_VALUES]; /* addresses of the node's operands, when bound */
     void *out[WEFT_MAX_OUTPUTS];
-    void *sum; /* the result of the group's second node, of two; or NULL */
+    void *result;     /* the group's first output */
+    void *sum;        /* the result of the group's second node, of two; or NULL */
+    const void *bias; /* of a chain, if it is an input of the group; or NULL */
+    int bias_at;      /* one more than its index */
     void *scratch;
     int64_t size; /* elements of the first operand in memory, including padding */
     int threads;

@@ -23,6 +23,37 @@ weft_dtype cpu_read_type(const weft_graph *g, const weft_node *node, int i)
     return weft_node_rounds(g, node, i) ? WEFT_BF16 : weft_in(g, node, i)->dtype;
 }
 
+int64_t cpu_axis_offset(const cpu_blocks *b, int axis, int64_t at)
+{
+    int64_t offset = 0, inner = 1;
+    for (int j = b->count; j-- > 0; inner *= b->size[j])
+        if (b->axis[j] == axis) {
+            offset += at % b->size[j] * inner;
+            at /= b->size[j];
+        }
+    return offset + at * b->strides[axis];
+}
+
+void cpu_axis_offsets(const cpu_blocks *b, int axis, int64_t *to)
+{
+    for (int64_t i = 0; i < b->dims[axis]; i++) to[i] = cpu_axis_offset(b, axis, i);
+}
+
+bool cpu_axis_split(const cpu_blocks *b, int axis)
+{
+    for (int j = 0; j < b->count; j++)
+        if (b->axis[j] == axis) return true;
+    return false;
+}
+
+bool cpu_axis_follows(const cpu_blocks *b, int axis, int64_t count)
+{
+    for (int64_t i = 0; i < b->dims[axis]; i++)
+        if (cpu_axis_offset(b, axis, i) != cpu_axis_offset(b, axis, i / count * count) + i % count)
+            return false;
+    return true;
+}
+
 bool cpu_in_channel_blocks(cpu_md md)
 {
     cpu_blocks b = cpu_blocks_of(md);

@@ -3,7 +3,7 @@
 #include "device/cpu/weight_grad.h"
 
 /* Most steps of a panel in a chunk, and least images. */
-enum { CHUNK_STEPS = 6144, CHUNK_IMAGES = 16 };
+enum { CHUNK_STEPS = 2048, CHUNK_IMAGES = 16 };
 
 /* The sizes of a node's window, each with WEFT_MAX_SPACE dimensions, of which the missing ones come
  * first and have size one. */
@@ -60,29 +60,12 @@ static void split(const int64_t *size, int64_t position, int64_t *at)
     for (int i = WEFT_MAX_SPACE; i-- > 0; position /= size[i]) at[i] = position % size[i];
 }
 
-/* The offset of index `at` of an axis, to which its blocks contribute. */
-static int64_t axis_offset(const cpu_blocks *b, int axis, int64_t at)
-{
-    int64_t offset = 0, inner = 1;
-    for (int j = b->count; j-- > 0; inner *= b->size[j])
-        if (b->axis[j] == axis) {
-            offset += at % b->size[j] * inner;
-            at /= b->size[j];
-        }
-    return offset + at * b->strides[axis];
-}
-
 static int64_t space_offset(const cpu_blocks *b, const int64_t *at)
 {
     int64_t offset = 0;
     for (int i = 2; i < b->ndims; i++)
-        offset += axis_offset(b, i, at[WEFT_MAX_SPACE - b->ndims + i]);
+        offset += cpu_axis_offset(b, i, at[WEFT_MAX_SPACE - b->ndims + i]);
     return offset;
-}
-
-static void fill_axis(const cpu_blocks *b, int axis, int64_t *to)
-{
-    for (int64_t i = 0; i < b->dims[axis]; i++) to[i] = axis_offset(b, axis, i);
 }
 
 /* The runs of a tap: neighbours of dy, in row-major order, that read neighbours of x. */
@@ -153,10 +136,10 @@ static void fill_tables(weight_grad *g, const sizes *s, const operands *o)
     g->images = x.dims[0];
     g->x.image = x.strides[0];
     g->dy.image = y.strides[0];
-    fill_axis(&x, 1, g->x.channel);
-    fill_axis(&y, 1, g->dy.channel);
-    fill_axis(&w, 1, g->in);
-    fill_axis(&w, 0, g->out);
+    cpu_axis_offsets(&x, 1, g->x.channel);
+    cpu_axis_offsets(&y, 1, g->dy.channel);
+    cpu_axis_offsets(&w, 1, g->in);
+    cpu_axis_offsets(&w, 0, g->out);
     for (int64_t i = 0; i < g->x.positions; i++) g->x.position[i] = -1;
     for (int64_t i = 0; i < volume(s->x); i++) {
         split(s->x, i, at);
@@ -171,9 +154,7 @@ static void fill_tables(weight_grad *g, const sizes *s, const operands *o)
         g->tap[i] = space_offset(&w, at);
         g->first[i + 1] = g->first[i] + runs_of(s, i, g->runs + g->first[i]);
     }
-    g->rows_of_out = true;
-    for (int64_t i = 0; i < g->dy.channels; i++)
-        g->rows_of_out = g->rows_of_out && g->out[i] == g->out[i / 16 * 16] + i % 16;
+    g->rows_of_out = cpu_axis_follows(&w, 0, 16);
 }
 
 static void choose_chunk(weight_grad *g)
@@ -212,11 +193,9 @@ static weft_status choose_layouts(weft_device *device, const weft_group *group,
         if (cpu_blocks_of(md).blocked) *chosen[i] = md;
     }
     cpu_blocks x = cpu_blocks_of(o->x), y = cpu_blocks_of(o->y), w = cpu_blocks_of(o->w);
-    bool plain_images = x.blocked && y.blocked && w.blocked;
-    for (int i = 0; i < x.count; i++) plain_images = plain_images && x.axis[i] != 0;
-    for (int i = 0; i < y.count; i++) plain_images = plain_images && y.axis[i] != 0;
-    return plain_images ? WEFT_OK
-                        : weft_fail(WEFT_ERR_UNSUPPORTED, "a private layout of the library");
+    bool usable =
+        x.blocked && y.blocked && w.blocked && !cpu_axis_split(&x, 0) && !cpu_axis_split(&y, 0);
+    return usable ? WEFT_OK : weft_fail(WEFT_ERR_UNSUPPORTED, "a private layout of the library");
 }
 
 static weft_status set_layouts(weft_device *device, const weft_group *group, const cpu_weighted *m,
