@@ -98,6 +98,7 @@ row(device     cublaslt_descriptors     .M...........    2 internal)
 row(device     cudnn_plans              .M..........C   60 internal)
 row(device     gpu_nvrtc                T...........C   30 internal WITH op_fixture)
 row(device     number_types             T......UA.R..    1 internal)
+row(device     tiles                    T......UA.R..    1 internal)
 
 row(ops        ops                      T......UA.R.C   13 internal WITH op_ways op_fixture)
 row(ops        opencl_ops               T.........R.C   60 internal WITH op_fixture)

@@ -135,30 +135,15 @@ void weft_widen_free(weft_group *clone)
 
 WEFT_CLONES void weft_widen_from(const uint16_t *narrow, float *wide, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits = (uint32_t)narrow[i] << 16;
-        memcpy(&wide[i], &bits, sizeof(bits));
-    }
+    for (int64_t i = 0; i < count; i++) wide[i] = weft_wide_of(narrow[i]);
 }
 
-/* Rounds to nearest even, as weft_bf16_of, with integers, so that loops become vectors. */
 WEFT_CLONES void weft_widen_to(const float *wide, uint16_t *narrow, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &wide[i], sizeof(bits));
-        uint32_t nan = bits >> 16 | 0x40, rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-        narrow[i] = (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
-    }
+    for (int64_t i = 0; i < count; i++) narrow[i] = weft_narrow_of(wide[i]);
 }
 
 WEFT_CLONES void weft_widen_round(const float *from, float *to, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &from[i], sizeof(bits));
-        uint32_t nan = bits | 0x400000, rounded = bits + 0x7fff + (bits >> 16 & 1);
-        bits = ((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded) & 0xffff0000;
-        memcpy(&to[i], &bits, sizeof(bits));
-    }
+    for (int64_t i = 0; i < count; i++) to[i] = weft_wide_of(weft_narrow_of(from[i]));
 }

@@ -10,7 +10,8 @@ weft_recurrence weft_node_recurrence(const weft_graph *g, const weft_node *node,
     const weft_shape *x = &weft_in(g, node, 0)->shape;
     int64_t of = gradient ? weft_node_int(node, "of", 0, 0) : 0;
     int next = gradient ? 4 : gates == 4 ? 2 : 3;
-    int end = node->in_count - (of & OF_Y ? 1 : 0) - (of & OF_H ? 1 : 0) - (of & OF_C ? 1 : 0);
+    int end = node->in_count - (of & OF_H ? 1 : 0) - (of & OF_C ? 1 : 0);
+    r.dy = of & OF_Y ? next++ : -1;
     bool lengths = end > next && weft_in(g, node, end - 1)->dtype == WEFT_I32;
     int states = end - lengths - next;
     r.backward = weft_node_int(node, "reverse", 0, 0) != 0;
@@ -20,7 +21,6 @@ weft_recurrence weft_node_recurrence(const weft_graph *g, const weft_node *node,
     if (states > 0) r.h0 = next++;
     if (states > 1 && gates == 4) r.c0 = next++;
     if (lengths) r.lengths = next++;
-    r.dy = of & OF_Y ? next++ : -1;
     r.dh = of & OF_H ? next++ : -1;
     r.dc = of & OF_C ? next++ : -1;
     r.inputs = next;

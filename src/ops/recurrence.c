@@ -16,10 +16,11 @@
  * last position that counts; a row of length 0 keeps its first state. Attribute `reverse` begins
  * with the last position that counts.
  *
- * The gradients read what the forward pass saved, then h0, c0 and lengths, then the gradients of y,
- * h and c (attribute `of`: bits 1, 2 and 4 say which there are). The results are the gradient of g,
- * for gru also that of h w + bias, then the states before each position, and the gradients of h0
- * and c0. The gradient of w is one product of these over all positions: a dense_dw node. */
+ * The gradients read what the forward pass saved, then the gradient of y, then h0, c0 and lengths,
+ * then the gradients of h and c (attribute `of`: bits 1, 2 and 4 say which gradients there are).
+ * The results are the gradient of g, for gru also that of h w + bias, then the states before each
+ * position, and the gradients of h0 and c0. The gradient of w is one product of these over all
+ * positions: a dense_dw node. */
 #include "graph/incremental.h"
 #include "ops/ops.h"
 
@@ -129,10 +130,11 @@ static void gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
         (void)weft_graph_stick(g, status);
         return;
     }
+    if (dy[0] != WEFT_NO_VALUE) in[count++] = dy[0];
     for (int i = gates == LSTM ? 2 : 3; i < node->in_count; i++) in[count++] = node->in[i];
     for (int o = 0; o < saved; o++) {
         if (dy[o] == WEFT_NO_VALUE) continue;
-        in[count++] = dy[o];
+        if (o > 0) in[count++] = dy[o];
         of |= 1 << o;
     }
     weft_attr attrs[] = {WEFT_ATTR_INT("of", of), WEFT_ATTR_INT("reverse", r.backward)};
@@ -153,10 +155,10 @@ static void gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
 /* Adds the labels of the optional inputs. */
 static void add_optional(weft_text *text, const weft_recurrence *r)
 {
+    if (r->dy >= 0) weft_text_add(text, ", b >t !h");
     if (r->h0 >= 0) weft_text_add(text, ", b !h");
     if (r->c0 >= 0) weft_text_add(text, ", b !h");
     if (r->lengths >= 0) weft_text_add(text, ", b");
-    if (r->dy >= 0) weft_text_add(text, ", b >t !h");
     if (r->dh >= 0) weft_text_add(text, ", b !h");
     if (r->dc >= 0) weft_text_add(text, ", b !h");
 }
@@ -210,7 +212,10 @@ static weft_status one_position(weft_incremental *s, const weft_graph *g, const 
     return weft_graph_status(s->graph);
 }
 
-#define OPERATOR(op, gates, forward_summary, gradient_summary, least, most, grad_most, kept)       \
+/* In mixed precision (the last three numbers) sequences are bf16 but for the cells; states and
+ * their gradients stay f32. Input 4 of a gradient is that of y, if there is one. */
+#define OPERATOR(op, gates, forward_summary, gradient_summary, least, most, grad_most, kept,       \
+                 kept_narrow, grad_narrow, grad_narrow_out)                                        \
     static weft_status op##_shape(const weft_graph *g, weft_node *node, weft_type *out)            \
     {                                                                                              \
         return forward_shape(g, node, out, gates);                                                 \
@@ -249,6 +254,9 @@ static weft_status one_position(weft_incremental *s, const weft_graph *g, const 
                                   .flops = flops,                                                  \
                                   .one_position = op##_one_position,                               \
                                   .carried = (gates) == LSTM ? 2 : 1,                              \
+                                  .narrow = 3,                                                     \
+                                  .narrow_out = kept_narrow,                                       \
+                                  .narrows = true,                                                 \
                                   .in_place = {[kept] = 1}};                                       \
     const weft_op weft_op_##op##_grad = {.name = #op "_grad",                                      \
                                          .summary = gradient_summary,                              \
@@ -258,9 +266,14 @@ static weft_status one_position(weft_incremental *s, const weft_graph *g, const 
                                          .shape = op##_grad_shape,                                 \
                                          .labels = op##_grad_labels,                               \
                                          .flops = flops,                                           \
+                                         .narrow = grad_narrow,                                    \
+                                         .narrow_out = grad_narrow_out,                            \
+                                         .narrows = true,                                          \
                                          .in_place = {1}};
 
 OPERATOR(lstm, LSTM, "recurrence with gates and cells, from (g, w, states, lengths)",
-         "gradient of lstm, from (gates, cells, y, w, states, lengths, dy, dh, dc)", 2, 5, 10, 3)
+         "gradient of lstm, from (gates, cells, y, w, dy, states, lengths, dh, dc)", 2, 5, 10, 3, 9,
+         29, 3)
 OPERATOR(gru, GRU, "recurrence with gates, from (g, w, bias, state, lengths)",
-         "gradient of gru, from (gates, inner, y, w, state, lengths, dy, dh)", 3, 5, 8, 2)
+         "gradient of gru, from (gates, inner, y, w, dy, state, lengths, dh)", 3, 5, 8, 2, 13, 31,
+         7)

@@ -123,13 +123,15 @@ static inline void out(fixture *f, weft_value v)
     X(lstm_lengths_reverse)                                                                        \
     X(lstm_last)                                                                                   \
     X(lstm_wide)                                                                                   \
+    X(lstm_odd)                                                                                    \
     X(gru_plain)                                                                                   \
     X(gru_state)                                                                                   \
     X(gru_reverse)                                                                                 \
     X(gru_lengths)                                                                                 \
     X(gru_lengths_reverse)                                                                         \
     X(gru_last)                                                                                    \
-    X(gru_wide)
+    X(gru_wide)                                                                                    \
+    X(gru_odd)
 /* The cases of op_cases_elements.c; those without a gradient have an entry in op_cases.c. */
 #define ELEMENT_CASES(X)                                                                           \
     X(element_sub)                                                                                 \

@@ -244,10 +244,10 @@ static void forward_tile(const cpu_loop *k, const attention *p, const forward *m
         int64_t n = WEFT_MIN(reach - at, (int64_t)MOST_KEYS);
         const float *keys = m->keys + at / MOST_KEYS * p->d * TILE_STRIDE;
         tile_multiply(&(tile_product){count, n, p->d, m->queries, keys, m->scores, p->d_stride, 1,
-                                      TILE_STRIDE, TILE_STRIDE, false});
+                                      TILE_STRIDE, TILE_STRIDE, false, TILE_SINGLE});
         absorb(m, count, at, n, p->e_stride);
         tile_multiply(&(tile_product){count, p->e, n, m->scores, m->values + at * p->e_stride, m->y,
-                                      TILE_STRIDE, 1, p->e_stride, p->e_stride, true});
+                                      TILE_STRIDE, 1, p->e_stride, p->e_stride, true, TILE_SINGLE});
     }
     forward_write(k, p, m, pair, begin, count);
 }

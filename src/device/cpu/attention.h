@@ -51,15 +51,6 @@ void cpu_keys_copy(const attention *p, const float *x, int64_t width, int64_t pa
 void cpu_keys_turn(const attention *p, const float *x, int64_t width, int64_t pair, int64_t begin,
                    int64_t count, float *to);
 
-/* Takes the next `count` floats, in whole cache lines, of memory at `base`, of which *used bytes
- * are taken. To find the size of the memory, base may be NULL. */
-static inline float *cpu_take(void *base, size_t *used, int64_t count)
-{
-    size_t at = *used;
-    *used += ((size_t)count * sizeof(float) + 63) / 64 * 64;
-    return (float *)((uintptr_t)base + at);
-}
-
 /* Computes the items from `begin` to `end` of a kernel in the memory of one thread. */
 typedef void (*attention_work)(const cpu_loop *k, const attention *p, void *memory, int64_t begin,
                                int64_t end);

@@ -96,16 +96,16 @@ static void backward_tile(const attention *p, const backward *m, int64_t begin, 
     n = WEFT_MIN(n, reach - at);
     if (n <= 0) return;
     tile_multiply(&(tile_product){count, n, p->d, q, m->k_turned, m->p, p->d_stride, 1, TILE_STRIDE,
-                                  TILE_STRIDE, false});
+                                  TILE_STRIDE, false, TILE_SINGLE});
     tile_multiply(&(tile_product){count, n, p->e, dy, m->v_turned, m->ds, p->e_stride, 1,
-                                  TILE_STRIDE, TILE_STRIDE, false});
+                                  TILE_STRIDE, TILE_STRIDE, false, TILE_SINGLE});
     differentiate(m, begin, count, at, n);
     tile_multiply(&(tile_product){n, p->e, count, m->p, dy, m->dv, 1, TILE_STRIDE, p->e_stride,
-                                  p->e_stride, true});
+                                  p->e_stride, true, TILE_SINGLE});
     tile_multiply(&(tile_product){n, p->d, count, m->ds, q, m->dk, 1, TILE_STRIDE, p->d_stride,
-                                  p->d_stride, true});
+                                  p->d_stride, true, TILE_SINGLE});
     tile_multiply(&(tile_product){count, p->d, n, m->ds, m->k, m->dq + begin * p->d_stride,
-                                  TILE_STRIDE, 1, p->d_stride, p->d_stride, true});
+                                  TILE_STRIDE, 1, p->d_stride, p->d_stride, true, TILE_SINGLE});
 }
 
 /* Writes rows of a tile, times a factor; 0: the tile is not read. */

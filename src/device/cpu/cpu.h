@@ -4,6 +4,7 @@
 #define WEFT_DEVICE_CPU_H
 
 #include "device/cpu/onednn.h"
+#include "device/cpu/tile.h"
 #include "device/device.h"
 #include "device/widen.h"
 
@@ -134,6 +135,7 @@ struct cpu_loop {
     void *scratch;
     int64_t size; /* elements of the first operand in memory, including padding */
     int threads;
+    tile_operands pairs; /* how products of bf16 numbers are computed */
     cpu_planes planes;
     void *table; /* numbers that are computed when the kernel is made; freed with it */
 };
@@ -145,6 +147,14 @@ weft_status cpu_loop_make(weft_device *device, const weft_group *group, cpu_loop
  * behind the `scratch` bytes of the loop itself. */
 weft_status cpu_plain_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
                            size_t scratch, cpu_loop **out) WEFT_NODISCARD;
+/* Takes the next `count` numbers of four bytes, in whole cache lines, of memory at `base`, of which
+ * *used bytes are taken. To find the size of the memory, base may be NULL. */
+static inline void *cpu_take(void *base, size_t *used, int64_t count)
+{
+    size_t at = *used;
+    *used += ((size_t)count * sizeof(float) + 63) / 64 * 64;
+    return (void *)((uintptr_t)base + at);
+}
 /* Defines name_make, which creates the kernel for name_loop with plain operands. */
 #define CPU_PLAIN(name)                                                                            \
     static weft_status name##_make(weft_device *device, const weft_group *group,                   \

@@ -238,6 +238,7 @@ weft_status cpu_loop_make(weft_device *device, const weft_group *group, cpu_loop
     k->fn = fn;
     k->group = *group;
     k->threads = device->threads;
+    k->pairs = ((const cpu_device *)device)->narrow ? TILE_PAIRS_DOT : TILE_PAIRS;
     memcpy(k->head.text, "loop", sizeof("loop"));
     weft_kernel_in_place(group, &k->head);
     *out = k;

@@ -14,12 +14,13 @@ enum { CPU_TILE_ROWS = TILE_ROWS, CPU_TILE_UNITS = TILE_COLUMNS, CPU_TILE_GROUPS
 typedef struct cpu_packed {
     int64_t depth, units;
     int groups;
-    const float *w;
+    tile_operands of; /* with pairs, a and w are bf16 */
+    const void *w;
     int64_t by_depth, by_group, by_unit;
-    float *panels; /* cpu_packed_bytes of memory */
+    uint32_t *panels; /* cpu_packed_count of them */
 } cpu_packed;
 
-size_t cpu_packed_bytes(const cpu_packed *p);
+int64_t cpu_packed_count(const cpu_packed *p);
 void cpu_pack(const cpu_packed *p, int threads);
 
 /* A part of the product: `rows` rows from `row` on, `units` columns from `unit` on of each group.
@@ -30,9 +31,9 @@ typedef struct cpu_tile {
     float at[CPU_TILE_ROWS][CPU_TILE_GROUPS][CPU_TILE_UNITS];
 } cpu_tile;
 
-/* Multiplies rows [begin, end) of a, which are `stride` numbers apart, and gives each tile of the
- * result to `take`. */
-void cpu_packed_product(const cpu_packed *p, const float *a, int64_t stride, int64_t begin,
+/* Multiplies rows [begin, end) of a, which are `stride` numbers, or pairs of them, apart, and gives
+ * each tile of the result to `take`. An odd depth is filled up with a zero in rows of pairs. */
+void cpu_packed_product(const cpu_packed *p, const void *a, int64_t stride, int64_t begin,
                         int64_t end, void (*take)(void *user, cpu_tile *tile), void *user);
 
 #endif

@@ -23,23 +23,75 @@ static cpu_packed weight_of(const weft_recurrence *r, bool gradient)
                         .by_unit = 1};
 }
 
-static size_t scratch_bytes(const weft_recurrence *r, const cpu_packed *w)
+/* Divides scratch memory; returns the number of its bytes. */
+static size_t lay_out(recurrence *j, bool gradient, void *base)
 {
-    return cpu_packed_bytes(w) + (size_t)((2 * r->batch + 1) * r->units) * sizeof(float);
+    const weft_recurrence *r = &j->r;
+    size_t used = 0;
+    int64_t states = r->batch * r->units, all = r->gates * r->units;
+    j->width = (gradient ? all : r->units) + 1;
+    j->width -= j->width % 2;
+    j->w.panels = cpu_take(base, &used, cpu_packed_count(&j->w));
+    j->zeros = cpu_take(base, &used, r->units);
+    j->bias = cpu_take(base, &used, all);
+    for (int i = 0; i < 2; i++) j->states[i] = cpu_take(base, &used, states);
+    for (int i = 0; i < 2 && j->narrow; i++)
+        j->operand[i] = cpu_take(base, &used, r->batch * j->width / 2);
+    if (j->narrow) j->w.w = cpu_take(base, &used, (r->units * all + 1) / 2);
+    return used;
+}
+
+static recurrence describe(const weft_group *group, int gates, bool gradient, tile_operands pairs)
+{
+    const weft_node *node = group->node[0];
+    recurrence j = {.r = weft_node_recurrence(group->graph, node, gates, gradient),
+                    .narrow = weft_in(group->graph, node, 0)->dtype == WEFT_BF16};
+    j.w = weight_of(&j.r, gradient);
+    j.w.of = j.narrow ? pairs : TILE_SINGLE;
+    return j;
+}
+
+/* The weight in the type of the product's operands: the kernel rounds a parameter. */
+static void read_weight(recurrence *j, int i)
+{
+    const void *w = j->k->in[i];
+    if (j->narrow && !cpu_is_narrow(j, i))
+        weft_widen_to(w, (uint16_t *)(uintptr_t)j->w.w, j->r.units * j->r.gates * j->r.units);
+    else
+        j->w.w = w;
+    cpu_pack(&j->w, j->k->threads);
+}
+
+/* The first states of a gradient, where they are of another type in memory for the states. */
+static void read_first(recurrence *j)
+{
+    const weft_recurrence *r = &j->r;
+    int64_t count = r->batch * r->units;
+    if (r->h0 >= 0) {
+        bool narrow = cpu_is_narrow(j, r->h0);
+        j->first_h = narrow == j->narrow ? j->k->in[r->h0] : j->states[0];
+        for (int64_t i = 0; i < count && narrow != j->narrow; i++)
+            cpu_put(j->states[0], i, j->narrow, cpu_get(j->k->in[r->h0], i, narrow));
+    }
+    if (r->c0 >= 0) {
+        bool narrow = cpu_is_narrow(j, r->c0);
+        j->first_c = narrow ? j->states[1] : j->k->in[r->c0];
+        if (narrow) weft_widen_from(j->k->in[r->c0], j->states[1], count);
+    }
 }
 
 recurrence cpu_recurrence_of(const cpu_loop *k, int gates, bool gradient)
 {
-    recurrence j = {.k = k,
-                    .r = weft_node_recurrence(k->group.graph, k->group.node[0], gates, gradient)};
-    j.w = weight_of(&j.r, gradient);
-    j.w.w = k->in[gradient ? 3 : 1];
-    j.w.panels = k->scratch;
-    j.zeros = j.w.panels + cpu_packed_bytes(&j.w) / sizeof(float);
-    j.states[0] = j.zeros + j.r.units;
-    j.states[1] = j.states[0] + j.r.batch * j.r.units;
+    recurrence j = describe(&k->group, gates, gradient, k->pairs);
+    j.k = k;
+    (void)lay_out(&j, gradient, k->scratch);
     memset(j.zeros, 0, (size_t)j.r.units * sizeof(float));
-    cpu_pack(&j.w, k->threads);
+    for (int i = 0; i < 2 && j.narrow; i++)
+        memset(j.operand[i], 0, (size_t)(j.r.batch * j.width) * sizeof(uint16_t));
+    for (int64_t i = 0; !gradient && gates == 3 && i < gates * j.r.units; i++)
+        j.bias[i] = cpu_get(k->in[2], i, cpu_is_narrow(&j, 2));
+    if (gradient) read_first(&j);
+    read_weight(&j, gradient ? 3 : 1);
     return j;
 }
 
@@ -50,12 +102,18 @@ recurrence cpu_recurrence_of(const cpu_loop *k, int gates, bool gradient)
 static void begin_state(const recurrence *j, int i, int64_t begin, int64_t end, float *state)
 {
     int64_t units = j->r.units;
-    const float *first = i >= 0 ? j->k->in[i] : NULL;
+    bool narrow = i >= 0 && cpu_is_narrow(j, i);
+    const void *first = i >= 0 ? j->k->in[i] : NULL;
     for (int64_t b = begin; b < end; b++)
-        for (int64_t u = 0; u < units; u++)
-            state[b * units + u] = cpu_row_length(j, b) < 0 ? NAN
-                                   : first                  ? first[b * units + u]
-                                                            : 0;
+        for (int64_t at = b * units; at < (b + 1) * units; at++)
+            state[at] = cpu_row_length(j, b) < 0 ? NAN : first ? cpu_get(first, at, narrow) : 0;
+}
+
+/* The states as the first product reads them. */
+static void begin_operand(const recurrence *j, int64_t begin, int64_t end)
+{
+    for (int64_t b = begin; b < end && j->narrow; b++)
+        weft_widen_to(j->states[0] + b * j->r.units, j->operand[0] + b * j->width, j->r.units);
 }
 
 /* Takes rows [begin, end) through all positions. */
@@ -64,19 +122,24 @@ static void run_rows(const recurrence *j, int64_t begin, int64_t end,
 {
     int64_t units = j->r.units, steps = j->r.positions;
     begin_state(j, j->r.h0, begin, end, j->states[0]);
+    begin_operand(j, begin, end);
     if (j->r.gates == 4) begin_state(j, j->r.c0, begin, end, j->k->out[2]);
     for (int64_t s = 0; s < steps; s++) {
-        recurrence_step step = {j, cpu_position(&j->r, s), j->states[s % 2],
-                                j->states[(s + 1) % 2]};
-        cpu_packed_product(&j->w, step.h, units, begin, end, take, &step);
+        recurrence_step step = {j, cpu_position(&j->r, s), j->states[s % 2], j->states[(s + 1) % 2],
+                                j->operand[(s + 1) % 2]};
+        if (j->narrow)
+            cpu_packed_product(&j->w, j->operand[s % 2], j->width / 2, begin, end, take, &step);
+        else
+            cpu_packed_product(&j->w, step.h, units, begin, end, take, &step);
     }
     memcpy((float *)j->k->out[1] + begin * units, j->states[steps % 2] + begin * units,
            (size_t)((end - begin) * units) * sizeof(float));
 }
 
-/* The offsets of a row of a tile in tensors [b, t, units], [b, t, gates units] and [b, units]. */
+/* The offsets of a row of a tile in tensors [b, t, units], [b, t, gates units] and [b, units], and
+ * in the operand of the next product. */
 typedef struct place {
-    int64_t sequence, gates, state;
+    int64_t sequence, gates, state, operand;
     bool counts;
 } place;
 
@@ -85,14 +148,29 @@ static place place_of(const recurrence_step *s, const cpu_tile *tile, int row)
     const weft_recurrence *r = &s->j->r;
     int64_t b = tile->row + row, at = (b * r->positions + s->t) * r->units;
     return (place){at + tile->unit, at * r->gates + tile->unit, b * r->units + tile->unit,
-                   cpu_row_counts(s->j, b, s->t)};
+                   b * s->j->width + tile->unit, cpu_row_counts(s->j, b, s->t)};
+}
+
+/* The sequences of a run: those of results, and the inputs of the gates, which the gates may
+ * overlie. `saved` is f32 for lstm. */
+typedef struct sequences {
+    const void *in;
+    void *y, *gates, *saved;
+    bool narrow, narrow_saved;
+} sequences;
+
+static sequences sequences_of(const recurrence *j)
+{
+    const cpu_loop *k = j->k;
+    bool lstm = j->r.gates == 4;
+    return (sequences){k->in[0],  k->out[0],         k->out[lstm ? 3 : 2], k->out[lstm ? 4 : 3],
+                       j->narrow, j->narrow && !lstm};
 }
 
 /* Prefetches what the next tile of the row reads and writes: that of the next units, or behind the
  * last ones the first tile of the next position. */
 WEFT_INLINE void prefetch_next(const recurrence_step *s, const cpu_tile *tile, const place *p,
-                               const float *y, const float *saved, const float *in,
-                               const float *gates)
+                               const sequences *q)
 {
     const weft_recurrence *r = &s->j->r;
     int64_t step = r->backward ? -1 : 1, next = tile->units, at = p->gates + next;
@@ -101,78 +179,100 @@ WEFT_INLINE void prefetch_next(const recurrence_step *s, const cpu_tile *tile, c
         next = step * r->units - tile->unit;
         at = p->gates + step * r->gates * r->units - tile->unit;
     }
-    cpu_prefetch(y + p->sequence + next, CPU_TILE_UNITS);
-    cpu_prefetch(saved + p->sequence + next, CPU_TILE_UNITS);
-    for (int q = 0; q < r->gates; q++, at += r->units) {
-        cpu_prefetch(in + at, CPU_TILE_UNITS);
-        if (gates != in) cpu_prefetch(gates + at, CPU_TILE_UNITS);
+    cpu_prefetch(cpu_element(q->y, p->sequence + next, q->narrow), CPU_TILE_UNITS, q->narrow);
+    cpu_prefetch(cpu_element(q->saved, p->sequence + next, q->narrow_saved), CPU_TILE_UNITS,
+                 q->narrow_saved);
+    for (int g = 0; g < r->gates; g++, at += r->units) {
+        cpu_prefetch(cpu_element(q->in, at, q->narrow), CPU_TILE_UNITS, q->narrow);
+        if (q->gates != q->in)
+            cpu_prefetch(cpu_element(q->gates, at, q->narrow), CPU_TILE_UNITS, q->narrow);
     }
 }
 
-/* Writes zeros for a position that does not count, and keeps the state. */
-static void pass_over(const recurrence_step *s, const place *p, int units, float *y, float *saved,
-                      float *gates)
+static void clear(void *data, int64_t at, int units, bool narrow)
 {
-    size_t bytes = (size_t)units * sizeof(float);
-    memset(y + p->sequence, 0, bytes);
-    memset(saved + p->sequence, 0, bytes);
-    for (int g = 0; g < s->j->r.gates; g++) memset(gates + p->gates + g * s->j->r.units, 0, bytes);
-    memcpy(s->next + p->state, s->h + p->state, bytes);
+    memset(cpu_element(data, at, narrow), 0,
+           (size_t)units * (narrow ? sizeof(uint16_t) : sizeof(float)));
+}
+
+/* Writes zeros for a position that does not count, and keeps the state. */
+static void pass_over(const recurrence_step *s, const place *p, int units, const sequences *q)
+{
+    clear(q->y, p->sequence, units, q->narrow);
+    clear(q->saved, p->sequence, units, q->narrow_saved);
+    for (int g = 0; g < s->j->r.gates; g++)
+        clear(q->gates, p->gates + g * s->j->r.units, units, q->narrow);
+    memcpy(s->next + p->state, s->h + p->state, (size_t)units * sizeof(float));
+    if (s->operand) weft_widen_to(s->h + p->state, s->operand + p->operand, units);
 }
 
 /* Adds the projected inputs to the product, gates that the result may overlie. */
-WEFT_INLINE void add_inputs(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], const float *g, int groups,
-                            int64_t stride, int units)
+WEFT_INLINE void add_inputs(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], const void *g, int groups,
+                            int64_t stride, int units, bool narrow)
 {
     for (int q = 0; q < groups; q++)
-        for (int u = 0; u < units; u++) at[q][u] += g[q * stride + u];
+        for (int u = 0; u < units; u++) at[q][u] += cpu_get(g, q * stride + u, narrow);
 }
 
 /* --- lstm --- */
 
 /* The gates may overlie the inputs, which are therefore added before. */
 WEFT_INLINE void lstm_row(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], int units, int64_t stride,
-                          float *restrict gates, float *restrict cells, float *restrict c,
-                          float *restrict y, float *restrict next)
+                          bool narrow, void *restrict gates, float *restrict cells,
+                          float *restrict c, void *restrict y, float *restrict next,
+                          uint16_t *restrict operand)
 {
     for (int u = 0; u < units; u++) {
         float i = weft_sigmoid(at[0][u]), f = weft_sigmoid(at[1][u]);
         float z = weft_tanh(at[2][u]), o = weft_sigmoid(at[3][u]);
         float cell = f * c[u] + i * z, h = o * weft_tanh(cell);
-        gates[u] = i;
-        gates[stride + u] = f;
-        gates[2 * stride + u] = z;
-        gates[3 * stride + u] = o;
+        cpu_put(gates, u, narrow, i);
+        cpu_put(gates, stride + u, narrow, f);
+        cpu_put(gates, 2 * stride + u, narrow, z);
+        cpu_put(gates, 3 * stride + u, narrow, o);
         c[u] = cell;
         cells[u] = cell;
-        y[u] = h;
+        cpu_put(y, u, narrow, h);
         next[u] = h;
+        if (narrow) cpu_put(operand, u, true, h);
+    }
+}
+
+WEFT_INLINE void lstm_rows(void *user, cpu_tile *tile, bool narrow)
+{
+    const recurrence_step *s = user;
+    sequences q = sequences_of(s->j);
+    float *c = s->j->k->out[2], *cells = q.saved;
+    int64_t units = s->j->r.units;
+    for (int row = 0; row < tile->rows; row++) {
+        place p = place_of(s, tile, row);
+        void *gates = cpu_element(q.gates, p.gates, narrow);
+        prefetch_next(s, tile, &p, &q);
+        if (!p.counts) {
+            pass_over(s, &p, tile->units, &q);
+            continue;
+        }
+        CPU_UNITS(tile->units, add_inputs(tile->at[row], cpu_element(q.in, p.gates, narrow), 4,
+                                          units, count, narrow);
+                  lstm_row(tile->at[row], count, units, narrow, gates, cells + p.sequence,
+                           c + p.state, cpu_element(q.y, p.sequence, narrow), s->next + p.state,
+                           s->operand + p.operand));
     }
 }
 
 WEFT_CLONES static void lstm_take(void *user, cpu_tile *tile)
 {
-    const recurrence_step *s = user;
-    const cpu_loop *k = s->j->k;
-    const float *in = k->in[0];
-    float *y = k->out[0], *c = k->out[2], *gates = k->out[3], *cells = k->out[4];
-    int64_t units = s->j->r.units;
-    for (int row = 0; row < tile->rows; row++) {
-        place p = place_of(s, tile, row);
-        prefetch_next(s, tile, &p, y, cells, in, gates);
-        if (!p.counts) {
-            pass_over(s, &p, tile->units, y, cells, gates);
-            continue;
-        }
-        CPU_UNITS(tile->units, add_inputs(tile->at[row], in + p.gates, 4, units, count);
-                  lstm_row(tile->at[row], count, units, gates + p.gates, cells + p.sequence,
-                           c + p.state, y + p.sequence, s->next + p.state));
-    }
+    lstm_rows(user, tile, false);
+}
+
+WEFT_CLONES static void lstm_take_narrow(void *user, cpu_tile *tile)
+{
+    lstm_rows(user, tile, true);
 }
 
 static void lstm_part(void *user, int64_t begin, int64_t end)
 {
-    run_rows(user, begin, end, lstm_take);
+    run_rows(user, begin, end, ((const recurrence *)user)->narrow ? lstm_take_narrow : lstm_take);
 }
 
 static void lstm_loop(const cpu_loop *k)
@@ -194,46 +294,61 @@ WEFT_INLINE void take_inner(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], int units
 }
 
 WEFT_INLINE void gru_row(float at[CPU_TILE_GROUPS][CPU_TILE_UNITS], int units, int64_t stride,
-                         const float *restrict bias, float *restrict gates,
-                         const float *restrict inner, const float *restrict h, float *restrict y,
-                         float *restrict next)
+                         bool narrow, const float *restrict bias, void *restrict gates,
+                         const float *restrict inner, void *restrict saved, const float *restrict h,
+                         void *restrict y, float *restrict next, uint16_t *restrict operand)
 {
     for (int u = 0; u < units; u++) {
         float r = weft_sigmoid(at[0][u] + bias[u]), z = weft_sigmoid(at[1][u] + bias[stride + u]);
         float n = weft_tanh(at[2][u] + r * inner[u]), state = (1 - z) * n + z * h[u];
-        gates[u] = r;
-        gates[stride + u] = z;
-        gates[2 * stride + u] = n;
-        y[u] = state;
+        cpu_put(gates, u, narrow, r);
+        cpu_put(gates, stride + u, narrow, z);
+        cpu_put(gates, 2 * stride + u, narrow, n);
+        cpu_put(saved, u, narrow, inner[u]);
+        cpu_put(y, u, narrow, state);
         next[u] = state;
+        if (narrow) cpu_put(operand, u, true, state);
+    }
+}
+
+WEFT_INLINE void gru_rows(void *user, cpu_tile *tile, bool narrow)
+{
+    const recurrence_step *s = user;
+    sequences q = sequences_of(s->j);
+    const float *bias = s->j->bias + tile->unit;
+    int64_t units = s->j->r.units;
+    float inner[CPU_TILE_UNITS];
+    for (int row = 0; row < tile->rows; row++) {
+        place p = place_of(s, tile, row);
+        float(*at)[CPU_TILE_UNITS] = tile->at[row];
+        void *gates = cpu_element(q.gates, p.gates, narrow);
+        prefetch_next(s, tile, &p, &q);
+        if (!p.counts) {
+            pass_over(s, &p, tile->units, &q);
+            continue;
+        }
+        CPU_UNITS(tile->units, take_inner(at, count, bias + 2 * units, inner);
+                  add_inputs(at, cpu_element(q.in, p.gates, narrow), 3, units, count, narrow);
+                  gru_row(at, count, units, narrow, bias, gates, inner,
+                          cpu_element(q.saved, p.sequence, narrow), s->h + p.state,
+                          cpu_element(q.y, p.sequence, narrow), s->next + p.state,
+                          s->operand + p.operand));
     }
 }
 
 WEFT_CLONES static void gru_take(void *user, cpu_tile *tile)
 {
-    const recurrence_step *s = user;
-    const cpu_loop *k = s->j->k;
-    const float *in = k->in[0], *bias = (const float *)k->in[2] + tile->unit;
-    float *y = k->out[0], *gates = k->out[2], *inner = k->out[3];
-    int64_t units = s->j->r.units;
-    for (int row = 0; row < tile->rows; row++) {
-        place p = place_of(s, tile, row);
-        float(*at)[CPU_TILE_UNITS] = tile->at[row];
-        prefetch_next(s, tile, &p, y, inner, in, gates);
-        if (!p.counts) {
-            pass_over(s, &p, tile->units, y, inner, gates);
-            continue;
-        }
-        CPU_UNITS(tile->units, take_inner(at, count, bias + 2 * units, inner + p.sequence);
-                  add_inputs(at, in + p.gates, 3, units, count);
-                  gru_row(at, count, units, bias, gates + p.gates, inner + p.sequence,
-                          s->h + p.state, y + p.sequence, s->next + p.state));
-    }
+    gru_rows(user, tile, false);
+}
+
+WEFT_CLONES static void gru_take_narrow(void *user, cpu_tile *tile)
+{
+    gru_rows(user, tile, true);
 }
 
 static void gru_part(void *user, int64_t begin, int64_t end)
 {
-    run_rows(user, begin, end, gru_take);
+    run_rows(user, begin, end, ((const recurrence *)user)->narrow ? gru_take_narrow : gru_take);
 }
 
 static void gru_loop(const cpu_loop *k)
@@ -248,9 +363,8 @@ static weft_status make(weft_device *device, const weft_group *group, cpu_loop_f
                         bool gradient, weft_kernel **out)
 {
     cpu_loop *k;
-    weft_recurrence r = weft_node_recurrence(group->graph, group->node[0], gates, gradient);
-    cpu_packed w = weight_of(&r, gradient);
-    WEFT_TRY(cpu_plain_make(device, group, fn, scratch_bytes(&r, &w), &k));
+    recurrence j = describe(group, gates, gradient, TILE_PAIRS);
+    WEFT_TRY(cpu_plain_make(device, group, fn, lay_out(&j, gradient, NULL), &k));
     *out = &k->head;
     return WEFT_OK;
 }
@@ -267,10 +381,19 @@ KERNEL(lstm_grad, 4, true, cpu_lstm_grad)
 KERNEL(gru, 3, false, gru_loop)
 KERNEL(gru_grad, 3, true, cpu_gru_grad)
 
+/* Sequences are f32, and so are all other operands; or bf16, but for the cells. */
+static bool supports(const weft_group *group)
+{
+    const weft_graph *g = group->graph;
+    const weft_node *node = group->node[0];
+    if (weft_in(g, node, 0)->dtype != WEFT_BF16) return cpu_one_type(group);
+    return cpu_single_of_any(group) && weft_out(g, node, 0)->dtype == WEFT_BF16;
+}
+
 const cpu_entry cpu_recurrence_entries[] = {
-    {"lstm", "steps", cpu_single, lstm_make, NULL, CPU_WIDE},
-    {"lstm_grad", "steps", cpu_single, lstm_grad_make, NULL, CPU_WIDE},
-    {"gru", "steps", cpu_single, gru_make, NULL, CPU_WIDE},
-    {"gru_grad", "steps", cpu_single, gru_grad_make, NULL, CPU_WIDE},
+    {"lstm", "steps", supports, lstm_make, NULL, CPU_ANY},
+    {"lstm_grad", "steps", supports, lstm_grad_make, NULL, CPU_ANY},
+    {"gru", "steps", supports, gru_make, NULL, CPU_ANY},
+    {"gru_grad", "steps", supports, gru_grad_make, NULL, CPU_ANY},
     {.op = NULL},
 };

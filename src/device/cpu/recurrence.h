@@ -4,13 +4,19 @@
 
 #include "device/cpu/packed.h"
 
-/* A run of a kernel. Each thread takes rows of the batch through all positions. */
+/* A run of a kernel. Each thread takes rows of the batch through all positions. Sequences but for
+ * the cells are f32 or bf16 (`narrow`); states and sums are f32. */
 typedef struct recurrence {
     const cpu_loop *k;
     weft_recurrence r;
     cpu_packed w;
-    float *zeros;     /* [units] */
-    float *states[2]; /* forward: h [b, units] before and after a position, by turns */
+    bool narrow;
+    float *zeros, *bias;  /* [units]; gru: [3 units] */
+    float *states[2];     /* forward: h [b, units] before and after a position, by turns */
+    uint16_t *operand[2]; /* narrow: h, or the gradient of the gates, as the product reads it */
+    int64_t width;        /* of a row of an operand, an even number */
+    const void *first_h;  /* gradient: h0 in the type of y, and c0, or NULL */
+    const float *first_c;
 } recurrence;
 
 /* The rows of a thread at one position. */
@@ -19,6 +25,7 @@ typedef struct recurrence_step {
     int64_t t;
     const float *h; /* forward: the states before and after the position */
     float *next;
+    uint16_t *operand; /* forward: the states after the position, for the next product */
 } recurrence_step;
 
 /* Runs statements for some units, whose number `count` is a constant where a tile is full, so that
@@ -40,18 +47,40 @@ static inline int64_t cpu_position(const weft_recurrence *r, int64_t step)
 {
     return r->backward ? r->positions - 1 - step : step;
 }
-/* The row of an input or output [b, t, width] at position t. */
-static inline float *cpu_row_at(const weft_recurrence *r, const void *data, int64_t b, int64_t t,
-                                int64_t width)
+/* Element i of a sequence, and the number there. */
+static inline void *cpu_element(const void *data, int64_t i, bool narrow)
 {
-    return (float *)(uintptr_t)data + (b * r->positions + t) * width;
+    return (char *)(uintptr_t)data + (size_t)i * (narrow ? sizeof(uint16_t) : sizeof(float));
+}
+WEFT_INLINE float cpu_get(const void *data, int64_t i, bool narrow)
+{
+    return narrow ? weft_wide_of(((const uint16_t *)data)[i]) : ((const float *)data)[i];
+}
+WEFT_INLINE void cpu_put(void *data, int64_t i, bool narrow, float x)
+{
+    if (narrow)
+        ((uint16_t *)data)[i] = weft_narrow_of(x);
+    else
+        ((float *)data)[i] = x;
+}
+/* The row of an input or output [b, t, width] at position t. */
+static inline void *cpu_row_at(const weft_recurrence *r, const void *data, int64_t b, int64_t t,
+                               int64_t width, bool narrow)
+{
+    return cpu_element(data, (b * r->positions + t) * width, narrow);
+}
+/* Whether an input is bf16; such a state is read one by one, since it is small. */
+static inline bool cpu_is_narrow(const recurrence *j, int i)
+{
+    return weft_in(j->k->group.graph, j->k->group.node[0], i)->dtype == WEFT_BF16;
 }
 /* Prefetches some units of a row, which the next position reads or writes. The rows of a position
  * are far apart in memory, so the processor does not foresee them; they come while this position is
  * computed. The address need not be valid. */
-static inline void cpu_prefetch(const float *row, int64_t units)
+static inline void cpu_prefetch(const void *row, int64_t units, bool narrow)
 {
-    for (int64_t u = 0; u < units; u += 16) __builtin_prefetch(row + u, 1, 2);
+    int64_t line = narrow ? 32 : 16;
+    for (int64_t u = 0; u < units; u += line) __builtin_prefetch(cpu_element(row, u, narrow), 1, 2);
 }
 static inline int64_t cpu_row_length(const recurrence *j, int64_t b)
 {

@@ -3,120 +3,144 @@
 #include "device/cpu/recurrence.h"
 #include "device/cpu/simd.h"
 
-/* The rows of the operands at position t of row b, from the first unit on. */
+/* The rows of the operands at position t of row b, from the first unit on. All but c and those of
+ * the states are of the type of sequences; `saved` is f32 for lstm. */
 typedef struct operands {
-    const float *gates, *saved, *dy;
-    const float *h, *c; /* the states before the position */
-    float *dg, *product, *before, *dh, *dc;
+    const void *gates, *saved, *dy;
+    const void *h; /* the states before the position */
+    const float *c;
+    void *dg, *product, *before;
+    float *dh, *dc;
+    uint16_t *operand; /* the product as bf16, or NULL */
 } operands;
-
-/* The state before position t: of the sequence at the position before, or the first state. */
-static const float *state_before(const recurrence *j, const void *sequence, int first, int64_t b,
-                                 int64_t t)
-{
-    int64_t before = weft_recurrence_before(&j->r, cpu_row_length(j, b), t);
-    if (before >= 0) return cpu_row_at(&j->r, sequence, b, before, j->r.units);
-    return first >= 0 ? (const float *)j->k->in[first] + b * j->r.units : j->zeros;
-}
 
 static operands operands_of(const recurrence *j, int64_t b, int64_t t)
 {
     const weft_recurrence *r = &j->r;
     const cpu_loop *k = j->k;
-    bool lstm = r->gates == 4;
+    bool lstm = r->gates == 4, narrow = j->narrow;
     int64_t h = r->units, all = r->gates * h;
-    return (operands){
-        .gates = cpu_row_at(r, k->in[0], b, t, all),
-        .saved = cpu_row_at(r, k->in[1], b, t, h),
-        .dy = r->dy >= 0 ? cpu_row_at(r, k->in[r->dy], b, t, h) : j->zeros,
-        .h = state_before(j, k->in[2], r->h0, b, t),
-        .c = lstm ? state_before(j, k->in[1], r->c0, b, t) : NULL,
-        .dg = cpu_row_at(r, k->out[0], b, t, all),
-        .product = cpu_row_at(r, k->out[lstm ? 0 : 1], b, t, all),
-        .before = cpu_row_at(r, k->out[lstm ? 1 : 2], b, t, h),
+    int64_t before = weft_recurrence_before(r, cpu_row_length(j, b), t);
+    operands p = {
+        .gates = cpu_row_at(r, k->in[0], b, t, all, narrow),
+        .saved = cpu_row_at(r, k->in[1], b, t, h, narrow && !lstm),
+        .dy = r->dy >= 0 ? cpu_row_at(r, k->in[r->dy], b, t, h, narrow) : j->zeros,
+        .h = j->first_h ? cpu_element(j->first_h, b * h, narrow) : j->zeros,
+        .c = j->first_c ? j->first_c + b * h : j->zeros,
+        .dg = cpu_row_at(r, k->out[0], b, t, all, narrow),
+        .product = cpu_row_at(r, k->out[lstm ? 0 : 1], b, t, all, narrow),
+        .before = cpu_row_at(r, k->out[lstm ? 1 : 2], b, t, h, narrow),
         .dh = (float *)k->out[lstm ? 2 : 3] + b * h,
         .dc = lstm ? (float *)k->out[3] + b * h : NULL,
+        .operand = narrow ? j->operand[0] + b * j->width : NULL,
     };
+    if (before >= 0) {
+        p.h = cpu_row_at(r, k->in[2], b, before, h, narrow);
+        if (lstm) p.c = cpu_row_at(r, k->in[1], b, before, h, false);
+    }
+    return p;
 }
 
 /* The gates of some units of a row, copied, since the results may overlie them. */
 typedef float chunk[CPU_TILE_GROUPS][CPU_TILE_UNITS];
 
-WEFT_INLINE void load(chunk some, const float *gates, int64_t stride, int groups, int count)
+WEFT_INLINE void load(chunk some, const void *gates, int64_t stride, int groups, int count,
+                      bool narrow)
 {
     for (int q = 0; q < groups; q++)
-        for (int i = 0; i < count; i++) some[q][i] = gates[q * stride + i];
+        for (int i = 0; i < count; i++) some[q][i] = cpu_get(gates, q * stride + i, narrow);
 }
 
-WEFT_INLINE void lstm_units(chunk some, int64_t stride, int count, const float *restrict cell,
-                            const float *restrict c, const float *restrict dy, float *restrict dg,
-                            float *restrict dh, float *restrict dc)
+WEFT_INLINE void lstm_units(chunk some, int64_t stride, int count, bool narrow,
+                            const float *restrict cell, const float *restrict c,
+                            const void *restrict dy, void *restrict dg, float *restrict dh,
+                            float *restrict dc)
 {
     for (int u = 0; u < count; u++) {
         float i = some[0][u], f = some[1][u], z = some[2][u], o = some[3][u];
-        float y = weft_tanh(cell[u]), d = dy[u] + dh[u], dcell = dc[u] + d * o * (1 - y * y);
-        dg[u] = dcell * z * i * (1 - i);
-        dg[stride + u] = dcell * c[u] * f * (1 - f);
-        dg[2 * stride + u] = dcell * i * (1 - z * z);
-        dg[3 * stride + u] = d * y * o * (1 - o);
+        float y = weft_tanh(cell[u]), d = cpu_get(dy, u, narrow) + dh[u];
+        float dcell = dc[u] + d * o * (1 - y * y);
+        cpu_put(dg, u, narrow, dcell * z * i * (1 - i));
+        cpu_put(dg, stride + u, narrow, dcell * c[u] * f * (1 - f));
+        cpu_put(dg, 2 * stride + u, narrow, dcell * i * (1 - z * z));
+        cpu_put(dg, 3 * stride + u, narrow, d * y * o * (1 - o));
         dc[u] = dcell * f;
         dh[u] = 0;
     }
 }
 
-WEFT_CLONES static void lstm_row(const operands *p, int64_t h)
+WEFT_INLINE void lstm_row(const operands *p, int64_t h, bool narrow)
 {
     chunk some;
+    const float *cell = p->saved;
     for (int64_t u = 0; u < h; u += CPU_TILE_UNITS)
-        CPU_UNITS(WEFT_MIN(h - u, (int64_t)CPU_TILE_UNITS), load(some, p->gates + u, h, 4, count);
-                  lstm_units(some, h, count, p->saved + u, p->c + u, p->dy + u, p->dg + u,
+        CPU_UNITS(WEFT_MIN(h - u, (int64_t)CPU_TILE_UNITS),
+                  load(some, cpu_element(p->gates, u, narrow), h, 4, count, narrow);
+                  lstm_units(some, h, count, narrow, cell + u, p->c + u,
+                             cpu_element(p->dy, u, narrow), cpu_element(p->dg, u, narrow),
                              p->dh + u, p->dc + u));
 }
 
-WEFT_INLINE void gru_units(chunk some, int64_t stride, int count, const float *restrict inner,
-                           const float *restrict h, const float *restrict dy, float *restrict dg,
-                           float *restrict product, float *restrict dh)
+WEFT_INLINE void gru_units(chunk some, int64_t stride, int count, bool narrow,
+                           const void *restrict inner, const void *restrict h,
+                           const void *restrict dy, void *restrict dg, void *restrict product,
+                           float *restrict dh)
 {
     for (int u = 0; u < count; u++) {
         float r = some[0][u], z = some[1][u], n = some[2][u];
-        float d = dy[u] + dh[u], dn = d * (1 - z) * (1 - n * n);
-        float dr = dn * inner[u] * r * (1 - r), dz = d * (h[u] - n) * z * (1 - z);
-        dg[u] = dr;
-        dg[stride + u] = dz;
-        dg[2 * stride + u] = dn;
-        product[u] = dr;
-        product[stride + u] = dz;
-        product[2 * stride + u] = dn * r;
+        float d = cpu_get(dy, u, narrow) + dh[u], dn = d * (1 - z) * (1 - n * n);
+        float dr = dn * cpu_get(inner, u, narrow) * r * (1 - r);
+        float dz = d * (cpu_get(h, u, narrow) - n) * z * (1 - z);
+        cpu_put(dg, u, narrow, dr);
+        cpu_put(dg, stride + u, narrow, dz);
+        cpu_put(dg, 2 * stride + u, narrow, dn);
+        cpu_put(product, u, narrow, dr);
+        cpu_put(product, stride + u, narrow, dz);
+        cpu_put(product, 2 * stride + u, narrow, dn * r);
         dh[u] = d * z;
     }
 }
 
-WEFT_CLONES static void gru_row(const operands *p, int64_t h)
+WEFT_INLINE void gru_row(const operands *p, int64_t h, bool narrow)
 {
     chunk some;
     for (int64_t u = 0; u < h; u += CPU_TILE_UNITS)
-        CPU_UNITS(WEFT_MIN(h - u, (int64_t)CPU_TILE_UNITS), load(some, p->gates + u, h, 3, count);
-                  gru_units(some, h, count, p->saved + u, p->h + u, p->dy + u, p->dg + u,
-                            p->product + u, p->dh + u));
+        CPU_UNITS(WEFT_MIN(h - u, (int64_t)CPU_TILE_UNITS),
+                  load(some, cpu_element(p->gates, u, narrow), h, 3, count, narrow);
+                  gru_units(some, h, count, narrow, cpu_element(p->saved, u, narrow),
+                            cpu_element(p->h, u, narrow), cpu_element(p->dy, u, narrow),
+                            cpu_element(p->dg, u, narrow), cpu_element(p->product, u, narrow),
+                            p->dh + u));
 }
+
+#define ROW(op, name, narrow)                                                                      \
+    WEFT_CLONES static void name(const operands *p, int64_t h)                                     \
+    {                                                                                              \
+        op##_row(p, h, narrow);                                                                    \
+    }
+ROW(lstm, lstm_single, false)
+ROW(lstm, lstm_narrow, true)
+ROW(gru, gru_single, false)
+ROW(gru, gru_narrow, true)
 
 /* The gradients of the gates at position t of row b: zero if it does not count. */
 static void gates_at(const recurrence *j, int64_t b, int64_t t)
 {
     operands p = operands_of(j, b, t);
     int64_t h = j->r.units, all = j->r.gates * h;
-    size_t bytes = (size_t)h * sizeof(float);
+    size_t size = j->narrow ? sizeof(uint16_t) : sizeof(float), bytes = (size_t)h * size;
     if (!cpu_row_counts(j, b, t)) {
-        memset(p.dg, 0, (size_t)all * sizeof(float));
-        memset(p.product, 0, (size_t)all * sizeof(float));
+        memset(p.dg, 0, (size_t)all * size);
+        memset(p.product, 0, (size_t)all * size);
         memset(p.before, 0, bytes);
-        return;
+    } else {
+        if (j->r.gates == 4)
+            (j->narrow ? lstm_narrow : lstm_single)(&p, h);
+        else
+            (j->narrow ? gru_narrow : gru_single)(&p, h);
+        memcpy(p.before, p.h, bytes);
     }
-    if (j->r.gates == 4)
-        lstm_row(&p, h);
-    else
-        gru_row(&p, h);
-    memcpy(p.before, p.h, bytes);
+    if (p.operand) memcpy(p.operand, p.product, (size_t)all * size);
 }
 
 /* Prefetches what the position before t, which is computed next, reads and writes in row b. */
@@ -124,19 +148,20 @@ static void prefetch_before(const recurrence *j, int64_t b, int64_t t)
 {
     const weft_recurrence *r = &j->r;
     const cpu_loop *k = j->k;
-    bool lstm = r->gates == 4;
+    bool lstm = r->gates == 4, narrow = j->narrow;
     int64_t step = r->backward ? -1 : 1, next = t - step, before = next - step, h = r->units;
+    int64_t all = r->gates * h;
     if (next < 0 || next >= r->positions) return;
-    cpu_prefetch(cpu_row_at(r, k->in[0], b, next, r->gates * h), r->gates * h);
+    cpu_prefetch(cpu_row_at(r, k->in[0], b, next, all, narrow), all, narrow);
     if (k->out[0] != k->in[0])
-        cpu_prefetch(cpu_row_at(r, k->out[0], b, next, r->gates * h), r->gates * h);
-    if (!lstm) cpu_prefetch(cpu_row_at(r, k->out[1], b, next, r->gates * h), r->gates * h);
-    cpu_prefetch(cpu_row_at(r, k->out[lstm ? 1 : 2], b, next, h), h);
-    if (r->dy >= 0) cpu_prefetch(cpu_row_at(r, k->in[r->dy], b, next, h), h);
-    if (!lstm) cpu_prefetch(cpu_row_at(r, k->in[1], b, next, h), h);
+        cpu_prefetch(cpu_row_at(r, k->out[0], b, next, all, narrow), all, narrow);
+    if (!lstm) cpu_prefetch(cpu_row_at(r, k->out[1], b, next, all, narrow), all, narrow);
+    cpu_prefetch(cpu_row_at(r, k->out[lstm ? 1 : 2], b, next, h, narrow), h, narrow);
+    if (r->dy >= 0) cpu_prefetch(cpu_row_at(r, k->in[r->dy], b, next, h, narrow), h, narrow);
+    if (!lstm) cpu_prefetch(cpu_row_at(r, k->in[1], b, next, h, narrow), h, narrow);
     if (before < 0 || before >= r->positions) return;
-    cpu_prefetch(cpu_row_at(r, k->in[2], b, before, h), h);
-    if (lstm) cpu_prefetch(cpu_row_at(r, k->in[1], b, before, h), h);
+    cpu_prefetch(cpu_row_at(r, k->in[2], b, before, h, narrow), h, narrow);
+    if (lstm) cpu_prefetch(cpu_row_at(r, k->in[1], b, before, h, false), h, false);
 }
 
 /* Adds a tile of the product to the gradient of the state. */
@@ -158,7 +183,9 @@ static void begin_gradient(const recurrence *j, int i, int out, int64_t begin, i
     int64_t h = j->r.units;
     float *to = (float *)j->k->out[out] + begin * h;
     size_t bytes = (size_t)((end - begin) * h) * sizeof(float);
-    if (i >= 0)
+    if (i >= 0 && cpu_is_narrow(j, i))
+        weft_widen_from((const uint16_t *)j->k->in[i] + begin * h, to, (end - begin) * h);
+    else if (i >= 0)
         memcpy(to, (const float *)j->k->in[i] + begin * h, bytes);
     else
         memset(to, 0, bytes);
@@ -175,8 +202,11 @@ static void part(void *user, int64_t begin, int64_t end)
     for (int64_t s = r->positions - 1; s >= 0; s--) {
         recurrence_step step = {.j = j, .t = cpu_position(r, s)};
         for (int64_t b = begin; b < end; b++) gates_at(j, b, step.t);
-        cpu_packed_product(&j->w, product + step.t * all, r->positions * all, begin, end, take,
-                           &step);
+        if (j->narrow)
+            cpu_packed_product(&j->w, j->operand[0], j->width / 2, begin, end, take, &step);
+        else
+            cpu_packed_product(&j->w, product + step.t * all, r->positions * all, begin, end, take,
+                               &step);
     }
 }
 

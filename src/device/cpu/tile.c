@@ -9,62 +9,76 @@
 /* A vector fills a register of AVX-512, and two of AVX2. */
 enum { LANES = TILE_COLUMNS };
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef uint32_t lane_bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef float tile_number __attribute__((may_alias)); /* or a pair of bf16 numbers */
 
-/* Computes `rows` rows of the result at row i and `vectors` vectors at column j. Both numbers are
- * constants in each call, so that the loops are unrolled and the sums are in registers. */
-WEFT_INLINE void block(const tile_product *p, int rows, int vectors, int64_t i, int64_t j)
-{
-    lanes sum[TILE_ROWS][2];
-    const float *a = p->a + i * p->a_row, *b = p->b + j;
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) sum[r][v] = (lanes){0};
-    for (int64_t q = 0; q < p->k; q++, a += p->a_column, b += p->b_row)
-#pragma GCC unroll 6
-        for (int r = 0; r < rows; r++)
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++) sum[r][v] += a[r * p->a_row] * ((const lanes *)b)[v];
-    float *c = p->c + i * p->c_row + j;
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++, c += p->c_row)
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) {
-            if (p->add) sum[r][v] += ((lanes *)c)[v];
-            ((lanes *)c)[v] = sum[r][v];
-        }
-}
+/* --- f32 --- */
 
-/* The columns of all rows, in blocks of about the same number of rows. */
-WEFT_INLINE void columns(const tile_product *p, int vectors, int64_t j)
-{
-    int64_t blocks = (p->m + TILE_ROWS - 1) / TILE_ROWS;
-    for (int64_t k = 0; k < blocks; k++) {
-        int64_t i = p->m * k / blocks;
-        switch (p->m * (k + 1) / blocks - i) {
-        case 1: block(p, 1, vectors, i, j); break;
-        case 2: block(p, 2, vectors, i, j); break;
-        case 3: block(p, 3, vectors, i, j); break;
-        case 4: block(p, 4, vectors, i, j); break;
-        case 5: block(p, 5, vectors, i, j); break;
-        default: block(p, 6, vectors, i, j); break;
-        }
-    }
-}
+#define TILE(name) single_##name
+#define TILE_TARGET
+#define TILE_STEP(sum, a, b) sum += *(a) * *(const lanes *)(b)
+#include "device/cpu/tile_block.h"
 
 static WEFT_CLONES void multiply(const tile_product *p)
 {
-    for (int64_t j = 0; j < p->n; j += TILE_COLUMNS) columns(p, 1, j);
+    single_plain(p);
 }
 
-/* With AVX-512 a block is two vectors wide: so many sums are under way at a time that none waits
- * for another, and each element of a serves two of them. */
+/* --- pairs of bf16 numbers --- */
+
+/* A bf16 number is the upper half of an f32 number; the first of a pair is the lower half. */
+WEFT_INLINE float half_of(const tile_number *pair, int second)
+{
+    uint32_t bits;
+    float x;
+    memcpy(&bits, pair, sizeof(bits));
+    bits = second ? bits & 0xffff0000 : bits << 16;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+#define TILE(name) pairs_##name
+#define TILE_TARGET
+#define TILE_STEP(sum, a, b)                                                                       \
+    do {                                                                                           \
+        lane_bits pair = *(const lane_bits *)(b);                                                  \
+        sum += half_of(a, 0) * (lanes)(pair << 16);                                                \
+        sum += half_of(a, 1) * (lanes)(pair & 0xffff0000);                                         \
+    } while (0)
+#include "device/cpu/tile_block.h"
+
+static WEFT_CLONES void multiply_pairs(const tile_product *p)
+{
+    pairs_plain(p);
+}
+
+/* --- versions for instructions that the processor may have --- */
+
 #if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
 __attribute__((target("avx512f,fma"))) static void multiply_wide(const tile_product *p)
 {
-    int64_t j = 0;
-    for (; j + TILE_COLUMNS < p->n; j += 2 * TILE_COLUMNS) columns(p, 2, j);
-    if (j < p->n) columns(p, 1, j);
+    single_wide(p);
+}
+
+__attribute__((target("avx512f,fma"))) static void multiply_pairs_wide(const tile_product *p)
+{
+    pairs_wide(p);
+}
+
+#define DOT_TARGET __attribute__((target("avx512f,avx512vl,avx512bf16,fma")))
+#define TILE(name) dot_##name
+#define TILE_TARGET DOT_TARGET
+#define TILE_STEP(sum, a, b)                                                                       \
+    sum = (lanes)_mm512_dpbf16_ps((__m512)(sum),                                                   \
+                                  (__m512bh)_mm512_castps_si512(_mm512_set1_ps(*(a))),             \
+                                  (__m512bh)_mm512_loadu_si512(b))
+#include "device/cpu/tile_block.h"
+
+DOT_TARGET static void multiply_dot(const tile_product *p)
+{
+    dot_wide(p);
 }
 
 static bool is_wide(void)
@@ -77,6 +91,16 @@ static void multiply_wide(const tile_product *p)
     multiply(p);
 }
 
+static void multiply_pairs_wide(const tile_product *p)
+{
+    multiply_pairs(p);
+}
+
+static void multiply_dot(const tile_product *p)
+{
+    multiply_pairs(p);
+}
+
 static bool is_wide(void)
 {
     return false;
@@ -85,8 +109,10 @@ static bool is_wide(void)
 
 void tile_multiply(const tile_product *p)
 {
-    if (is_wide())
-        multiply_wide(p);
+    if (p->of == TILE_PAIRS_DOT)
+        multiply_dot(p);
+    else if (p->of == TILE_PAIRS)
+        (is_wide() ? multiply_pairs_wide : multiply_pairs)(p);
     else
-        multiply(p);
+        (is_wide() ? multiply_wide : multiply)(p);
 }

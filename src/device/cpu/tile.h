@@ -9,14 +9,21 @@
  * blocks, and their contents beyond n columns are unspecified. */
 enum { TILE_ROWS = 6, TILE_COLUMNS = 16 };
 
+/* The elements of a and b: f32 numbers; or pairs of bf16 numbers, of which the first is in the
+ * lower half, whose products are multiplied as f32 numbers, or by the instructions of AVX512-BF16,
+ * which the processor must have. */
+typedef enum tile_operands { TILE_SINGLE, TILE_PAIRS, TILE_PAIRS_DOT } tile_operands;
+
 /* The product c [m, n] = a [m, k] b [k, n], or with `add` its addition to c. Rows of b and c are
- * contiguous; element (i, p) of a is at a[i * a_row + p * a_column]. */
+ * contiguous; element (i, p) of a is at a[i * a_row + p * a_column]. With pairs, element p of a row
+ * of a and row p of b hold the numbers 2 p and 2 p + 1 of the sum. */
 typedef struct tile_product {
     int64_t m, n, k;
-    const float *a, *b;
+    const void *a, *b; /* elements of four bytes */
     float *c;
     int64_t a_row, a_column, b_row, c_row;
     bool add;
+    tile_operands of;
 } tile_product;
 void tile_multiply(const tile_product *p);
 

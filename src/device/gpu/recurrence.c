@@ -19,14 +19,13 @@ static recurrence read_node(const weft_group *group, int gates, bool gradient)
     int count = weft->node_inputs(node, &in), next = gradient ? 4 : gates == 4 ? 2 : 3;
     const int64_t *x = weft->value_type(group->graph, in[0])->shape.dim;
     int64_t of = gradient ? gpu_node_int(node, "of", 0, 0) : 0;
-    int end = count - (of & 1 ? 1 : 0) - (of & 2 ? 1 : 0) - (of & 4 ? 1 : 0);
+    int end = count - (of & 2 ? 1 : 0) - (of & 4 ? 1 : 0), dy = of & 1 ? next++ : -1;
     bool lengths = end > next && weft->value_type(group->graph, in[end - 1])->dtype == WEFT_I32;
     int states = end - lengths - next;
-    recurrence r = {.batch = x[0], .positions = x[1], .units = x[2] / gates};
+    recurrence r = {.batch = x[0], .positions = x[1], .units = x[2] / gates, .dy = dy};
     r.h0 = states > 0 ? next++ : -1;
     r.c0 = states > 1 && gates == 4 ? next++ : -1;
     r.lengths = lengths ? next++ : -1;
-    r.dy = of & 1 ? next++ : -1;
     r.dh = of & 2 ? next++ : -1;
     r.dc = of & 4 ? next : -1;
     return r;
