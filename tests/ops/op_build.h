@@ -163,6 +163,7 @@ static inline void out(fixture *f, weft_value v)
     X(attention_causal)                                                                            \
     X(attention_cache)                                                                             \
     X(attention_one)                                                                               \
+    X(attention_one_wide)                                                                          \
     X(attention_unseen)                                                                            \
     X(attention_lengths)                                                                           \
     X(attention_grouped)                                                                           \

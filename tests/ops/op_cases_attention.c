@@ -50,6 +50,15 @@ void attention_one(fixture *f)
     attend(f, in, 3, ATTRS(CAUSAL, WEFT_ATTR_INT("first", 4)));
 }
 
+/* One query, vectors of numbers that are not full, and more than a block of keys. */
+void attention_one_wide(fixture *f)
+{
+    weft_value in[4];
+    operands(f, (int64_t[])D4(3, 1, 4, 37), 71, 2, 21, in);
+    in[3] = fixture_ints(f, DIMS(3), 72);
+    attend(f, in, 4, NONE);
+}
+
 /* More queries than keys: the first ones see no key. */
 void attention_unseen(fixture *f)
 {

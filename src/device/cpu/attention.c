@@ -1,4 +1,4 @@
-/* Implements attention for single precision in tiles of queries and keys, with a softmax that is
+/* Implements attention in tiles of queries and keys, with a softmax that is
  * corrected from tile to tile (online softmax; FlashAttention, Dao et al. 2022), so that scratch
  * memory is linear in the length. Keys that no query of a tile sees are skipped. */
 #include "device/cpu/attention.h"
@@ -9,7 +9,8 @@
 
 /* --- operands --- */
 
-attention cpu_attention_of(const weft_group *group, const void *const *in, int at)
+attention cpu_attention_of(const weft_group *group, const void *const *in, int at,
+                           tile_operands pairs)
 {
     const weft_node *node = group->node[0];
     const weft_shape *q = &weft_in(group->graph, node, at)->shape;
@@ -28,6 +29,10 @@ attention cpu_attention_of(const weft_group *group, const void *const *in, int a
                    .first = weft_node_int(node, "first", 0, 0),
                    .scale = (float)weft_node_real(node, "scale", 1)};
     p.rows = p.group * p.t;
+    p.narrow = weft_in(group->graph, node, at)->dtype == WEFT_BF16;
+    p.of = p.narrow ? pairs : TILE_SINGLE;
+    p.d_row = tile_stride(cpu_elements(&p, p.d));
+    p.e_row = tile_stride(cpu_elements(&p, p.e));
     if (!in) return p;
     p.q = in[at];
     p.k = in[at + 1];
@@ -36,45 +41,17 @@ attention cpu_attention_of(const weft_group *group, const void *const *in, int a
     return p;
 }
 
+int64_t cpu_attention_valid(const attention *p, int64_t pair)
+{
+    return p->lengths ? WEFT_MIN(p->s, WEFT_MAX((int64_t)p->lengths[pair / p->g], (int64_t)0))
+                      : p->s;
+}
+
 int64_t cpu_attention_seen(const attention *p, int64_t pair, int64_t r)
 {
-    int64_t n = p->s;
-    if (p->lengths) n = WEFT_MIN(n, (int64_t)p->lengths[pair / p->g]);
+    int64_t n = cpu_attention_valid(p, pair);
     if (p->causal) n = WEFT_MIN(n, p->first + r % p->t + 1);
     return WEFT_MAX(n, (int64_t)0);
-}
-
-void cpu_queries_copy(const attention *p, const float *x, int64_t width, int64_t pair,
-                      int64_t begin, int64_t count, float factor, float *to)
-{
-    for (int64_t r = 0; r < count; r++, to += tile_stride(width)) {
-        const float *row = x + query_at(p, pair, begin + r, width);
-        for (int64_t c = 0; c < width; c++) to[c] = factor * row[c];
-        for (int64_t c = width; c < tile_stride(width); c++) to[c] = 0;
-    }
-}
-
-void cpu_keys_copy(const attention *p, const float *x, int64_t width, int64_t pair, int64_t begin,
-                   int64_t count, float *to)
-{
-    for (int64_t j = 0; j < count; j++, to += tile_stride(width)) {
-        const float *row = x + key_at(p, pair, begin + j, width);
-        for (int64_t c = 0; c < width; c++) to[c] = row[c];
-        for (int64_t c = width; c < tile_stride(width); c++) to[c] = 0;
-    }
-}
-
-void cpu_keys_turn(const attention *p, const float *x, int64_t width, int64_t pair, int64_t begin,
-                   int64_t count, float *to)
-{
-    int64_t step = key_at(p, pair, 1, width) - key_at(p, pair, 0, width);
-    x += key_at(p, pair, begin, width);
-    for (int64_t j = 0; j < count; j += WEFT_LANES)
-        for (int64_t c = 0; c < width; c++)
-            for (int64_t i = j; i < WEFT_MIN(j + WEFT_LANES, count); i++)
-                to[c * TILE_STRIDE + i] = x[i * step + c];
-    for (int64_t c = 0; c < width; c++)
-        for (int64_t j = count; j < tile_columns(count); j++) to[c * TILE_STRIDE + j] = 0;
 }
 
 /* --- threads --- */
@@ -135,10 +112,11 @@ weft_status cpu_attention_make(weft_device *device, const weft_group *group, cpu
 /* --- attention --- */
 
 /* The memory of a thread: the keys (in turned tiles) and values of a pair; and of one tile the
- * queries, scores, sums of values, and of each query the largest score, the sum of the exponentials
- * and the number of keys that it sees. */
+ * queries, scores, the exponentials as the product reads them, sums of values, and of each query
+ * the largest score, the sum of the exponentials and the number of keys that it sees. */
 typedef struct forward {
-    float *keys, *values, *queries, *scores, *y, *top, *sum;
+    void *keys, *values, *queries, *shares;
+    float *scores, *y, *top, *sum;
     int64_t *seen;
 } forward;
 
@@ -146,10 +124,11 @@ static size_t forward_memory(const attention *p, void *base, forward *m)
 {
     size_t used = 0;
     int64_t blocks = (p->s + MOST_KEYS - 1) / MOST_KEYS;
-    m->keys = cpu_take(base, &used, blocks * p->d * TILE_STRIDE);
-    m->values = cpu_take(base, &used, p->s * p->e_stride);
-    m->queries = cpu_take(base, &used, MOST_QUERIES * p->d_stride);
+    m->keys = cpu_take(base, &used, blocks * cpu_elements(p, p->d) * TILE_STRIDE);
+    m->values = cpu_take(base, &used, cpu_elements(p, p->s) * p->e_stride);
+    m->queries = cpu_take(base, &used, MOST_QUERIES * p->d_row);
     m->scores = cpu_take(base, &used, (int64_t)MOST_QUERIES * TILE_STRIDE);
+    m->shares = p->narrow ? cpu_take(base, &used, (int64_t)MOST_QUERIES * TILE_STRIDE) : m->scores;
     m->y = cpu_take(base, &used, MOST_QUERIES * p->e_stride);
     m->top = cpu_take(base, &used, MOST_QUERIES);
     m->sum = cpu_take(base, &used, MOST_QUERIES);
@@ -192,15 +171,17 @@ static inline float row_exp(float *x, int64_t n, float top)
     return sum;
 }
 
-/* Turns the scores of `rows` queries and keys from `begin` on into exp(score - top), 0 for keys
- * that the query does not see, and corrects what was summed with an earlier top. */
+/* Turns the scores of `rows` queries and keys from `begin` on, times a factor, into exp(score -
+ * top), 0 for keys that the query does not see, and corrects what was summed with an earlier top.
+ */
 static WEFT_CLONES void absorb(const forward *m, int64_t rows, int64_t begin, int64_t count,
-                               int64_t stride)
+                               int64_t stride, float factor)
 {
     for (int64_t r = 0; r < rows; r++) {
         float *x = m->scores + r * TILE_STRIDE, *y = m->y + r * stride;
         int64_t n = WEFT_MIN(WEFT_MAX(m->seen[r] - begin, (int64_t)0), count);
         int64_t whole = tile_columns(n);
+        for (int64_t c = 0; c < n && factor != 1; c++) x[c] *= factor;
         for (int64_t c = n; c < whole; c++) x[c] = -INFINITY;
         for (int64_t c = whole; c < count; c++) x[c] = 0;
         if (n == 0) continue;
@@ -216,13 +197,11 @@ static WEFT_CLONES void absorb(const forward *m, int64_t rows, int64_t begin, in
 static void forward_write(const cpu_loop *k, const attention *p, const forward *m, int64_t pair,
                           int64_t begin, int64_t count)
 {
-    float *y = k->out[0], *sums = k->out[1];
+    float *sums = k->out[1];
     sums += 2 * (pair * p->rows + begin);
     for (int64_t r = 0; r < count; r++) {
-        const float *from = m->y + r * p->e_stride;
-        float *to = y + query_at(p, pair, begin + r, p->e);
-        float factor = m->seen[r] ? 1 / m->sum[r] : 0;
-        for (int64_t c = 0; c < p->e; c++) to[c] = from[c] * factor;
+        cpu_row_write(p, k->out[0], query_at(p, pair, begin + r, p->e), m->y + r * p->e_stride,
+                      p->e, m->seen[r] ? 1 / m->sum[r] : 0);
         sums[2 * r] = isnan(m->sum[r]) ? NAN : m->top[r];
         sums[2 * r + 1] = m->seen[r] ? logf(m->sum[r]) : 0;
     }
@@ -241,13 +220,15 @@ static void forward_tile(const cpu_loop *k, const attention *p, const forward *m
         reach = WEFT_MAX(reach, m->seen[r]);
     }
     for (int64_t at = 0; at < reach; at += MOST_KEYS) {
-        int64_t n = WEFT_MIN(reach - at, (int64_t)MOST_KEYS);
-        const float *keys = m->keys + at / MOST_KEYS * p->d * TILE_STRIDE;
-        tile_multiply(&(tile_product){count, n, p->d, m->queries, keys, m->scores, p->d_stride, 1,
-                                      TILE_STRIDE, TILE_STRIDE, false, TILE_SINGLE});
-        absorb(m, count, at, n, p->e_stride);
-        tile_multiply(&(tile_product){count, p->e, n, m->scores, m->values + at * p->e_stride, m->y,
-                                      TILE_STRIDE, 1, p->e_stride, p->e_stride, true, TILE_SINGLE});
+        int64_t n = WEFT_MIN(reach - at, (int64_t)MOST_KEYS), d = cpu_elements(p, p->d);
+        const float *keys = (const float *)m->keys + at / MOST_KEYS * d * TILE_STRIDE;
+        const float *values = (const float *)m->values + cpu_elements(p, at) * p->e_stride;
+        tile_multiply(&(tile_product){count, n, d, m->queries, keys, m->scores, p->d_row, 1,
+                                      TILE_STRIDE, TILE_STRIDE, false, p->of});
+        absorb(m, count, at, n, p->e_stride, p->narrow ? p->scale : 1);
+        if (p->narrow) cpu_scores_round(m->scores, count, n, m->shares);
+        tile_multiply(&(tile_product){count, p->e, cpu_elements(p, n), m->shares, values, m->y,
+                                      TILE_STRIDE, 1, p->e_stride, p->e_stride, true, p->of});
     }
     forward_write(k, p, m, pair, begin, count);
 }
@@ -269,8 +250,9 @@ static void forward_work(const cpu_loop *k, const attention *p, void *memory, in
         int64_t pair = item / tiles;
         for (int64_t at = 0; at < p->s && pair != there; at += MOST_KEYS)
             cpu_keys_turn(p, p->k, p->d, pair, at, WEFT_MIN(p->s - at, (int64_t)MOST_KEYS),
-                          m.keys + at / MOST_KEYS * p->d * TILE_STRIDE);
-        if (pair != there) cpu_keys_copy(p, p->v, p->e, pair, 0, p->s, m.values);
+                          (float *)m.keys + at / MOST_KEYS * cpu_elements(p, p->d) * TILE_STRIDE);
+        if (pair != there)
+            cpu_keys_mix(p, p->v, p->e, pair, 0, cpu_attention_valid(p, pair), m.values);
         there = pair;
         forward_tile(k, p, &m, pair, item % tiles * MOST_QUERIES);
     }
@@ -279,7 +261,7 @@ static void forward_work(const cpu_loop *k, const attention *p, void *memory, in
 static void forward_loop(const cpu_loop *k)
 {
     forward m;
-    attention p = cpu_attention_of(&k->group, k->in, 0);
+    attention p = cpu_attention_of(&k->group, k->in, 0, k->pairs);
     cpu_attention_run(k, &p, p.b * p.g * forward_tiles(&p), forward_memory(&p, NULL, &m),
                       forward_work);
 }
@@ -289,19 +271,19 @@ static weft_status attention_make(weft_device *device, const weft_group *group,
 {
     (void)in;
     forward m;
-    attention p = cpu_attention_of(group, NULL, 0);
+    attention p = cpu_attention_of(group, NULL, 0, TILE_PAIRS);
     return cpu_attention_make(device, group, forward_loop, &p, p.b * p.g * forward_tiles(&p),
                               forward_memory(&p, NULL, &m), out);
 }
 
 static bool has_tiles(const weft_group *group)
 {
-    return cpu_single(group) && !cpu_attention_has_one_query(group);
+    return cpu_one_precision(group) && !cpu_attention_has_one_query(group);
 }
 
 const cpu_entry cpu_attention_entries[] = {
-    {"attention", "tiles", has_tiles, attention_make, NULL, CPU_WIDE},
-    {"attention", "rows", cpu_attention_has_one_query, cpu_attention_rows_make, NULL, CPU_WIDE},
-    {"attention_grad", "tiles", cpu_single, cpu_attention_grad_make, NULL, CPU_WIDE},
+    {"attention", "tiles", has_tiles, attention_make, NULL, CPU_ANY},
+    {"attention", "rows", cpu_attention_has_one_query, cpu_attention_rows_make, NULL, CPU_ANY},
+    {"attention_grad", "tiles", cpu_one_precision, cpu_attention_grad_make, NULL, CPU_ANY},
     {.op = NULL},
 };

@@ -1,4 +1,4 @@
-/* Implements attention for single precision where each head has one query, as in incremental
+/* Implements attention where each head has one query, as in incremental
  * decoding. Keys and values are read once, in the order in which they lie, for all heads of a
  * thread; the softmax is corrected from block to block as in attention.c. */
 #include <math.h>
@@ -8,15 +8,16 @@
 
 enum { BLOCK = 64 }; /* keys whose scores are computed before their values are read */
 
-/* The memory of a thread, for each of its heads: the scores of a block, the sum of values, the
- * largest score, the sum of the exponentials. */
+/* The memory of a thread, for each of its heads: the query in f32, the scores of a block, the sum
+ * of values, the largest score, the sum of the exponentials. */
 typedef struct state {
-    float *scores, *y, *top, *sum;
+    float *q, *scores, *y, *top, *sum;
 } state;
 
 static size_t memory_of(const attention *p, void *base, state *m)
 {
     size_t used = 0;
+    m->q = cpu_take(base, &used, p->h * p->d);
     m->scores = cpu_take(base, &used, p->h * BLOCK);
     m->y = cpu_take(base, &used, p->h * p->e);
     m->top = cpu_take(base, &used, p->h);
@@ -24,33 +25,47 @@ static size_t memory_of(const attention *p, void *base, state *m)
     return used;
 }
 
-WEFT_INLINE float dot(const float *a, const float *b, int64_t n)
+/* Adds the products of a vector of numbers with one from number i of data on. */
+typedef uint16_t halves __attribute__((vector_size(16), aligned(2), may_alias));
+typedef uint32_t wholes __attribute__((vector_size(32), aligned(4), may_alias));
+WEFT_INLINE void add_lanes(weft_lanes *sum, const float *a, const void *data, int64_t i,
+                           bool narrow)
+{
+    const weft_lanes *x = (const weft_lanes *)a;
+    if (narrow)
+        *sum += *x * (weft_lanes)(__builtin_convertvector(
+                                      *(const halves *)((const uint16_t *)data + i), wholes)
+                                  << 16);
+    else
+        *sum += *x * *(const weft_lanes *)((const float *)data + i);
+}
+
+WEFT_INLINE float dot(const float *a, const void *b, int64_t n, bool narrow)
 {
     weft_lanes even = {0}, odd = {0};
     float sum = 0;
     int64_t c = 0;
     for (; c + 2 * WEFT_LANES <= n; c += 2 * WEFT_LANES) {
-        even += *(const weft_lanes *)(a + c) * *(const weft_lanes *)(b + c);
-        odd +=
-            *(const weft_lanes *)(a + c + WEFT_LANES) * *(const weft_lanes *)(b + c + WEFT_LANES);
+        add_lanes(&even, a + c, b, c, narrow);
+        add_lanes(&odd, a + c + WEFT_LANES, b, c + WEFT_LANES, narrow);
     }
     even += odd;
     for (int l = 0; l < WEFT_LANES; l++) sum += even[l];
-    for (; c < n; c++) sum += a[c] * b[c];
+    for (; c < n; c++) sum += a[c] * cpu_get(b, c, narrow);
     return sum;
 }
 
 /* The scores of `count` keys from `begin` on with the queries of heads of pairs [from, to), which
  * are of one row of the batch. */
-static WEFT_CLONES void score(const attention *p, const state *m, int64_t from, int64_t to,
-                              int64_t begin, int64_t count)
+WEFT_INLINE void score(const attention *p, const state *m, int64_t from, int64_t to, int64_t begin,
+                       int64_t count, bool narrow)
 {
     for (int64_t j = 0; j < count; j++)
         for (int64_t pair = from; pair < to; pair++) {
-            const float *k = p->k + key_at(p, pair, begin + j, p->d);
+            const void *k = cpu_element(p->k, key_at(p, pair, begin + j, p->d), narrow);
             for (int64_t r = 0; r < p->group; r++) {
-                const float *q = p->q + query_at(p, pair, r, p->d);
-                m->scores[((pair - from) * p->group + r) * BLOCK + j] = p->scale * dot(q, k, p->d);
+                int64_t head = (pair - from) * p->group + r;
+                m->scores[head * BLOCK + j] = p->scale * dot(m->q + head * p->d, k, p->d, narrow);
             }
         }
 }
@@ -69,31 +84,45 @@ static WEFT_CLONES void absorb(const state *m, int64_t head, int64_t count, int6
     m->top[head] = top;
 }
 
-static WEFT_CLONES void add_values(const attention *p, const state *m, int64_t from, int64_t to,
-                                   int64_t begin, int64_t count)
+WEFT_INLINE void add_values(const attention *p, const state *m, int64_t from, int64_t to,
+                            int64_t begin, int64_t count, bool narrow)
 {
     for (int64_t j = 0; j < count; j++)
         for (int64_t pair = from; pair < to; pair++) {
-            const float *v = p->v + key_at(p, pair, begin + j, p->e);
+            const void *v = cpu_element(p->v, key_at(p, pair, begin + j, p->e), narrow);
             for (int64_t r = 0; r < p->group; r++) {
                 int64_t head = (pair - from) * p->group + r;
                 float share = m->scores[head * BLOCK + j], *restrict y = m->y + head * p->e;
-                for (int64_t c = 0; c < p->e; c++) y[c] += share * v[c];
+                for (int64_t c = 0; c < p->e; c++) y[c] += share * cpu_get(v, c, narrow);
             }
         }
 }
+
+#define BOTH(name, narrow)                                                                         \
+    static WEFT_CLONES void score_##name(const attention *p, const state *m, int64_t from,         \
+                                         int64_t to, int64_t begin, int64_t count)                 \
+    {                                                                                              \
+        score(p, m, from, to, begin, count, narrow);                                               \
+    }                                                                                              \
+    static WEFT_CLONES void add_values_##name(const attention *p, const state *m, int64_t from,    \
+                                              int64_t to, int64_t begin, int64_t count)            \
+    {                                                                                              \
+        add_values(p, m, from, to, begin, count, narrow);                                          \
+    }
+BOTH(single, false)
+BOTH(pairs, true)
 
 /* Writes the results of the heads: 0, and as the largest score -inf, where no key counts. */
 static void write(const cpu_loop *k, const attention *p, const state *m, int64_t from, int64_t to,
                   int64_t seen)
 {
-    float *y = k->out[0], *sums = k->out[1];
+    float *sums = k->out[1];
     for (int64_t head = 0; head < (to - from) * p->group; head++) {
         const float *x = m->y + head * p->e;
-        float *out = y + (from * p->group + head) * p->e,
-              *lse = sums + 2 * (from * p->group + head);
+        void *out = cpu_element(k->out[0], (from * p->group + head) * p->e, p->narrow);
+        float *lse = sums + 2 * (from * p->group + head);
         float factor = seen ? 1 / m->sum[head] : 0;
-        for (int64_t c = 0; c < p->e; c++) out[c] = x[c] * factor;
+        for (int64_t c = 0; c < p->e; c++) cpu_put(out, c, p->narrow, x[c] * factor);
         lse[0] = isnan(m->sum[head]) ? NAN : m->top[head];
         lse[1] = seen ? logf(m->sum[head]) : 0;
     }
@@ -106,14 +135,16 @@ static void run_pairs(const cpu_loop *k, const attention *p, const state *m, int
     int64_t heads = (to - from) * p->group, seen = cpu_attention_seen(p, from, 0);
     memset(m->y, 0, (size_t)(heads * p->e) * sizeof(float));
     for (int64_t head = 0; head < heads; head++) {
+        int64_t at = query_at(p, from + head / p->group, head % p->group, p->d);
+        for (int64_t c = 0; c < p->d; c++) m->q[head * p->d + c] = cpu_get(p->q, at + c, p->narrow);
         m->top[head] = -INFINITY;
         m->sum[head] = 0;
     }
     for (int64_t at = 0; at < seen; at += BLOCK) {
         int64_t count = WEFT_MIN(seen - at, (int64_t)BLOCK);
-        score(p, m, from, to, at, count);
+        (p->narrow ? score_pairs : score_single)(p, m, from, to, at, count);
         for (int64_t head = 0; head < heads; head++) absorb(m, head, count, p->e);
-        add_values(p, m, from, to, at, count);
+        (p->narrow ? add_values_pairs : add_values_single)(p, m, from, to, at, count);
     }
     write(k, p, m, from, to, seen);
 }
@@ -132,13 +163,13 @@ static void attend_rows(const cpu_loop *k, const attention *p, void *memory, int
 static void rows_loop(const cpu_loop *k)
 {
     state m;
-    attention p = cpu_attention_of(&k->group, k->in, 0);
+    attention p = cpu_attention_of(&k->group, k->in, 0, k->pairs);
     cpu_attention_run(k, &p, p.b * p.g, memory_of(&p, NULL, &m), attend_rows);
 }
 
 bool cpu_attention_has_one_query(const weft_group *group)
 {
-    return cpu_single(group) && cpu_attention_of(group, NULL, 0).t == 1;
+    return cpu_one_precision(group) && cpu_attention_of(group, NULL, 0, TILE_PAIRS).t == 1;
 }
 
 weft_status cpu_attention_rows_make(weft_device *device, const weft_group *group,
@@ -146,7 +177,7 @@ weft_status cpu_attention_rows_make(weft_device *device, const weft_group *group
 {
     (void)in;
     state m;
-    attention p = cpu_attention_of(group, NULL, 0);
+    attention p = cpu_attention_of(group, NULL, 0, TILE_PAIRS);
     WEFT_TRY(
         cpu_attention_make(device, group, rows_loop, &p, p.b * p.g, memory_of(&p, NULL, &m), out));
     memcpy((*out)->text, "rows", sizeof("rows"));

@@ -147,6 +147,22 @@ weft_status cpu_loop_make(weft_device *device, const weft_group *group, cpu_loop
  * behind the `scratch` bytes of the loop itself. */
 weft_status cpu_plain_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
                            size_t scratch, cpu_loop **out) WEFT_NODISCARD;
+/* Element i of a tensor of f32 numbers, or if `narrow` of bf16 numbers, and the number there. */
+static inline void *cpu_element(const void *data, int64_t i, bool narrow)
+{
+    return (char *)(uintptr_t)data + (size_t)i * (narrow ? sizeof(uint16_t) : sizeof(float));
+}
+WEFT_INLINE float cpu_get(const void *data, int64_t i, bool narrow)
+{
+    return narrow ? weft_wide_of(((const uint16_t *)data)[i]) : ((const float *)data)[i];
+}
+WEFT_INLINE void cpu_put(void *data, int64_t i, bool narrow, float x)
+{
+    if (narrow)
+        ((uint16_t *)data)[i] = weft_narrow_of(x);
+    else
+        ((float *)data)[i] = x;
+}
 /* Takes the next `count` numbers of four bytes, in whole cache lines, of memory at `base`, of which
  * *used bytes are taken. To find the size of the memory, base may be NULL. */
 static inline void *cpu_take(void *base, size_t *used, int64_t count)
@@ -269,5 +285,8 @@ bool cpu_single(const weft_group *group);
 bool cpu_single_of_any(const weft_group *group);
 /* A single node whose real values have one type. */
 bool cpu_one_type(const weft_group *group);
+/* A single node whose real values are f32, or whose real values are bf16 that may be
+ * (weft_op.narrow, narrow_out) and the others f32. */
+bool cpu_one_precision(const weft_group *group);
 
 #endif

@@ -21,6 +21,27 @@ bool cpu_one_type(const weft_group *group)
     return same;
 }
 
+/* Whether a value is of the type that it has where those with a bit of `may` are bf16. */
+static bool fits(const weft_type *t, bool narrow, unsigned may, int i)
+{
+    bool is = narrow && may >> i & 1 && t->shape.rank > 0;
+    return !weft_dtype_is_float(t->dtype) || t->dtype == (is ? WEFT_BF16 : WEFT_F32);
+}
+
+bool cpu_one_precision(const weft_group *group)
+{
+    const weft_graph *g = group->graph;
+    const weft_node *node = group->node[0];
+    bool narrow = false, fit = group->count == 1 && node->in_count < 32;
+    for (int i = 0; i < node->in_count; i++)
+        narrow = narrow || weft_in(g, node, i)->dtype == WEFT_BF16;
+    for (int i = 0; i < node->in_count; i++)
+        fit = fit && fits(weft_in(g, node, i), narrow, node->op->narrow, i);
+    for (int o = 0; o < node->out_count; o++)
+        fit = fit && fits(weft_out(g, node, o), narrow, node->op->narrow_out, o);
+    return fit;
+}
+
 bool cpu_single(const weft_group *group)
 {
     const weft_node *node = group->node[0];

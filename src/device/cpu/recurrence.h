@@ -47,22 +47,6 @@ static inline int64_t cpu_position(const weft_recurrence *r, int64_t step)
 {
     return r->backward ? r->positions - 1 - step : step;
 }
-/* Element i of a sequence, and the number there. */
-static inline void *cpu_element(const void *data, int64_t i, bool narrow)
-{
-    return (char *)(uintptr_t)data + (size_t)i * (narrow ? sizeof(uint16_t) : sizeof(float));
-}
-WEFT_INLINE float cpu_get(const void *data, int64_t i, bool narrow)
-{
-    return narrow ? weft_wide_of(((const uint16_t *)data)[i]) : ((const float *)data)[i];
-}
-WEFT_INLINE void cpu_put(void *data, int64_t i, bool narrow, float x)
-{
-    if (narrow)
-        ((uint16_t *)data)[i] = weft_narrow_of(x);
-    else
-        ((float *)data)[i] = x;
-}
 /* The row of an input or output [b, t, width] at position t. */
 static inline void *cpu_row_at(const weft_recurrence *r, const void *data, int64_t b, int64_t t,
                                int64_t width, bool narrow)
