@@ -129,7 +129,7 @@ void broadcast_rows(fixture *f)
 void broadcast_where(fixture *f)
 {
     weft_value larger = two(f, "greater", X(f, 2, 1, 3), X(f, 4, 1));
-    out(f, node(f, "where", IN(larger, X(f, 3), X(f, 5, 1, 4, 1)), NONE));
+    out(f, node(f, "where", IN(larger, X(f, 1, 3), X(f, 5, 1, 4, 1)), NONE));
 }
 
 /* Rows, columns and both; an axis in the middle, of more columns than a block of the device. */

@@ -25,7 +25,8 @@ weft_value fixture_input(fixture *f, int rank, const int64_t *dim, bool wanted, 
     f->data[n] = malloc((size_t)f->sizes[n] * sizeof(double));
     for (int64_t i = 0; i < f->sizes[n]; i++) f->data[n][i] = number(n, i) * scale + shift;
     if (wanted) weft_graph_want_gradient(f->graph, f->inputs[n]);
-    if (!f->narrow) return f->inputs[n];
+    /* Vectors are parameters and statistics in networks, which stay f32. */
+    if (!f->narrow || rank == 1) return f->inputs[n];
     weft_attr narrow = WEFT_ATTR_INT("dtype", WEFT_BF16);
     return weft_graph_node(f->graph, "cast", name, &f->inputs[n], 1, &narrow, 1);
 }

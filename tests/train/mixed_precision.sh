@@ -80,6 +80,47 @@ run="--model mlp $images -c run"
 
 # What the processor has; without instructions for bf16 the same run goes on in f32 between conversions.
 "$weft" train --model lenet $images --steps 3 --dtype bf16 >out 2>err && grep -q 'bf16 on cpu: ' err && pass || flunk "no line: $(cat err)"
+# With instructions no group is computed in f32 between conversions, and the reference device computes but the numbers of a step.
+cat >norms.yaml <<'NET'
+name: norms
+layers:
+  - {type: conv, name: c1, filters: 16, kernel: 3, padding: 1}
+  - {type: batch_norm, name: b1}
+  - {type: relu, name: r1}
+  - {type: avgpool, kernel: 2, stride: 2}
+  - {type: global_avgpool}
+  - {type: dropout, rate: 0.3}
+  - {type: dense, units: classes}
+NET
+cat >turns.yaml <<'NET'
+name: turns
+layers:
+  - {type: embedding, units: 16}
+  - {type: rms_norm}
+  - {type: attention, heads: 2, rotary: 10000, causal: true}
+  - {type: linear, units: 16}
+  - {type: silu}
+  - {type: gru, units: 17, layers: 2}
+  - {type: linear, units: outputs}
+NET
+twins="--data pairs:text,length=7,train=60,test=20 --batch 12"
+while read -r options; do
+    grep -q 'no instructions' err && break
+    "$weft" train -q -t 1 --dtype bf16 --steps 1 --trace steps $options >out 2>err || flunk "trace: $options: $(cat err)"
+    slow=$(grep -E '"kernel":"(in f32|reference)"' steps | grep -oE '"name":"[a-z_+]*' | grep -vE ':"(schedule|constant|counter)$' | sort -u)
+    [ -s steps ] && [ -z "$slow" ] && pass || flunk "$options: in f32 or on the reference device: $slow"
+done <<WAYS
+--model mlp $images
+--model lenet $images
+--model vgg11 $images
+--model inception $images
+--model norms.yaml $images
+--model gpt:layers=1,heads=2,width=16,dropout=0.1,tied $tokens
+--model transformer:dropout=0.1 $tokens
+--model turns.yaml $tokens
+--model char-lstm:layers=2,units=16,dropout=0.1 $tokens
+--model twin-lstm:units=9 $twins
+WAYS
 export ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2
 "$weft" train --model lenet $images --steps 3 --dtype bf16 >out 2>err && grep -q 'no instructions for products of bf16' err && pass ||
     flunk "without instructions: $(cat err)"

@@ -44,7 +44,7 @@ typedef struct batch_kernel {
     weft_value value[ROLES];
     bool made[ROLES]; /* whether the kernel computes the value instead of reading it */
     int in[ROLES], out[ROLES];
-    float *data[ROLES]; /* addresses, when bound; NULL: not needed */
+    void *data[ROLES]; /* addresses, when bound; NULL: not needed */
     double epsilon, momentum, positions;
     int threads;
 } batch_kernel;
@@ -73,10 +73,24 @@ static bool cast(const weft_group *group, batch_kernel *k)
     return true;
 }
 
+/* The tensors have one type, f32 or bf16, and all vectors are f32. */
 static bool supports(const weft_group *group)
 {
     batch_kernel k = {.threads = 0};
-    return cast(group, &k);
+    if (!cast(group, &k)) return false;
+    const role tensors[] = {X, DY, Y, DX};
+    weft_dtype dtype[ROLES], of = WEFT_F32;
+    for (int r = 0; r < ROLES; r++) dtype[r] = WEFT_F32;
+    for (size_t i = 0; i < WEFT_COUNT(tensors); i++) {
+        weft_value v = k.value[tensors[i]];
+        if (v != WEFT_NO_VALUE) of = weft_value_type(group->graph, v)->dtype;
+    }
+    for (size_t i = 0; i < WEFT_COUNT(tensors); i++) dtype[tensors[i]] = of;
+    for (int r = 0; r < ROLES; r++)
+        if (k.value[r] != WEFT_NO_VALUE &&
+            weft_value_type(group->graph, k.value[r])->dtype != dtype[r])
+            return false;
+    return true;
 }
 
 /* --- one block of channels --- */
@@ -86,29 +100,36 @@ typedef struct block_job {
     double mean[WIDEST]; /* not rounded to float; set if the kernel computes the mean */
 } block_job;
 
+static float *vector(const batch_kernel *k, role r)
+{
+    return k->data[r];
+}
+
 static double share(const batch_kernel *k, int64_t b)
 {
-    const float *counts = k->data[COUNTS];
-    double part =
-        counts[0] == 0 ? 1.0 / (double)counts[2] : (double)k->data[WEIGHTS][b] / (double)counts[0];
+    const float *counts = vector(k, COUNTS), *weights = vector(k, WEIGHTS);
+    double part = counts[0] == 0 ? 1.0 / (double)counts[2] : (double)weights[b] / (double)counts[0];
     return part / k->positions;
 }
 
-static const float *plane(const batch_kernel *k, const block_job *j, role r, int64_t b)
+static void *plane(const batch_kernel *k, const block_job *j, role r, int64_t b)
 {
-    return k->data[r] + b * k->p.batch + j->block * k->p.channel;
+    return cpu_element(k->data[r], b * k->p.batch + j->block * k->p.channel, k->p.narrow);
 }
 
-WEFT_CLONES static void square_plane(const float *x, const cpu_planes *p, int64_t lanes,
-                                     const float *mean, double *sum)
+WEFT_INLINE void square_plane_of(const void *x, const cpu_planes *p, int64_t lanes,
+                                 const float *mean, double *sum, bool narrow)
 {
     for (int64_t l = 0; l < lanes; l++) sum[l] = 0;
     for (int64_t i = 0; i < p->inner; i++)
         for (int64_t l = 0; l < lanes; l++) {
-            double d = (double)x[i * p->step + l] - (double)mean[l];
+            double d = (double)cpu_get(x, i * p->step + l, narrow) - (double)mean[l];
             sum[l] += d * d;
         }
 }
+CPU_PRECISIONS(square_plane, p->narrow,
+               (const void *x, const cpu_planes *p, int64_t lanes, const float *mean, double *sum),
+               x, p, lanes, mean, sum)
 
 static void find_mean(const batch_kernel *k, block_job *j)
 {
@@ -118,37 +139,37 @@ static void find_mean(const batch_kernel *k, block_job *j)
         cpu_sum_plane(plane(k, j, X, b), &k->p, j->lanes, part);
         for (int64_t l = 0; l < j->lanes; l++) j->mean[l] += share(k, b) * part[l];
     }
-    for (int64_t l = 0; l < j->lanes; l++) k->data[MEAN][j->first + l] = (float)j->mean[l];
+    for (int64_t l = 0; l < j->lanes; l++) vector(k, MEAN)[j->first + l] = (float)j->mean[l];
 }
 
 static void find_variance(const batch_kernel *k, const block_job *j)
 {
     double part[WIDEST], sum[WIDEST] = {0};
     for (int64_t b = 0; b < k->p.batch_count; b++) {
-        square_plane(plane(k, j, X, b), &k->p, j->lanes, k->data[MEAN] + j->first, part);
+        square_plane(plane(k, j, X, b), &k->p, j->lanes, vector(k, MEAN) + j->first, part);
         for (int64_t l = 0; l < j->lanes; l++) sum[l] += share(k, b) * part[l];
     }
-    bool single = k->data[COUNTS][1] == 1 && k->positions == 1; /* which has no variance */
+    bool single = vector(k, COUNTS)[1] == 1 && k->positions == 1; /* which has no variance */
     for (int64_t l = 0; l < j->lanes; l++)
-        k->data[VARIANCE][j->first + l] = single ? NAN : (float)sum[l];
+        vector(k, VARIANCE)[j->first + l] = single ? NAN : (float)sum[l];
 }
 
 static void run_on(const batch_kernel *k, const block_job *j)
 {
-    double n = (double)k->data[COUNTS][1] * k->positions;
-    double step = k->data[COUNTS][1] > 0 ? k->momentum : 0;
+    double n = (double)vector(k, COUNTS)[1] * k->positions;
+    double step = vector(k, COUNTS)[1] > 0 ? k->momentum : 0;
     for (int64_t c = j->first; c < j->first + j->lanes; c++) {
-        double mean = (double)k->data[MEAN][c], variance = (double)k->data[VARIANCE][c];
+        double mean = (double)vector(k, MEAN)[c], variance = (double)vector(k, VARIANCE)[c];
         if (n > 1) variance *= n / (n - 1);
-        k->data[NEW_MEAN][c] = (float)((1 - step) * (double)k->data[OLD_MEAN][c] + step * mean);
-        k->data[NEW_VARIANCE][c] =
-            (float)((1 - step) * (double)k->data[OLD_VARIANCE][c] + step * variance);
+        vector(k, NEW_MEAN)[c] = (float)((1 - step) * (double)vector(k, OLD_MEAN)[c] + step * mean);
+        vector(k, NEW_VARIANCE)[c] =
+            (float)((1 - step) * (double)vector(k, OLD_VARIANCE)[c] + step * variance);
     }
 }
 
 static double rstd_of(const batch_kernel *k, int64_t c)
 {
-    return 1 / sqrt((double)k->data[VARIANCE][c] + k->epsilon);
+    return 1 / sqrt((double)vector(k, VARIANCE)[c] + k->epsilon);
 }
 
 static void normalize(const batch_kernel *k, const block_job *j)
@@ -156,52 +177,60 @@ static void normalize(const batch_kernel *k, const block_job *j)
     cpu_affine a = {0};
     for (int64_t l = 0; l < j->lanes; l++) {
         int64_t c = j->first + l;
-        a.mean[l] = k->data[MEAN][c];
+        a.mean[l] = vector(k, MEAN)[c];
         if (k->made[MEAN]) a.low[l] = (float)(j->mean[l] - (double)a.mean[l]);
-        a.scale[l] = (float)(rstd_of(k, c) * (double)k->data[GAMMA][c]);
-        a.shift[l] = k->data[BETA][c];
+        a.scale[l] = (float)(rstd_of(k, c) * (double)vector(k, GAMMA)[c]);
+        a.shift[l] = vector(k, BETA)[c];
     }
-    for (int64_t b = 0; b < k->p.batch_count; b++) {
-        const float *x = plane(k, j, X, b);
-        cpu_affine_plane(x, k->data[Y] + (x - k->data[X]), &k->p, j->lanes, &a);
-    }
+    for (int64_t b = 0; b < k->p.batch_count; b++)
+        cpu_affine_plane(plane(k, j, X, b), plane(k, j, Y, b), &k->p, j->lanes, &a);
 }
 
 /* Sums of dy and of dy * (x - mean) over one plane. */
-WEFT_CLONES static void grad_sums(const float *dy, const float *x, const cpu_planes *p,
-                                  int64_t lanes, const float *mean, double *sum, double *sum_x)
+WEFT_INLINE void grad_sums_of(const void *dy, const void *x, const cpu_planes *p, int64_t lanes,
+                              const float *mean, double *sum, double *sum_x, bool narrow)
 {
     for (int64_t i = 0; i < p->inner; i++)
         for (int64_t l = 0; l < lanes; l++) {
-            double g = (double)dy[i * p->step + l];
+            int64_t at = i * p->step + l;
+            double g = (double)cpu_get(dy, at, narrow);
             sum[l] += g;
-            sum_x[l] += g * ((double)x[i * p->step + l] - (double)mean[l]);
+            sum_x[l] += g * ((double)cpu_get(x, at, narrow) - (double)mean[l]);
         }
 }
+CPU_PRECISIONS(grad_sums, p->narrow,
+               (const void *dy, const void *x, const cpu_planes *p, int64_t lanes,
+                const float *mean, double *sum, double *sum_x),
+               dy, x, p, lanes, mean, sum, sum_x)
 
 static void find_sums(const batch_kernel *k, const block_job *j)
 {
     double sum[WIDEST] = {0}, sum_x[WIDEST] = {0};
     for (int64_t b = 0; b < k->p.batch_count; b++)
-        grad_sums(plane(k, j, DY, b), plane(k, j, X, b), &k->p, j->lanes, k->data[MEAN] + j->first,
-                  sum, sum_x);
+        grad_sums(plane(k, j, DY, b), plane(k, j, X, b), &k->p, j->lanes,
+                  vector(k, MEAN) + j->first, sum, sum_x);
     for (int64_t l = 0; l < j->lanes; l++) {
-        k->data[DGAMMA][j->first + l] = (float)(sum_x[l] * rstd_of(k, j->first + l));
-        k->data[DBETA][j->first + l] = (float)sum[l];
+        vector(k, DGAMMA)[j->first + l] = (float)(sum_x[l] * rstd_of(k, j->first + l));
+        vector(k, DBETA)[j->first + l] = (float)sum[l];
     }
 }
 
 /* dx = scale * (dy - base - (x - mean) * slope) on one plane. */
-WEFT_CLONES static void grad_plane(const float *dy, const float *x, float *dx, const cpu_planes *p,
-                                   int64_t lanes, const float *mean, const float *scale,
-                                   const float *base, const float *slope)
+WEFT_INLINE void grad_plane_of(const void *dy, const void *x, void *dx, const cpu_planes *p,
+                               int64_t lanes, const float *mean, const float *scale,
+                               const float *base, const float *slope, bool narrow)
 {
     for (int64_t i = 0; i < p->inner; i++)
         for (int64_t l = 0; l < lanes; l++) {
             int64_t at = i * p->step + l;
-            dx[at] = scale[l] * (dy[at] - base[l] - (x[at] - mean[l]) * slope[l]);
+            float g = cpu_get(dy, at, narrow), d = cpu_get(x, at, narrow) - mean[l];
+            cpu_put(dx, at, narrow, scale[l] * (g - base[l] - d * slope[l]));
         }
 }
+CPU_PRECISIONS(grad_plane, p->narrow,
+               (const void *dy, const void *x, void *dx, const cpu_planes *p, int64_t lanes,
+                const float *mean, const float *scale, const float *base, const float *slope),
+               dy, x, dx, p, lanes, mean, scale, base, slope)
 
 static void find_dx(const batch_kernel *k, const block_job *j)
 {
@@ -209,17 +238,16 @@ static void find_dx(const batch_kernel *k, const block_job *j)
     double rstd[WIDEST];
     for (int64_t l = 0; l < j->lanes; l++) {
         rstd[l] = rstd_of(k, j->first + l);
-        scale[l] = k->data[GAMMA][j->first + l] * (float)rstd[l];
+        scale[l] = vector(k, GAMMA)[j->first + l] * (float)rstd[l];
     }
     for (int64_t b = 0; b < k->p.batch_count; b++) {
         double part = share(k, b);
         for (int64_t l = 0; l < j->lanes; l++) {
-            base[l] = (float)(part * (double)k->data[DBETA][j->first + l]);
-            slope[l] = (float)(part * rstd[l] * (double)k->data[DGAMMA][j->first + l]);
+            base[l] = (float)(part * (double)vector(k, DBETA)[j->first + l]);
+            slope[l] = (float)(part * rstd[l] * (double)vector(k, DGAMMA)[j->first + l]);
         }
-        const float *x = plane(k, j, X, b);
-        grad_plane(plane(k, j, DY, b), x, k->data[DX] + (x - k->data[X]), &k->p, j->lanes,
-                   k->data[MEAN] + j->first, scale, base, slope);
+        grad_plane(plane(k, j, DY, b), plane(k, j, X, b), plane(k, j, DX, b), &k->p, j->lanes,
+                   vector(k, MEAN) + j->first, scale, base, slope);
     }
 }
 
@@ -367,11 +395,11 @@ static weft_status count_make(weft_device *device, const weft_group *group,
 
 const cpu_entry cpu_batch_norm_entries[] = {
     {"batch_count", "loop", cpu_single, count_make, NULL, CPU_WIDE},
-    {"batch_mean", "loop", supports, make, NULL, CPU_WIDE},
-    {"batch_variance", "loop", supports, make, NULL, CPU_WIDE},
-    {"batch_running", "loop", supports, make, NULL, CPU_WIDE},
-    {"batch_norm", "loop", supports, make, NULL, CPU_WIDE},
-    {"batch_norm_sums", "loop", supports, make, NULL, CPU_WIDE},
-    {"batch_norm_dx", "loop", supports, make, NULL, CPU_WIDE},
+    {"batch_mean", "loop", supports, make, NULL, CPU_ANY},
+    {"batch_variance", "loop", supports, make, NULL, CPU_ANY},
+    {"batch_running", "loop", supports, make, NULL, CPU_ANY},
+    {"batch_norm", "loop", supports, make, NULL, CPU_ANY},
+    {"batch_norm_sums", "loop", supports, make, NULL, CPU_ANY},
+    {"batch_norm_dx", "loop", supports, make, NULL, CPU_ANY},
     {.op = NULL},
 };

@@ -58,6 +58,7 @@ bool cpu_in_channel_blocks(cpu_md md);
 typedef struct cpu_planes {
     int64_t batch_count, channel_count, inner;
     int64_t batch, channel, step, block;
+    bool narrow; /* the numbers are bf16 */
 } cpu_planes;
 /* Describes a layout as planes; false if it does not have that form. */
 bool cpu_planes_of(const weft_type *type, const weft_layout *layout, cpu_planes *out);

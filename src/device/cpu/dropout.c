@@ -9,8 +9,9 @@ enum { BLOCKS = 32, SEGMENT = 4 * BLOCKS * 8 };
 
 /* A tensor as rows of `n` elements with consecutive places; a sample has `each` rows. */
 typedef struct dropout_job {
-    const float *x;
-    float *y;
+    const void *x; /* f32, or if `narrow` bf16 */
+    void *y;
+    bool narrow;
     const weft_node *node;
     const weft_shape *shape;
     uint64_t key, step, first;
@@ -66,11 +67,19 @@ static int64_t place_of(const dropout_job *j, int64_t row)
     return place;
 }
 
-static WEFT_CLONES void apply(const float *x, float *y, const uint32_t *number, int64_t count,
-                              uint32_t threshold, float keep)
+WEFT_INLINE void apply_of(const dropout_job *j, int64_t at, const uint32_t *number, int64_t count,
+                          bool narrow)
 {
-    for (int64_t i = 0; i < count; i++) y[i] = number[i] < threshold ? 0 : x[i] * keep;
+    const void *x = cpu_element(j->x, at, narrow);
+    void *y = cpu_element(j->y, at, narrow);
+    uint32_t threshold = j->threshold;
+    float keep = j->keep;
+    for (int64_t i = 0; i < count; i++)
+        cpu_put(y, i, narrow, number[i] < threshold ? 0 : cpu_get(x, i, narrow) * keep);
 }
+CPU_PRECISIONS(apply, j->narrow,
+               (const dropout_job *j, int64_t at, const uint32_t *number, int64_t count), j, at,
+               number, count)
 
 static void part(void *user, int64_t begin, int64_t end)
 {
@@ -83,8 +92,7 @@ static void part(void *user, int64_t begin, int64_t end)
         while (at < stop) {
             int64_t skipped = (place + at) & 3, count = WEFT_MIN(4 * BLOCKS - skipped, stop - at);
             draw(j->key, high, (uint64_t)((place + at) >> 2), number);
-            apply(j->x + row * j->n + at, j->y + row * j->n + at, number + skipped, count,
-                  j->threshold, j->keep);
+            apply(j, row * j->n + at, number + skipped, count);
             at += count;
         }
     }
@@ -106,6 +114,7 @@ static void dropout_loop(const cpu_loop *k)
     int64_t samples = shape->dim[0], size = weft_shape_elements(shape) / samples;
     double rate = weft_node_real(node, "rate", 0.5);
     dropout_job j = {.x = k->in[0], .y = k->out[0], .node = node, .shape = shape};
+    j.narrow = weft_in(k->group.graph, node, 0)->dtype == WEFT_BF16;
     j.key = weft_mix((uint64_t)weft_node_int(node, "seed", 0, 0),
                      (uint64_t)weft_node_int(node, "stream", 0, 0));
     j.step = (uint64_t) * (const int32_t *)k->in[1];
@@ -123,6 +132,6 @@ static void dropout_loop(const cpu_loop *k)
 CPU_PLAIN(dropout)
 
 const cpu_entry cpu_dropout_entries[] = {
-    {"dropout", "loop", cpu_single, dropout_make, NULL, CPU_WIDE},
+    {"dropout", "loop", cpu_one_precision, dropout_make, NULL, CPU_ANY},
     {.op = NULL},
 };

@@ -11,6 +11,7 @@ enum { GRAIN = 8192 };
 /* The tensor is [outer, rows, width], of which `count` indices select rows. */
 typedef struct gather_job {
     weft_dtype id_type, dtype;
+    bool narrow; /* dy is bf16 */
     const void *ids;
     const void *from; /* the tensor, or dy */
     void *to;         /* y, or the gradient of the tensor */
@@ -37,22 +38,24 @@ static void select_part(void *user, int64_t begin, int64_t end)
     }
 }
 
-static WEFT_CLONES void add_row(const float *restrict x, float *restrict y, int64_t width)
+WEFT_INLINE void add_row_of(const gather_job *j, int64_t at, float *restrict y, bool narrow)
 {
-    for (int64_t i = 0; i < width; i++) y[i] += x[i];
+    const void *restrict x = cpu_element(j->from, at, narrow);
+    for (int64_t i = 0; i < j->width; i++) y[i] += cpu_get(x, i, narrow);
 }
+CPU_PRECISIONS(add_row, j->narrow, (const gather_job *j, int64_t at, float *y), j, at, y)
 
 /* Adds up the gradients of rows [begin, end) of each of the outer parts. */
 static void add_part(void *user, int64_t begin, int64_t end)
 {
     const gather_job *j = user;
     for (int64_t o = 0; o < j->outer; o++) {
-        const float *from = (const float *)j->from + o * j->count * j->width;
         float *to = (float *)j->to + o * j->rows * j->width;
         memset(to + begin * j->width, 0, (size_t)((end - begin) * j->width) * sizeof(*to));
         for (int64_t i = 0; i < j->count; i++) {
             int64_t id = id_at(j, i);
-            if (id >= begin && id < end) add_row(from + i * j->width, to + id * j->width, j->width);
+            if (id >= begin && id < end)
+                add_row(j, (o * j->count + i) * j->width, to + id * j->width);
         }
     }
 }
@@ -64,6 +67,7 @@ static gather_job job_of(const cpu_loop *k, const weft_type *tensor)
     int axis = (int)weft_node_int(node, "axis", 0, 0);
     gather_job j = {.id_type = weft_in(k->group.graph, node, 0)->dtype,
                     .dtype = tensor->dtype,
+                    .narrow = weft_in(k->group.graph, node, 1)->dtype == WEFT_BF16,
                     .ids = k->in[0],
                     .from = k->in[1],
                     .to = k->out[0],
@@ -94,8 +98,8 @@ CPU_PLAIN(gather)
 CPU_PLAIN(gather_grad)
 
 const cpu_entry cpu_embedding_entries[] = {
-    {"gather", "loop", cpu_single_of_any, gather_make, NULL, CPU_WIDE},
+    {"gather", "loop", cpu_single_of_any, gather_make, NULL, CPU_ANY},
     {"embedding", "loop", cpu_single, gather_make, NULL, CPU_WIDE},
-    {"embedding_grad", "loop", cpu_single, gather_grad_make, NULL, CPU_WIDE},
+    {"embedding_grad", "loop", cpu_one_precision, gather_grad_make, NULL, CPU_ANY},
     {.op = NULL},
 };

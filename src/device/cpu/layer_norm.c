@@ -11,8 +11,11 @@ enum { GRAIN = 8192, LANES = 16, COLUMNS = 64 };
 
 /* The operands; mean and beta, and what is made for them, are those of layer_norm alone. */
 typedef struct norm_job {
-    const float *dy, *x, *gamma, *beta, *mean_in, *rstd_in;
-    float *y, *mean, *rstd, *dx, *dgamma, *dbeta;
+    const void *dy, *x; /* these, y and dx: f32, or if `narrow` bf16 */
+    const float *gamma, *beta, *mean_in, *rstd_in;
+    void *y, *dx;
+    float *mean, *rstd, *dgamma, *dbeta;
+    bool narrow;
     int64_t rows, n;
     double epsilon;
 } norm_job;
@@ -20,74 +23,84 @@ typedef struct norm_job {
 /* `centred`, below, is a constant in each call: whether the mean is subtracted. */
 
 /* The sum of x or, if `square`, of the square of x - shift. */
-WEFT_INLINE double sum_row(const float *x, double shift, bool square, int64_t n)
+WEFT_INLINE double sum_row(const void *x, double shift, bool square, int64_t n, bool narrow)
 {
     double lane[LANES] = {0}, sum = 0;
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int l = 0; l < LANES; l++) {
-            double d = (double)x[i + l] - shift;
+            double d = (double)cpu_get(x, i + l, narrow) - shift;
             lane[l] += square ? d * d : d;
         }
     for (; i < n; i++) {
-        double d = (double)x[i] - shift;
+        double d = (double)cpu_get(x, i, narrow) - shift;
         sum += square ? d * d : d;
     }
     for (int l = 0; l < LANES; l++) sum += lane[l];
     return sum;
 }
 
-WEFT_INLINE void norm_row(const norm_job *j, int64_t r, bool centred)
+WEFT_INLINE void norm_row(const norm_job *j, int64_t r, bool centred, bool narrow)
 {
-    const float *restrict x = j->x + r * j->n;
+    const void *restrict x = cpu_element(j->x, r * j->n, narrow);
     const float *restrict gamma = j->gamma, *restrict beta = j->beta;
-    float *restrict y = j->y + r * j->n;
-    double mean = centred ? sum_row(x, 0, false, j->n) / (double)j->n : 0;
-    double variance = sum_row(x, mean, true, j->n) / (double)j->n;
+    void *restrict y = cpu_element(j->y, r * j->n, narrow);
+    double mean = centred ? sum_row(x, 0, false, j->n, narrow) / (double)j->n : 0;
+    double variance = sum_row(x, mean, true, j->n, narrow) / (double)j->n;
     float m = (float)mean, s = (float)(1 / sqrt(variance + j->epsilon));
-    for (int64_t i = 0; i < j->n; i++)
-        y[i] = centred ? (x[i] - m) * s * gamma[i] + beta[i] : x[i] * s * gamma[i];
+    for (int64_t i = 0; i < j->n; i++) {
+        float v = cpu_get(x, i, narrow);
+        cpu_put(y, i, narrow, centred ? (v - m) * s * gamma[i] + beta[i] : v * s * gamma[i]);
+    }
     if (centred) j->mean[r] = m;
     j->rstd[r] = s;
 }
 
 /* dx = rstd (dy gamma - mean(dy gamma) - hat mean(dy gamma hat)) with hat = (x - mean) rstd;
  * without the means of x and of dy gamma if it is not centred. */
-WEFT_INLINE void gradient_row(const norm_job *j, int64_t r, bool centred)
+WEFT_INLINE void gradient_row(const norm_job *j, int64_t r, bool centred, bool narrow)
 {
-    const float *restrict dy = j->dy + r * j->n, *restrict x = j->x + r * j->n;
+    const void *restrict dy = cpu_element(j->dy, r * j->n, narrow);
+    const void *restrict x = cpu_element(j->x, r * j->n, narrow);
     const float *restrict gamma = j->gamma;
-    float *restrict dx = j->dx + r * j->n, m = centred ? j->mean_in[r] : 0, s = j->rstd_in[r];
+    void *restrict dx = cpu_element(j->dx, r * j->n, narrow);
+    float m = centred ? j->mean_in[r] : 0, s = j->rstd_in[r];
     double plain[LANES] = {0}, hats[LANES] = {0}, sum = 0, sum_hat = 0;
     int64_t i = 0;
     for (; i + LANES <= j->n; i += LANES)
         for (int l = 0; l < LANES; l++) {
-            float d = dy[i + l] * gamma[i + l];
+            float d = cpu_get(dy, i + l, narrow) * gamma[i + l];
             plain[l] += (double)d;
-            hats[l] += (double)(d * ((x[i + l] - m) * s));
+            hats[l] += (double)(d * ((cpu_get(x, i + l, narrow) - m) * s));
         }
     for (; i < j->n; i++) {
-        float d = dy[i] * gamma[i];
+        float d = cpu_get(dy, i, narrow) * gamma[i];
         sum += (double)d;
-        sum_hat += (double)(d * ((x[i] - m) * s));
+        sum_hat += (double)(d * ((cpu_get(x, i, narrow) - m) * s));
     }
     for (int l = 0; l < LANES; l++) {
         sum += plain[l];
         sum_hat += hats[l];
     }
     float a = centred ? (float)(sum / (double)j->n) : 0, b = (float)(sum_hat / (double)j->n);
-    for (i = 0; i < j->n; i++) dx[i] = s * (dy[i] * gamma[i] - a - (x[i] - m) * s * b);
+    for (i = 0; i < j->n; i++) {
+        float d = cpu_get(dy, i, narrow) * gamma[i];
+        cpu_put(dx, i, narrow, s * (d - a - (cpu_get(x, i, narrow) - m) * s * b));
+    }
 }
 
-WEFT_INLINE void sum_columns(const norm_job *j, int64_t begin, int64_t count, bool centred)
+WEFT_INLINE void sum_columns(const norm_job *j, int64_t begin, int64_t count, bool centred,
+                             bool narrow)
 {
     double gamma[COLUMNS] = {0}, beta[COLUMNS] = {0};
     for (int64_t r = 0; r < j->rows; r++) {
-        const float *dy = j->dy + r * j->n + begin, *x = j->x + r * j->n + begin;
+        const void *dy = cpu_element(j->dy, r * j->n + begin, narrow);
+        const void *x = cpu_element(j->x, r * j->n + begin, narrow);
         float m = centred ? j->mean_in[r] : 0, s = j->rstd_in[r];
         for (int64_t i = 0; i < count; i++) {
-            gamma[i] += (double)(dy[i] * ((x[i] - m) * s));
-            if (centred) beta[i] += (double)dy[i];
+            float d = cpu_get(dy, i, narrow);
+            gamma[i] += (double)(d * ((cpu_get(x, i, narrow) - m) * s));
+            if (centred) beta[i] += (double)d;
         }
     }
     for (int64_t i = 0; i < count; i++) {
@@ -112,7 +125,9 @@ static norm_job job_of(const cpu_loop *k, int gamma)
 {
     const weft_node *node = k->group.node[0];
     const weft_graph *g = k->group.graph;
-    norm_job j = {.gamma = k->in[gamma], .n = weft_in(g, node, gamma)->shape.dim[0]};
+    norm_job j = {.gamma = k->in[gamma],
+                  .narrow = weft_in(g, node, 0)->dtype == WEFT_BF16,
+                  .n = weft_in(g, node, gamma)->shape.dim[0]};
     j.rows = weft_shape_elements(&weft_in(g, node, 0)->shape) / j.n;
     j.epsilon = weft_node_real(node, "epsilon", 1e-5);
     return j;
@@ -121,20 +136,26 @@ static norm_job job_of(const cpu_loop *k, int gamma)
 /* The parts of the work of an operator for threads: rows forward, rows and columns of the gradient.
  */
 #define PARTS(name, centred)                                                                       \
-    static WEFT_CLONES void name##_rows(void *user, int64_t begin, int64_t end)                    \
+    WEFT_INLINE void name##_rows_of(void *user, int64_t begin, int64_t end, bool narrow)           \
     {                                                                                              \
-        for (int64_t r = begin; r < end; r++) norm_row(user, r, centred);                          \
+        for (int64_t r = begin; r < end; r++) norm_row(user, r, centred, narrow);                  \
     }                                                                                              \
-    static WEFT_CLONES void name##_grad_rows(void *user, int64_t begin, int64_t end)               \
+    PRECISIONS(name##_rows)                                                                        \
+    WEFT_INLINE void name##_grad_rows_of(void *user, int64_t begin, int64_t end, bool narrow)      \
     {                                                                                              \
-        for (int64_t r = begin; r < end; r++) gradient_row(user, r, centred);                      \
+        for (int64_t r = begin; r < end; r++) gradient_row(user, r, centred, narrow);              \
     }                                                                                              \
-    static WEFT_CLONES void name##_grad_columns(void *user, int64_t begin, int64_t end)            \
+    PRECISIONS(name##_grad_rows)                                                                   \
+    WEFT_INLINE void name##_grad_columns_of(void *user, int64_t begin, int64_t end, bool narrow)   \
     {                                                                                              \
         const norm_job *j = user;                                                                  \
         for (int64_t b = begin * COLUMNS; b < end * COLUMNS && b < j->n; b += COLUMNS)             \
-            sum_columns(j, b, WEFT_MIN((int64_t)COLUMNS, j->n - b), centred);                      \
-    }
+            sum_columns(j, b, WEFT_MIN((int64_t)COLUMNS, j->n - b), centred, narrow);              \
+    }                                                                                              \
+    PRECISIONS(name##_grad_columns)
+#define PRECISIONS(name)                                                                           \
+    CPU_PRECISIONS(name, ((const norm_job *)user)->narrow,                                         \
+                   (void *user, int64_t begin, int64_t end), user, begin, end)
 PARTS(layer_norm, true)
 PARTS(rms_norm, false)
 
@@ -190,9 +211,9 @@ CPU_PLAIN(rms_norm)
 CPU_PLAIN(rms_norm_grad)
 
 const cpu_entry cpu_layer_norm_entries[] = {
-    {"layer_norm", "loop", cpu_single, layer_norm_make, NULL, CPU_WIDE},
-    {"layer_norm_grad", "loop", cpu_single, layer_norm_grad_make, NULL, CPU_WIDE},
-    {"rms_norm", "loop", cpu_single, rms_norm_make, NULL, CPU_WIDE},
-    {"rms_norm_grad", "loop", cpu_single, rms_norm_grad_make, NULL, CPU_WIDE},
+    {"layer_norm", "loop", cpu_one_precision, layer_norm_make, NULL, CPU_ANY},
+    {"layer_norm_grad", "loop", cpu_one_precision, layer_norm_grad_make, NULL, CPU_ANY},
+    {"rms_norm", "loop", cpu_one_precision, rms_norm_make, NULL, CPU_ANY},
+    {"rms_norm_grad", "loop", cpu_one_precision, rms_norm_grad_make, NULL, CPU_ANY},
     {.op = NULL},
 };

@@ -152,7 +152,10 @@ bool cpu_planes_of(const weft_type *type, const weft_layout *layout, cpu_planes 
 {
     const weft_shape *s = &type->shape;
     if (s->rank < 2) return false;
-    *p = (cpu_planes){.batch_count = s->dim[0], .channel_count = s->dim[1], .block = 1};
+    *p = (cpu_planes){.batch_count = s->dim[0],
+                      .channel_count = s->dim[1],
+                      .block = 1,
+                      .narrow = type->dtype == WEFT_BF16};
     p->inner = weft_shape_elements(s) / (s->dim[0] * s->dim[1]);
     if (!layout || layout->plain) {
         p->batch = s->dim[1] * p->inner;

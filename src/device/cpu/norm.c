@@ -12,34 +12,41 @@ typedef struct norm_job {
 
 /* Functions with WEFT_CLONES are static, since gcc exports the clones of a function that is not
  * static, even if it is hidden. */
-static WEFT_CLONES void sum_plane(const float *x, const cpu_planes *p, int64_t lanes, double *sum)
+WEFT_INLINE void sum_plane_of(const void *x, const cpu_planes *p, int64_t lanes, double *sum,
+                              bool narrow)
 {
     if (p->block == 1) {
         double s = 0;
-        for (int64_t i = 0; i < p->inner; i++) s += (double)x[i * p->step];
+        for (int64_t i = 0; i < p->inner; i++) s += (double)cpu_get(x, i * p->step, narrow);
         sum[0] = s;
         return;
     }
     for (int64_t l = 0; l < lanes; l++) sum[l] = 0;
     for (int64_t i = 0; i < p->inner; i++)
-        for (int64_t l = 0; l < lanes; l++) sum[l] += (double)x[i * p->step + l];
+        for (int64_t l = 0; l < lanes; l++) sum[l] += (double)cpu_get(x, i * p->step + l, narrow);
 }
+CPU_PRECISIONS(sum_plane, p->narrow,
+               (const void *x, const cpu_planes *p, int64_t lanes, double *sum), x, p, lanes, sum)
 
-void cpu_sum_plane(const float *x, const cpu_planes *p, int64_t lanes, double *sum)
+void cpu_sum_plane(const void *x, const cpu_planes *p, int64_t lanes, double *sum)
 {
     sum_plane(x, p, lanes, sum);
 }
 
-static WEFT_CLONES void affine_plane(const float *x, float *y, const cpu_planes *p, int64_t lanes,
-                                     const cpu_affine *a)
+WEFT_INLINE void affine_plane_of(const void *x, void *y, const cpu_planes *p, int64_t lanes,
+                                 const cpu_affine *a, bool narrow)
 {
     for (int64_t i = 0; i < p->inner; i++)
-        for (int64_t l = 0; l < lanes; l++)
-            y[i * p->step + l] =
-                (x[i * p->step + l] - a->mean[l] - a->low[l]) * a->scale[l] + a->shift[l];
+        for (int64_t l = 0; l < lanes; l++) {
+            float d = cpu_get(x, i * p->step + l, narrow) - a->mean[l] - a->low[l];
+            cpu_put(y, i * p->step + l, narrow, d * a->scale[l] + a->shift[l]);
+        }
 }
+CPU_PRECISIONS(affine_plane, p->narrow,
+               (const void *x, void *y, const cpu_planes *p, int64_t lanes, const cpu_affine *a), x,
+               y, p, lanes, a)
 
-void cpu_affine_plane(const float *x, float *y, const cpu_planes *p, int64_t lanes,
+void cpu_affine_plane(const void *x, void *y, const cpu_planes *p, int64_t lanes,
                       const cpu_affine *a)
 {
     affine_plane(x, y, p, lanes, a);
@@ -49,9 +56,7 @@ static void infer_part(void *user, int64_t begin, int64_t end)
 {
     const norm_job *j = user;
     const cpu_loop *k = j->k;
-    const float *x = k->in[0], *gamma = k->in[1], *beta = k->in[2], *mean = k->in[3];
-    const float *variance = k->in[4];
-    float *y = k->out[0];
+    const float *gamma = k->in[1], *beta = k->in[2], *mean = k->in[3], *variance = k->in[4];
     for (int64_t block = begin; block < end; block++) {
         cpu_affine a = {0};
         int64_t lanes = lanes_of(&j->p, block), c = block * j->p.block;
@@ -63,7 +68,8 @@ static void infer_part(void *user, int64_t begin, int64_t end)
         }
         for (int64_t s = 0; s < j->p.batch_count; s++) {
             int64_t at = s * j->p.batch + block * j->p.channel;
-            cpu_affine_plane(x + at, y + at, &j->p, lanes, &a);
+            cpu_affine_plane(cpu_element(k->in[0], at, j->p.narrow),
+                             cpu_element(k->out[0], at, j->p.narrow), &j->p, lanes, &a);
         }
     }
 }
@@ -78,15 +84,16 @@ static void infer_loop(const cpu_loop *k)
 static void mean_part(void *user, int64_t begin, int64_t end)
 {
     const norm_job *j = user;
-    const float *x = j->k->in[0];
-    float *y = j->k->out[0];
+    bool narrow = j->p.narrow;
     for (int64_t block = begin; block < end; block++) {
         int64_t lanes = lanes_of(&j->p, block), c = block * j->p.block;
         for (int64_t b = 0; b < j->p.batch_count; b++) {
             double sum[WIDEST];
-            cpu_sum_plane(x + b * j->p.batch + block * j->p.channel, &j->p, lanes, sum);
+            int64_t at = b * j->p.batch + block * j->p.channel;
+            cpu_sum_plane(cpu_element(j->k->in[0], at, narrow), &j->p, lanes, sum);
             for (int64_t l = 0; l < lanes; l++)
-                y[b * j->p.channel_count + c + l] = (float)(sum[l] / (double)j->p.inner);
+                cpu_put(j->k->out[0], b * j->p.channel_count + c + l, narrow,
+                        (float)(sum[l] / (double)j->p.inner));
         }
     }
 }
@@ -97,22 +104,25 @@ static void mean_loop(const cpu_loop *k)
     weft_parallel(k->threads, blocks_of(&j.p), 1, mean_part, &j);
 }
 
-static void spread_part(void *user, int64_t begin, int64_t end)
+WEFT_INLINE void spread_part_of(void *user, int64_t begin, int64_t end, bool narrow)
 {
     const norm_job *j = user;
-    const float *dy = j->k->in[0];
-    float *dx = j->k->out[0];
     float factor = 1.0f / (float)j->p.inner;
     for (int64_t block = begin; block < end; block++) {
         int64_t lanes = lanes_of(&j->p, block), c = block * j->p.block;
         for (int64_t b = 0; b < j->p.batch_count; b++) {
-            const float *from = dy + b * j->p.channel_count + c;
-            float *to = dx + b * j->p.batch + block * j->p.channel;
+            float from[WIDEST];
+            int64_t at = b * j->p.batch + block * j->p.channel;
+            void *to = cpu_element(j->k->out[0], at, narrow);
+            for (int64_t l = 0; l < lanes; l++)
+                from[l] = cpu_get(j->k->in[0], b * j->p.channel_count + c + l, narrow) * factor;
             for (int64_t i = 0; i < j->p.inner; i++)
-                for (int64_t l = 0; l < lanes; l++) to[i * j->p.step + l] = from[l] * factor;
+                for (int64_t l = 0; l < lanes; l++) cpu_put(to, i * j->p.step + l, narrow, from[l]);
         }
     }
 }
+CPU_PRECISIONS(spread_part, ((const norm_job *)user)->p.narrow,
+               (void *user, int64_t begin, int64_t end), user, begin, end)
 
 static void spread_loop(const cpu_loop *k)
 {
@@ -212,8 +222,8 @@ PLANES(infer)
 PLANES(mean)
 
 const cpu_entry cpu_norm_entries[] = {
-    {"batch_norm_infer", "loop", cpu_single, infer_make, NULL, CPU_WIDE},
-    {"global_avgpool", "loop", cpu_single, mean_make, NULL, CPU_WIDE},
-    {"global_avgpool_grad", "loop", cpu_single, spread_make, NULL, CPU_WIDE},
+    {"batch_norm_infer", "loop", cpu_one_precision, infer_make, NULL, CPU_ANY},
+    {"global_avgpool", "loop", cpu_one_precision, mean_make, NULL, CPU_ANY},
+    {"global_avgpool_grad", "loop", cpu_one_precision, spread_make, NULL, CPU_ANY},
     {.op = NULL},
 };

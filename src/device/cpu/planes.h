@@ -20,7 +20,7 @@ static inline int64_t blocks_of(const cpu_planes *p)
 }
 
 /* Sums one plane of a block of channels: sum[l] is the sum of its channel l. */
-void cpu_sum_plane(const float *x, const cpu_planes *p, int64_t lanes, double *sum);
+void cpu_sum_plane(const void *x, const cpu_planes *p, int64_t lanes, double *sum);
 
 /* y = (x - mean - low) * scale + shift on one plane. `low` is the part of the mean that does not
  * fit into a float. x - mean is computed first, since x * scale plus a constant would lose digits
@@ -28,7 +28,7 @@ void cpu_sum_plane(const float *x, const cpu_planes *p, int64_t lanes, double *s
 typedef struct cpu_affine {
     float mean[WIDEST], low[WIDEST], scale[WIDEST], shift[WIDEST];
 } cpu_affine;
-void cpu_affine_plane(const float *x, float *y, const cpu_planes *p, int64_t lanes,
+void cpu_affine_plane(const void *x, void *y, const cpu_planes *p, int64_t lanes,
                       const cpu_affine *a);
 
 /* Chooses the layout for the tensors of a group, with its planes: the layout of value `first` if it

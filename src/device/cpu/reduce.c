@@ -9,8 +9,9 @@
 enum { GRAIN = 8192, COLUMNS = 64 };
 
 typedef struct reduction {
-    const float *x;
-    float *y;
+    const void *x;
+    void *y;
+    bool narrow, narrow_out; /* x, y is bf16 */
     int64_t outer, rows, n;
     double factor; /* of a sum */
     bool max;
@@ -35,35 +36,46 @@ static bool supports(const weft_group *group)
 {
     reduction ignored;
     const weft_node *node = group->node[0];
-    return group->count == 1 && rows_of(node, &weft_in(group->graph, node, 0)->shape, &ignored);
+    return cpu_one_precision(group) &&
+           rows_of(node, &weft_in(group->graph, node, 0)->shape, &ignored);
 }
 
 static bool broadcast_supports(const weft_group *group)
 {
     reduction ignored;
     const weft_node *node = group->node[0];
-    return group->count == 1 && rows_of(node, &weft_out(group->graph, node, 0)->shape, &ignored);
+    return cpu_one_precision(group) &&
+           rows_of(node, &weft_out(group->graph, node, 0)->shape, &ignored);
 }
 
-static WEFT_CLONES void sum_columns(const reduction *j, const float *x, float *y, int64_t count)
+/* Reduces `count` columns from `from` on to numbers of the result from `at` on. */
+WEFT_INLINE void sum_columns_of(const reduction *j, int64_t from, int64_t at, int64_t count,
+                                bool narrow)
 {
     double sum[COLUMNS] = {0};
-    for (int64_t r = 0; r < j->rows; r++, x += j->n)
-        for (int64_t i = 0; i < count; i++) sum[i] += (double)x[i];
-    for (int64_t i = 0; i < count; i++) y[i] = (float)(sum[i] * j->factor);
+    for (int64_t r = 0; r < j->rows; r++, from += j->n)
+        for (int64_t i = 0; i < count; i++) sum[i] += (double)cpu_get(j->x, from + i, narrow);
+    for (int64_t i = 0; i < count; i++)
+        cpu_put(j->y, at + i, j->narrow_out, (float)(sum[i] * j->factor));
 }
+CPU_PRECISIONS(sum_columns, j->narrow,
+               (const reduction *j, int64_t from, int64_t at, int64_t count), j, from, at, count)
 
 /* The maximum of numbers of which one is NaN is NaN. */
-static WEFT_CLONES void largest_of_columns(const reduction *j, const float *x, float *y,
-                                           int64_t count)
+WEFT_INLINE void largest_of_columns_of(const reduction *j, int64_t from, int64_t at, int64_t count,
+                                       bool narrow)
 {
-    for (int64_t i = 0; i < count; i++) y[i] = x[i];
+    float most[COLUMNS];
+    for (int64_t i = 0; i < count; i++) most[i] = cpu_get(j->x, from + i, narrow);
     for (int64_t r = 1; r < j->rows; r++)
         for (int64_t i = 0; i < count; i++) {
-            float v = x[r * j->n + i];
-            y[i] = v > y[i] || v != v ? v : y[i];
+            float v = cpu_get(j->x, from + r * j->n + i, narrow);
+            most[i] = v > most[i] || v != v ? v : most[i];
         }
+    for (int64_t i = 0; i < count; i++) cpu_put(j->y, at + i, j->narrow_out, most[i]);
 }
+CPU_PRECISIONS(largest_of_columns, j->narrow,
+               (const reduction *j, int64_t from, int64_t at, int64_t count), j, from, at, count)
 
 static int64_t blocks_of(const reduction *j)
 {
@@ -75,15 +87,27 @@ static void columns_part(void *user, int64_t begin, int64_t end)
     const reduction *j = user;
     for (int64_t b = begin; b < end; b++) {
         int64_t outer = b / blocks_of(j), first = b % blocks_of(j) * COLUMNS;
-        (j->max ? largest_of_columns : sum_columns)(j, j->x + outer * j->rows * j->n + first,
-                                                    j->y + outer * j->n + first,
+        (j->max ? largest_of_columns : sum_columns)(j, outer * j->rows * j->n + first,
+                                                    outer * j->n + first,
                                                     WEFT_MIN((int64_t)COLUMNS, j->n - first));
     }
 }
 
+static reduction start(const cpu_loop *k)
+{
+    const weft_graph *g = k->group.graph;
+    const weft_node *node = k->group.node[0];
+    return (reduction){.x = k->in[0],
+                       .y = k->out[0],
+                       .narrow = weft_in(g, node, 0)->dtype == WEFT_BF16,
+                       .narrow_out = weft_out(g, node, 0)->dtype == WEFT_BF16};
+}
+
 static void reduce(const cpu_loop *k, bool mean, bool max)
 {
-    reduction j = {.x = k->in[0], .y = k->out[0], .factor = 1, .max = max};
+    reduction j = start(k);
+    j.factor = 1;
+    j.max = max;
     (void)rows_of(k->group.node[0], &weft_in(k->group.graph, k->group.node[0], 0)->shape, &j);
     if (mean) j.factor = 1 / (double)j.rows;
     weft_parallel(k->threads, j.outer * blocks_of(&j), GRAIN / (j.rows * COLUMNS) + 1, columns_part,
@@ -108,18 +132,18 @@ static void rows_part(void *user, int64_t begin, int64_t end)
 {
     const reduction *j = user;
     for (int64_t r = begin; r < end; r++) {
-        const float *x = j->x + r / j->rows * j->n;
-        float *y = j->y + r * j->n;
-        if (j->n == 1)
-            *y = *x;
+        const void *x = cpu_element(j->x, r / j->rows * j->n, j->narrow);
+        void *y = cpu_element(j->y, r * j->n, j->narrow);
+        if (j->n == 1 && !j->narrow)
+            *(float *)y = *(const float *)x;
         else
-            memcpy(y, x, (size_t)j->n * sizeof(*y));
+            memcpy(y, x, (size_t)j->n * (j->narrow ? sizeof(uint16_t) : sizeof(float)));
     }
 }
 
 static void broadcast_loop(const cpu_loop *k)
 {
-    reduction j = {.x = k->in[0], .y = k->out[0]};
+    reduction j = start(k);
     (void)rows_of(k->group.node[0], &weft_out(k->group.graph, k->group.node[0], 0)->shape, &j);
     weft_parallel(k->threads, j.outer * j.rows, GRAIN / j.n + 1, rows_part, &j);
 }
@@ -130,9 +154,9 @@ CPU_PLAIN(reduce_max)
 CPU_PLAIN(broadcast)
 
 const cpu_entry cpu_reduce_entries[] = {
-    {"reduce_sum", "columns", supports, reduce_sum_make, NULL, CPU_WIDE},
-    {"reduce_mean", "columns", supports, reduce_mean_make, NULL, CPU_WIDE},
-    {"reduce_max", "columns", supports, reduce_max_make, NULL, CPU_WIDE},
-    {"broadcast", "rows", broadcast_supports, broadcast_make, NULL, CPU_WIDE},
+    {"reduce_sum", "columns", supports, reduce_sum_make, NULL, CPU_ANY},
+    {"reduce_mean", "columns", supports, reduce_mean_make, NULL, CPU_ANY},
+    {"reduce_max", "columns", supports, reduce_max_make, NULL, CPU_ANY},
+    {"broadcast", "rows", broadcast_supports, broadcast_make, NULL, CPU_ANY},
     {.op = NULL},
 };

@@ -23,44 +23,45 @@ static rotary_sizes sizes_of(const weft_group *group)
 }
 
 typedef struct rotary_job {
-    const float *x, *cosine, *sine;
-    float *y;
+    const void *x; /* f32, or if `narrow` bf16 */
+    const float *cosine, *sine;
+    void *y;
     rotary_sizes size;
-    void (*turn)(const float *x, float *y, const float *cosine, const float *sine, int64_t pairs);
+    bool narrow, interleaved;
 } rotary_job;
 
-static WEFT_CLONES void rotate_halves(const float *restrict x, float *restrict y,
-                                      const float *restrict cosine, const float *restrict sine,
-                                      int64_t pairs)
+/* Turns the pairs of a head, whose numbers are `step` apart; those of a pair are `apart`. */
+WEFT_INLINE void rotate(const void *restrict x, void *restrict y, const float *restrict cosine,
+                        const float *restrict sine, int64_t pairs, int64_t step, int64_t apart,
+                        bool narrow)
 {
     for (int64_t i = 0; i < pairs; i++) {
-        y[i] = x[i] * cosine[i] - x[pairs + i] * sine[i];
-        y[pairs + i] = x[pairs + i] * cosine[i] + x[i] * sine[i];
-    }
-}
-
-static WEFT_CLONES void rotate_neighbours(const float *restrict x, float *restrict y,
-                                          const float *restrict cosine, const float *restrict sine,
-                                          int64_t pairs)
-{
-    for (int64_t i = 0; i < pairs; i++) {
-        y[2 * i] = x[2 * i] * cosine[i] - x[2 * i + 1] * sine[i];
-        y[2 * i + 1] = x[2 * i + 1] * cosine[i] + x[2 * i] * sine[i];
+        float a = cpu_get(x, i * step, narrow), b = cpu_get(x, i * step + apart, narrow);
+        cpu_put(y, i * step, narrow, a * cosine[i] - b * sine[i]);
+        cpu_put(y, i * step + apart, narrow, b * cosine[i] + a * sine[i]);
     }
 }
 
 /* Turns the heads of positions [begin, end), which are counted through all samples. */
-static void rotary_part(void *user, int64_t begin, int64_t end)
+WEFT_INLINE void rotary_part_of(void *user, int64_t begin, int64_t end, bool narrow)
 {
     const rotary_job *j = user;
     int64_t pairs = j->size.pairs;
     for (int64_t p = begin; p < end; p++) {
         int64_t angles = p % (j->size.positions * j->size.tables) * pairs;
-        for (int64_t h = p * j->size.heads; h < (p + 1) * j->size.heads; h++)
-            j->turn(j->x + h * 2 * pairs, j->y + h * 2 * pairs, j->cosine + angles,
-                    j->sine + angles, pairs);
+        const float *cosine = j->cosine + angles, *sine = j->sine + angles;
+        for (int64_t h = p * j->size.heads; h < (p + 1) * j->size.heads; h++) {
+            const void *x = cpu_element(j->x, h * 2 * pairs, narrow);
+            void *y = cpu_element(j->y, h * 2 * pairs, narrow);
+            if (j->interleaved)
+                rotate(x, y, cosine, sine, pairs, 2, 1, narrow);
+            else
+                rotate(x, y, cosine, sine, pairs, 1, pairs, narrow);
+        }
     }
 }
+CPU_PRECISIONS(rotary_part, ((const rotary_job *)user)->narrow,
+               (void *user, int64_t begin, int64_t end), user, begin, end)
 
 /* Fills turns[] with the cosines, then the sines, of all positions from `first` plus added[table]
  * on, for all tables. added NULL: nothing is added. */
@@ -105,7 +106,8 @@ static void rotary_loop(const cpu_loop *k)
         j.cosine = k->scratch;
     }
     j.sine = j.cosine + count;
-    j.turn = weft_node_int(node, "interleaved", 0, 0) ? rotate_neighbours : rotate_halves;
+    j.interleaved = weft_node_int(node, "interleaved", 0, 0) != 0;
+    j.narrow = weft_in(k->group.graph, node, 0)->dtype == WEFT_BF16;
     weft_parallel(k->threads, j.size.batch * j.size.positions,
                   GRAIN / (j.size.heads * j.size.pairs) + 1, rotary_part, &j);
 }
@@ -129,6 +131,6 @@ static weft_status rotary_make(weft_device *device, const weft_group *group,
 }
 
 const cpu_entry cpu_rotary_entries[] = {
-    {"rotary", "loop", cpu_single, rotary_make, NULL, CPU_WIDE},
+    {"rotary", "loop", cpu_one_precision, rotary_make, NULL, CPU_ANY},
     {.op = NULL},
 };

@@ -37,6 +37,22 @@ enum { WEFT_LANES = 8 };
 typedef float weft_lanes __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t weft_mask __attribute__((vector_size(32), aligned(4), may_alias));
 
+/* Defines the function `name`, by its body name_of, which has a last parameter `narrow` more: it is
+ * a constant in both versions of the body, of which `condition` chooses. */
+#define CPU_PRECISIONS(name, condition, parameters, ...)                                           \
+    static WEFT_CLONES void name##_single parameters                                               \
+    {                                                                                              \
+        name##_of(__VA_ARGS__, false);                                                             \
+    }                                                                                              \
+    static WEFT_CLONES void name##_narrow parameters                                               \
+    {                                                                                              \
+        name##_of(__VA_ARGS__, true);                                                              \
+    }                                                                                              \
+    static void name parameters                                                                    \
+    {                                                                                              \
+        ((condition) ? name##_narrow : name##_single)(__VA_ARGS__);                                \
+    }
+
 /* Creates a kernel that runs `fn` over the elements in memory order. All operands with the shape
  * and type of the first operand get one layout; other operands, such as scalars, are plain. */
 weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
