@@ -145,9 +145,9 @@ WEFT_API weft_value weft_graph_node(weft_graph *graph, const char *op, const cha
                                     const weft_value *inputs, int input_count,
                                     const weft_attr *attrs, int attr_count);
 
-/* Declares that `state` (a PARAM or STATE) has the value `next` from the next run on. The node that
- * makes `next` overwrites `state` if it reads it and can work in place; otherwise `next` is copied
- * there. No later node may read `state`. */
+/* Declares that `state` (a PARAM or STATE) has the value `next`, of its type, from the next run on.
+ * The node that makes `next` overwrites `state` if it reads it and can work in place; otherwise
+ * `next` is copied there. No later node may read `state`. */
 WEFT_API void weft_graph_assign(weft_graph *graph, weft_value state, weft_value next);
 
 /* Exports the gradient of a parameter in the form that its update reads: an instance calls its

@@ -325,6 +325,12 @@ void weft_graph_assign(weft_graph *g, weft_value state, weft_value next)
         (void)weft_graph_stick(
             g, weft_fail(WEFT_ERR_ARGUMENT,
                          "'%s' is assigned a value that this graph does not have", info->name));
+    else if (g->values[next].type.dtype != info->type.dtype)
+        (void)weft_graph_stick(
+            g,
+            weft_fail(WEFT_ERR_ARGUMENT, "'%s' is %s, and is assigned '%s', which is %s; cast it",
+                      info->name, weft_dtype_name(info->type.dtype), g->values[next].name,
+                      weft_dtype_name(g->values[next].type.dtype)));
     else
         link_next(g, state, next);
 }

@@ -201,7 +201,8 @@ static weft_status one_position(weft_incremental *s, const weft_graph *g, const 
     if (r.lengths >= 0) return weft_incremental_refuse(node, "has lengths of its own");
     if (r.h0 >= 0) return weft_incremental_refuse(node, "has a first state of its own");
     for (int i = 0; i < count; i++) operands[i] = in[i];
-    weft_type type = type_of(g, node, 2, s->batch, r.units, 0);
+    weft_type type = {weft_out(g, node, 1)->dtype,
+                      weft_shape_of(2, (int64_t[]){s->batch, r.units})};
     for (int i = 0; i < states; i++)
         operands[count + i] = weft_incremental_state(s, node, what[i], &type);
     operands[count + states] = s->active;

@@ -26,7 +26,8 @@ static void put(tile_operands of, float *at, int64_t step, int i, float x)
 }
 
 /* x: one number that is not finite, in row 0 of a; 0: none. */
-static void check(tile_operands of, int m, int n, int k, bool add, bool turned, float x)
+static void check(void (*multiply)(const tile_product *), tile_operands of, int m, int n, int k,
+                  bool add, bool turned, float x)
 {
     static float a[SIZE * STRIDE], b[SIZE * STRIDE], c[ROWS * STRIDE];
     int64_t a_row = turned ? 1 : STRIDE, a_column = turned ? STRIDE : 1;
@@ -38,8 +39,8 @@ static void check(tile_operands of, int m, int n, int k, bool add, bool turned, 
         for (int j = 0; j < n; j++) put(of, b + j, STRIDE, p, number(j + 50, p));
     }
     for (int i = 0; i < ROWS * STRIDE; i++) c[i] = 3;
-    tile_multiply(&(tile_product){m, n, of == TILE_SINGLE ? k : (k + 1) / 2, a, b, c, a_row,
-                                  a_column, STRIDE, STRIDE, add, of});
+    multiply(&(tile_product){m, n, of == TILE_SINGLE ? k : (k + 1) / 2, a, b, c, a_row, a_column,
+                             STRIDE, STRIDE, add, of});
     for (int i = 0; i < m; i++)
         for (int j = 0; j < n; j++) {
             double want = add ? 3 : 0, have = (double)c[i * STRIDE + j];
@@ -60,7 +61,10 @@ static void test_sizes(void **state)
     for (tile_operands of = TILE_SINGLE; of <= last; of++)
         for (int m = 1; m <= ROWS; m++)
             for (int n = 1; n <= COLUMNS; n++)
-                for (int k = 1; k <= DEPTH; k += 1 + k / 4) check(of, m, n, k, n % 2, m % 2, 0);
+                for (int k = 1; k <= DEPTH; k += 1 + k / 4) {
+                    check(tile_multiply, of, m, n, k, n % 2, m % 2, 0);
+                    check(tile_multiply_plain, of, m, n, k, n % 2, m % 2, 0);
+                }
 }
 
 static void test_not_finite(void **state)
@@ -69,8 +73,9 @@ static void test_not_finite(void **state)
     tile_operands last = onednn_bf16() ? TILE_PAIRS_DOT : TILE_PAIRS;
     for (tile_operands of = TILE_SINGLE; of <= last; of++)
         for (int n = 1; n <= COLUMNS; n++) {
-            check(of, 2, n, 3, false, false, NAN);
-            check(of, 7, n, 4, true, true, INFINITY);
+            check(tile_multiply, of, 2, n, 3, false, false, NAN);
+            check(tile_multiply, of, 7, n, 4, true, true, INFINITY);
+            check(tile_multiply_plain, of, 7, n, 4, true, true, INFINITY);
         }
 }
 

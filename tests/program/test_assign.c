@@ -164,10 +164,29 @@ static void test_sums_stay_in_their_place(void **state)
         }
 }
 
+/* A value of another type would be copied as if it were of the tensor's. */
+static void test_assignment_needs_the_type(void **state)
+{
+    (void)state;
+    weft_context *context;
+    weft_graph *g;
+    weft_shape shape = weft_shape_of(2, (int64_t[]){2, 3});
+    weft_attr narrow = WEFT_ATTR_INT("dtype", WEFT_BF16);
+    assert_ok(weft_context_create(&context));
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    weft_value w = weft_graph_leaf(g, WEFT_VALUE_PARAM, "w", WEFT_F32, &shape, (weft_init){0});
+    weft_graph_assign(g, w, weft_graph_node(g, "cast", "half", &w, 1, &narrow, 1));
+    assert_refused(weft_graph_status(g), WEFT_ERR_ARGUMENT,
+                   "'w' is f32, and is assigned 'half', which is bf16");
+    weft_graph_destroy(&g);
+    weft_context_destroy(&context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_assignment_needs_the_place),
+        cmocka_unit_test(test_assignment_needs_the_type),
         cmocka_unit_test(test_assignment_is_laid_as_the_store),
         cmocka_unit_test(test_sums_stay_in_their_place),
     };

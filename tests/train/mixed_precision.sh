@@ -73,9 +73,23 @@ run="--model mlp $images -c run"
 [ $? = 2 ] && grep -q 'dtype' err && pass || flunk "f64 after f32: $(cat err)"
 
 # Prediction, evaluation, generation.
-"$weft" train -q --model gpt:layers=1,heads=2,width=16 $tokens --dtype bf16 --steps 5 -c talk >out 2>err
-"$weft" generate talk --prompt 'the ' --tokens 20 --seed 1 >one 2>err && "$weft" generate talk --prompt 'the ' --tokens 20 --seed 1 >two 2>err &&
-    [ -s one ] && cmp -s one two && pass || flunk "generate: $(cat err)"
+cat >turns.yaml <<'NET'
+name: turns
+layers:
+  - {type: embedding, units: 16}
+  - {type: rms_norm}
+  - {type: attention, heads: 2, rotary: 10000, causal: true}
+  - {type: linear, units: 16}
+  - {type: silu}
+  - {type: gru, units: 17, layers: 2}
+  - {type: linear, units: outputs}
+NET
+for model in turns.yaml char-lstm:layers=1,units=16 gpt:layers=1,heads=2,width=16; do
+    rm -rf talk
+    "$weft" train -q --model $model $tokens --dtype bf16 --steps 5 -c talk >out 2>err
+    "$weft" generate talk --prompt 'the ' --tokens 20 --seed 1 >one 2>err && "$weft" generate talk --prompt 'the ' --tokens 20 --seed 1 >two 2>err &&
+        [ -s one ] && cmp -s one two && pass || flunk "generate by $model: $(cat err)"
+done
 "$weft" eval talk >out 2>err && grep -q 'loss [0-9]' out && pass || flunk "eval: $(cat err)"
 
 # What the processor has; without instructions for bf16 the same run goes on in f32 between conversions.
@@ -91,17 +105,6 @@ layers:
   - {type: global_avgpool}
   - {type: dropout, rate: 0.3}
   - {type: dense, units: classes}
-NET
-cat >turns.yaml <<'NET'
-name: turns
-layers:
-  - {type: embedding, units: 16}
-  - {type: rms_norm}
-  - {type: attention, heads: 2, rotary: 10000, causal: true}
-  - {type: linear, units: 16}
-  - {type: silu}
-  - {type: gru, units: 17, layers: 2}
-  - {type: linear, units: outputs}
 NET
 twins="--data pairs:text,length=7,train=60,test=20 --batch 12"
 while read -r options; do

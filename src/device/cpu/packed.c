@@ -3,7 +3,7 @@
  */
 #include "device/cpu/packed.h"
 
-#include "base/float_math.h"
+#include "device/cpu/simd.h"
 
 /* The units of each group in a panel: without groups as many as a tile has room for. */
 static int64_t panel_units(const cpu_packed *p)
@@ -37,39 +37,64 @@ int64_t cpu_packed_count(const cpu_packed *p)
     return panel_count(p) * panel_size(p);
 }
 
-/* Element d of the column whose first number is at w[at]. */
-WEFT_INLINE uint32_t element(const cpu_packed *p, bool pairs, int64_t d, int64_t at)
+/* Writes `count` elements of row d of a panel, whose first column begins at w[at]: numbers. */
+WEFT_INLINE void pack_numbers(const cpu_packed *p, int64_t d, int64_t at, int64_t count,
+                              uint32_t *to)
 {
-    uint32_t bits;
-    if (!pairs) {
-        memcpy(&bits, (const float *)p->w + at + d * p->by_depth, sizeof(bits));
-        return bits;
-    }
-    const uint16_t *w = (const uint16_t *)p->w + at + 2 * d * p->by_depth;
-    return w[0] | (2 * d + 1 < p->depth ? (uint32_t)w[p->by_depth] << 16 : 0);
+    const uint32_t *w = (const uint32_t *)p->w + at + d * p->by_depth;
+    if (p->by_unit == 1 && count == CPU_TILE_UNITS)
+        memcpy(to, w, CPU_TILE_UNITS * sizeof(*to));
+    else
+        for (int64_t u = 0; u < count; u++) to[u] = w[u * p->by_unit];
 }
 
-/* The units that fill up the last panel are zero. */
-WEFT_INLINE void pack_panel(const cpu_packed *p, bool pairs, int64_t i)
+/* Or pairs of rows 2 d and 2 d + 1, rounded, of which the last one may be missing. */
+WEFT_INLINE void pair_numbers(const cpu_packed *p, int64_t d, int64_t at, int64_t count,
+                              uint32_t *restrict to, int64_t step, bool narrow)
 {
-    int64_t units = panel_units(p), rest = p->units - i * units;
+    const void *restrict w = cpu_element(p->w, at + 2 * d * p->by_depth, narrow);
+    bool both = 2 * d + 1 < p->depth;
+    int64_t other = both ? p->by_depth : 0;
+    uint32_t mask = both ? 0xffffffff : 0xffff;
+    for (int64_t u = 0; u < count; u++) {
+        uint32_t first = weft_narrow_of(cpu_get(w, u * step, narrow));
+        uint32_t second = weft_narrow_of(cpu_get(w, u * step + other, narrow));
+        to[u] = (first | second << 16) & mask;
+    }
+}
+
+WEFT_INLINE void pack_pairs_of(const cpu_packed *p, int64_t d, int64_t at, int64_t count,
+                               uint32_t *to, bool narrow)
+{
+    if (p->by_unit == 1 && count == CPU_TILE_UNITS)
+        pair_numbers(p, d, at, CPU_TILE_UNITS, to, 1, narrow);
+    else
+        pair_numbers(p, d, at, count, to, p->by_unit, narrow);
+}
+CPU_PRECISIONS(pack_pairs, p->narrow,
+               (const cpu_packed *p, int64_t d, int64_t at, int64_t count, uint32_t *to), p, d, at,
+               count, to)
+
+/* The units that fill up the last panel are zero. */
+static void pack_panel(const cpu_packed *p, int64_t i)
+{
+    int64_t units = panel_units(p), count = WEFT_MIN(units, p->units - i * units);
     uint32_t *to = p->panels + i * panel_size(p);
     for (int64_t d = 0; d < panel_rows(p); d++)
-        for (int g = 0; g < WEFT_MAX(p->groups, 1); g++) {
+        for (int g = 0; g < WEFT_MAX(p->groups, 1); g++, to += units) {
             int64_t at = g * p->by_group + i * units * p->by_unit;
-            for (int64_t u = 0; u < units; u++)
-                *to++ = u < rest ? element(p, pairs, d, at + u * p->by_unit) : 0;
+            if (p->of == TILE_SINGLE)
+                pack_numbers(p, d, at, count, to);
+            else
+                pack_pairs(p, d, at, count, to);
+            for (int64_t u = count; u < units; u++) to[u] = 0;
         }
 }
 
 static void pack_part(void *user, int64_t begin, int64_t end)
 {
     const cpu_packed *p = user;
-    for (int64_t i = begin; i < end; i++)
-        if (p->of == TILE_SINGLE)
-            pack_panel(p, false, i);
-        else
-            pack_panel(p, true, i);
+    for (int64_t i = begin; i < end; i++) pack_panel(p, i);
 }
 
 void cpu_pack(const cpu_packed *p, int threads)

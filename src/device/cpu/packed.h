@@ -14,7 +14,8 @@ enum { CPU_TILE_ROWS = TILE_ROWS, CPU_TILE_UNITS = TILE_COLUMNS, CPU_TILE_GROUPS
 typedef struct cpu_packed {
     int64_t depth, units;
     int groups;
-    tile_operands of; /* with pairs, a and w are bf16 */
+    tile_operands of; /* with pairs, a is bf16, and so is w if `narrow`, or else it is rounded */
+    bool narrow;
     const void *w;
     int64_t by_depth, by_group, by_unit;
     uint32_t *panels; /* cpu_packed_count of them */

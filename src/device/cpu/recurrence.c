@@ -37,7 +37,6 @@ static size_t lay_out(recurrence *j, bool gradient, void *base)
     for (int i = 0; i < 2; i++) j->states[i] = cpu_take(base, &used, states);
     for (int i = 0; i < 2 && j->narrow; i++)
         j->operand[i] = cpu_take(base, &used, r->batch * j->width / 2);
-    if (j->narrow) j->w.w = cpu_take(base, &used, (r->units * all + 1) / 2);
     return used;
 }
 
@@ -49,17 +48,6 @@ static recurrence describe(const weft_group *group, int gates, bool gradient, ti
     j.w = weight_of(&j.r, gradient);
     j.w.of = j.narrow ? pairs : TILE_SINGLE;
     return j;
-}
-
-/* The weight in the type of the product's operands: the kernel rounds a parameter. */
-static void read_weight(recurrence *j, int i)
-{
-    const void *w = j->k->in[i];
-    if (j->narrow && !cpu_is_narrow(j, i))
-        weft_widen_to(w, (uint16_t *)(uintptr_t)j->w.w, j->r.units * j->r.gates * j->r.units);
-    else
-        j->w.w = w;
-    cpu_pack(&j->w, j->k->threads);
 }
 
 /* The first states of a gradient, where they are of another type in memory for the states. */
@@ -91,7 +79,9 @@ recurrence cpu_recurrence_of(const cpu_loop *k, int gates, bool gradient)
     for (int64_t i = 0; !gradient && gates == 3 && i < gates * j.r.units; i++)
         j.bias[i] = cpu_get(k->in[2], i, cpu_is_narrow(&j, 2));
     if (gradient) read_first(&j);
-    read_weight(&j, gradient ? 3 : 1);
+    j.w.w = k->in[gradient ? 3 : 1];
+    j.w.narrow = cpu_is_narrow(&j, gradient ? 3 : 1);
+    cpu_pack(&j.w, k->threads);
     return j;
 }
 

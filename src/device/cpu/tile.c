@@ -107,12 +107,17 @@ static bool is_wide(void)
 }
 #endif
 
+void tile_multiply_plain(const tile_product *p)
+{
+    (p->of == TILE_SINGLE ? multiply : multiply_pairs)(p);
+}
+
 void tile_multiply(const tile_product *p)
 {
     if (p->of == TILE_PAIRS_DOT)
         multiply_dot(p);
-    else if (p->of == TILE_PAIRS)
-        (is_wide() ? multiply_pairs_wide : multiply_pairs)(p);
+    else if (is_wide())
+        (p->of == TILE_SINGLE ? multiply_wide : multiply_pairs_wide)(p);
     else
-        (is_wide() ? multiply_wide : multiply)(p);
+        tile_multiply_plain(p);
 }

@@ -26,6 +26,8 @@ typedef struct tile_product {
     tile_operands of;
 } tile_product;
 void tile_multiply(const tile_product *p);
+/* As processors without AVX-512 compute it. */
+void tile_multiply_plain(const tile_product *p);
 
 /* The number of columns in whole blocks. */
 static inline int64_t tile_columns(int64_t n)
