@@ -199,14 +199,14 @@ struct weft_services {
     weft_status (*learners_mean)(weft_exchange *exchange, const char *what, weft_dtype dtype,
                                  void *data, int64_t count);
     /* `average_learners` replaces the parameters of the learners and their statistics, and with
-     * `optimizer` also the state of their optimizers, by their mean, whatever memory layouts their
-     * devices have. `equalize_learners` does so only if their parameters differ, as they may where
-     * a run goes on with another exchange. Both are collective over all ranks of all learners.
-     * UNSUPPORTED: layouts differ, and a tensor that ZeRO spreads has no other form. */
+     * `optimizer` also the state of their optimizers, by their mean. `equalize_learners` does so
+     * only if their parameters differ, as they may where a run goes on with another exchange. Both
+     * are collective over all ranks of all learners. */
     weft_status (*average_learners)(weft_exchange *exchange, bool optimizer);
     weft_status (*equalize_learners)(weft_exchange *exchange, bool optimizer);
-    /* Fails unless the learners' memory layouts are alike: for `begin` of an exchange whose other
-     * transfers have parameters as they are mapped. Collective over the learners. */
+    /* INTERNAL: the learners' memory layouts are not alike. They are in every run, whatever the
+     * devices, so an exchange may transfer parameters as they are mapped, and need not call this.
+     * Collective over the learners. */
     weft_status (*check_layouts)(weft_exchange *exchange);
     /* For code that waits without a transfer. PEER: the job has ended. */
     weft_status (*learners_check)(weft_learner_group *learners);

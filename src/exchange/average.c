@@ -162,7 +162,6 @@ static weft_status average_begin(weft_exchange *exchange)
 {
     average *a = (average *)exchange;
     bool differ;
-    WEFT_TRY(weft_exchange_compare_layouts(exchange, a->state->averages));
     if (!a->outer || exchange->restored) return WEFT_OK;
     WEFT_TRY(weft_exchange_learners_differ(exchange, &differ));
     if (differ) WEFT_TRY(average_learners(a, false));

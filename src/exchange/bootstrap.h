@@ -29,10 +29,10 @@ const char *weft_bootstrap_address(const weft_bootstrap_addresses *addresses,
 
 /* Sets the largest size of a message to that which the parameters of this exchange need. */
 void weft_learners_expect(const weft_exchange *exchange, weft_net_context *world);
-/* Learners compare their parameter layouts and find out where they are. If one is in another
- * process, each learner creates a key, and allows the keys of the others, since other users may be
- * on the same machine. Collective between learners. UNSUPPORTED: the layouts differ, so that
- * parameters cannot be sent as they are; or a learner cannot encrypt. */
+/* Learners check that their parameter layouts are alike and find out where they are. If one is in
+ * another process, each learner creates a key, and allows the keys of the others, since other users
+ * may be on the same machine. Collective between learners. UNSUPPORTED: a learner cannot encrypt.
+ */
 weft_status weft_learners_meet(weft_exchange *exchange, weft_net_context *world,
                                weft_reach *reach) WEFT_NODISCARD;
 

@@ -20,6 +20,7 @@ typedef struct weft_learner_link {
     const char *listen; /* where a peer listens, as weft_net_bind takes it; NULL: at any port */
     int slot, learners; /* slot of this learner; number of learners with which the run begins */
     const char *model, *data; /* must be equal in all learners of the run */
+    uint64_t layout;          /* weft_store_form of the run's parameters; 0: not known */
     bool job;   /* all learners are of one job: they stop together, and slot 0 saves the result */
     bool saves; /* this learner writes checkpoints, and so needs the state of servers at its end */
     /* The run had taken steps before this learner joined: if no member has the state of the run,
@@ -151,16 +152,13 @@ weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
 
 /* mean.c, collective over the learners. `_mean` replaces numbers by their mean over all learners.
  * `_average_learners` does that with their parameters and statistics, and with `optimizer` also
- * with the state of their optimizers, whatever memory layouts their devices have. Before that,
- * `_compare_layouts` compares these: UNSUPPORTED: they differ, and a tensor has no plain form.
- * `_learners_differ`: whether the parameters of the learners differ, as they may in a resumed run;
- * all ranks of all learners get the same answer. `_equalize_learners` averages them if so. */
+ * with the state of their optimizers. `_check_layouts`: INTERNAL: their stores have different
+ * layouts, which weft_rank_build prevents. `_learners_differ`: whether the parameters of the
+ * learners differ, as they may in a resumed run; all ranks of all learners get the same answer.
+ * `_equalize_learners` averages them if so. */
 weft_status weft_exchange_mean(weft_exchange *exchange, const char *what, weft_dtype dtype,
                                void *data, int64_t count) WEFT_NODISCARD;
-weft_status weft_exchange_compare_layouts(weft_exchange *exchange, bool optimizer) WEFT_NODISCARD;
 weft_status weft_exchange_average_learners(weft_exchange *exchange, bool optimizer) WEFT_NODISCARD;
-/* UNSUPPORTED: the devices of the learners have different memory layouts, so that parameters that
- * are mapped cannot be exchanged. Collective over the learners. */
 weft_status weft_exchange_check_layouts(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_learners_differ(weft_exchange *exchange, bool *differ) WEFT_NODISCARD;
 weft_status weft_exchange_equalize_learners(weft_exchange *exchange, bool optimizer) WEFT_NODISCARD;
@@ -175,6 +173,11 @@ void weft_exchange_free_kept(weft_exchange *exchange);
 /* The type, the number of elements and the bytes of a store's WEFT_ALL_PARAMETERS. */
 weft_status weft_exchange_parameters(const weft_store *store, weft_dtype *dtype, int64_t *count,
                                      size_t *bytes) WEFT_NODISCARD;
+
+/* shared_params.c: whether ranks of the learner that share a parameter have it in different memory
+ * layouts, as this rank finds. Collective over the ranks. */
+weft_status weft_exchange_ranks_differ(weft_comm *learner, weft_store *store,
+                                       bool *out) WEFT_NODISCARD;
 
 /* Registers the hooks `ready`, `needed` and `poll` with the program of the setup. */
 void weft_exchange_listen(weft_exchange *exchange);

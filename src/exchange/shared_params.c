@@ -154,6 +154,11 @@ static weft_status add(weft_shared_params *c, weft_transfer_kind kind, const hol
     return WEFT_OK;
 }
 
+static bool is_laid_alike(const holding *a, const holding *b)
+{
+    return a->count == b->count && a->form == b->form;
+}
+
 static weft_status prepare(weft_shared_params *c, int64_t i)
 {
     const holding *mine = &c->of[c->me][i];
@@ -163,7 +168,7 @@ static weft_status prepare(weft_shared_params *c, int64_t i)
         int64_t there = find(c, r, mine->part), tag = find(c, first, mine->part);
         if (there < 0 || r == first || (first != c->me && r != c->me)) continue;
         const holding *other = first == c->me ? &c->of[r][there] : &c->of[first][tag];
-        if (other->count != mine->count || other->form != mine->form)
+        if (!is_laid_alike(mine, other))
             return weft_fail(WEFT_ERR_UNSUPPORTED,
                              "the devices of ranks %d and %d of a learner have different memory "
                              "layouts for the same parameter; give both the same --device",
@@ -198,7 +203,8 @@ static weft_status find_parameters(weft_shared_params *c)
     return WEFT_OK;
 }
 
-weft_status weft_shared_params_open(weft_comm *learner, weft_store *store, weft_shared_params **out)
+/* Lists the shards of all ranks. */
+static weft_status list_all(weft_comm *learner, weft_store *store, weft_shared_params **out)
 {
     weft_shared_params *c;
     holding *mine = NULL;
@@ -208,15 +214,39 @@ weft_status weft_shared_params_open(weft_comm *learner, weft_store *store, weft_
                               .store = store,
                               .ranks = weft_comm_size(learner),
                               .me = weft_comm_rank(learner)};
-    weft_status status = find_parameters(c);
-    if (status == WEFT_OK) status = list_own(c, &mine, &count);
+    *out = c;
+    weft_status status = list_own(c, &mine, &count);
     if (status == WEFT_OK) status = gather_counts(c, mine, count);
+    free(mine);
+    return status;
+}
+
+weft_status weft_exchange_ranks_differ(weft_comm *learner, weft_store *store, bool *out)
+{
+    weft_shared_params *c = NULL;
+    weft_status status = list_all(learner, store, &c);
+    *out = false;
+    for (int r = 0; status == WEFT_OK && r < c->ranks; r++)
+        for (int64_t i = 0; i < c->counts[c->me]; i++) {
+            const holding *mine = &c->of[c->me][i];
+            int64_t there = find(c, r, mine->part);
+            *out = *out || (there >= 0 && !is_laid_alike(mine, &c->of[r][there]));
+        }
+    weft_shared_params_close(&c);
+    return status;
+}
+
+weft_status weft_shared_params_open(weft_comm *learner, weft_store *store, weft_shared_params **out)
+{
+    weft_shared_params *c = NULL;
+    weft_status status = list_all(learner, store, &c);
+    if (status == WEFT_OK) status = find_parameters(c);
+    int64_t count = status == WEFT_OK ? c->counts[c->me] : 0;
     for (int64_t i = 0; i < count && status == WEFT_OK; i++) {
         c->started[i] = c->operation_count;
         status = prepare(c, i);
     }
     if (status == WEFT_OK) c->started[count] = c->operation_count;
-    free(mine);
     if (status == WEFT_OK)
         *out = c;
     else

@@ -90,6 +90,7 @@ typedef struct weft_run_spec {
     const char *device;               /* one device, or a list that ranks take in turn */
     const char *shares;               /* of the data axis: numbers, or "measured"; NULL: equal */
     bool on_host;                     /* parameters stay in host memory (--home) */
+    bool plain_parameters;            /* of the run that the learner joins, see weft_rank */
     const weft_bytes *tuning;         /* table of measurements, by which kernels are chosen; empty:
                                          none */
     const char *tuned_by;             /* its file */
@@ -159,6 +160,9 @@ typedef struct weft_rank {
     weft_optimizer_options elsewhere; /* the run's, for an exchange that owns the update */
 
     bool plain_sums; /* see weft_plan_options */
+    /* Parameters and state are plain in this rank's memory, since the devices of ranks that
+     * exchange them would lay them out differently. */
+    bool plain_parameters;
     weft_position position;
     bool runs_ahead;        /* see weft_rank_queue */
     int64_t queued;         /* steps after `position` that were queued and have not ended yet */
@@ -174,8 +178,9 @@ typedef struct weft_rank {
 /* Builds the learner's graph, its plan, and this rank's part of the graph. The caller has set
  * `run_spec` and `rank`. With `measured`, collective over the world, if there is one. */
 weft_status weft_rank_rewrite(weft_rank *rank) WEFT_NODISCARD;
-/* Creates a store on the device of this rank. */
-weft_status weft_rank_store(const weft_rank *rank, weft_store **out) WEFT_NODISCARD;
+/* Creates a store on a device; NULL: that of this rank. */
+weft_status weft_rank_store(const weft_rank *rank, const char *device,
+                            weft_store **out) WEFT_NODISCARD;
 /* Lowers the graph of weft_rank_rewrite to a program that is only looked at (weft_program_options,
  * dry): no values are drawn and no memory for them is taken. */
 weft_status weft_rank_dry_program(const weft_rank *rank, weft_program **out) WEFT_NODISCARD;

@@ -34,10 +34,11 @@ weft_status weft_rank_shares(weft_rank *r, const weft_plan_options *options,
 /* Measures the costs of the graph's nodes on rank 0 and broadcasts them, so that all ranks cut the
  * graph into the same pipeline stages. */
 weft_status weft_rank_measure(weft_rank *rank, double *costs) WEFT_NODISCARD;
-/* Whether some rank of the learner lacks a part of a parameter, and the exchange for such a
- * learner, whose mesh may differ from those of the other learners. Both are collective over the
- * ranks of the learner. */
-weft_status weft_unsharded_is_needed(const weft_rank *rank, bool *out) WEFT_NODISCARD;
+/* Whether some rank of the learner lacks a part of a parameter, or the first one's parameters lie
+ * otherwise than in this layout of the run (0: not known), and the exchange for such a learner.
+ * Both are collective over the ranks of the learner. */
+weft_status weft_unsharded_is_needed(const weft_rank *rank, uint64_t layout,
+                                     bool *out) WEFT_NODISCARD;
 weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_setup *setup,
                                 weft_exchange **out) WEFT_NODISCARD;
 

@@ -24,7 +24,7 @@ weft_status weft_rank_measure(weft_rank *r, double *costs)
     weft_store *store = NULL;
     weft_instance *instance = NULL;
     if (r->rank == 0) {
-        WEFT_TRY(weft_rank_store(r, &store));
+        WEFT_TRY(weft_rank_store(r, NULL, &store));
         weft_value loss = weft_rank_loss(r);
         weft_status status = weft_instance_build(store, r->graph, &loss, 1, &instance);
         if (status == WEFT_OK) status = weft_instance_profile(instance, PROFILED_PASSES, costs);

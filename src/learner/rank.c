@@ -14,12 +14,45 @@ static uint64_t mix_numbers(uint64_t hash, const double *numbers, int count)
     return hash;
 }
 
+/* Sets *other to the first rank whose number differs from that of rank 0 (0: all are equal), and
+ * numbers to those of rank 0 and of that rank. */
+static weft_status find_other(weft_comm *comm, const char *what, uint64_t mine, int *other,
+                              uint64_t numbers[2])
+{
+    int n = weft_comm_size(comm);
+    uint64_t *all;
+    WEFT_TRY(WEFT_NEW(&all, n));
+    weft_status status =
+        weft_comm_run(comm, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8, .what = what,
+                                          .send = &mine, .receive = all, .count = sizeof(mine)));
+    *other = 0;
+    for (int i = n; i-- > 1;)
+        if (all[i] != all[0]) *other = i;
+    numbers[0] = all[0];
+    numbers[1] = all[*other];
+    free(all);
+    return status;
+}
+
+/* ARGUMENT: a rank has another number type than rank 0. */
+static weft_status check_types(const weft_rank *r)
+{
+    int other;
+    uint64_t types[2];
+    WEFT_TRY(find_other(r->world, "the check of number types", r->run_spec->real, &other, types));
+    if (other == 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "rank %d has the number type %s, and rank 0 has %s; give all ranks the same "
+                     "--dtype",
+                     other, weft_dtype_name((weft_dtype)types[1]),
+                     weft_dtype_name((weft_dtype)types[0]));
+}
+
 /* Compares a hash of version, graph and data statistics over all ranks. ARGUMENT: a rank differs
  * from rank 0. */
 static weft_status check_alike(weft_rank *r)
 {
     const weft_dataset *data = r->run_spec->data;
-    int n = weft_comm_size(r->world);
     char *text = NULL;
     uint64_t hash = weft_hash_text(weft_version());
     WEFT_TRY(weft_graph_text(r->graph, &text));
@@ -32,18 +65,11 @@ static weft_status check_alike(weft_rank *r)
     hash = weft_mix(hash, own);
     hash = mix_numbers(hash, stats->mean, stats->features);
     hash = mix_numbers(hash, stats->target_mean, stats->targets);
-    uint64_t *all;
-    int other = 0;
-    WEFT_TRY(WEFT_NEW(&all, n));
-    weft_status status = weft_comm_run(
-        r->world, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8,
-                                .what = "the check of versions "
-                                        "and data",
-                                .send = &hash, .receive = all, .count = sizeof(hash)));
-    for (int i = n; i-- > 1;)
-        if (all[i] != all[0]) other = i;
-    free(all);
-    if (status != WEFT_OK || other == 0) return status;
+    int other;
+    uint64_t numbers[2];
+    WEFT_TRY(check_types(r));
+    WEFT_TRY(find_other(r->world, "the check of versions and data", hash, &other, numbers));
+    if (other == 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "rank %d has another program, model or data than rank 0; install the same "
                      "weft and the same files on all machines",
@@ -101,6 +127,30 @@ static weft_status split_world(weft_rank *r)
     return weft_plan_split(r->plan, r->learner, &r->comms);
 }
 
+/* Makes the programs of all ranks again with plain parameters, if the devices of ranks that
+ * exchange parameters lay them out differently. Ranks of a learner in lock step do not exchange
+ * any. */
+static weft_status lay_alike(weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    bool within = false;
+    int other;
+    uint64_t forms[2];
+    if (k->cluster || weft_comm_size(r->between) < 2) return WEFT_OK;
+    WEFT_TRY(weft_exchange_find(k->context, k->exchange, &ops, &arguments));
+    WEFT_TRY(find_other(r->between, "parameter layouts", weft_store_form(r->store), &other, forms));
+    if (!ops->lockstep) WEFT_TRY(weft_exchange_ranks_differ(r->learner, r->store, &within));
+    double differ = within || other > 0;
+    WEFT_TRY(weft_sum_over(r->world, "whether the layouts of parameters differ", &differ, 1));
+    if (differ == 0) return WEFT_OK;
+    r->plain_parameters = true;
+    weft_rank_drop_programs(r);
+    WEFT_TRY(weft_rank_rewrite(r));
+    return weft_rank_make_programs(r);
+}
+
 static weft_status open_exchange(weft_rank *r)
 {
     const weft_learner_link *link = r->run_spec->cluster;
@@ -128,7 +178,7 @@ static weft_status open_exchange(weft_rank *r)
                                  .user = r->run_spec->user,
                                  .optimizer = &r->elsewhere};
     bool shared = false;
-    if (link) WEFT_TRY(weft_unsharded_is_needed(r, &shared));
+    if (link) WEFT_TRY(weft_unsharded_is_needed(r, link->layout, &shared));
     WEFT_TRY(shared ? weft_unsharded_open(r, &setup, &r->exchange)
                     : weft_exchange_open(r->run_spec->exchange, &setup, &r->exchange));
     weft_exchange_listen(r->exchange);
@@ -203,6 +253,7 @@ weft_status weft_rank_build(weft_rank *r)
     WEFT_TRY(check_alike(r));
     WEFT_TRY(split_world(r));
     WEFT_TRY(weft_rank_make_programs(r));
+    WEFT_TRY(lay_alike(r));
     WEFT_TRY(check_devices(r));
     weft_dropped dropped = {0};
     bool speaks = weft_rank_speaks(r);

@@ -127,16 +127,18 @@ weft_status weft_rank_rewrite(weft_rank *r)
     return weft_graph_show(weft_rewritten_graph(r->mine), "the rewrite for the rank", r->graphs);
 }
 
-weft_status weft_rank_store(const weft_rank *r, weft_store **out)
+weft_status weft_rank_store(const weft_rank *r, const char *device, weft_store **out)
 {
-    char *device;
-    WEFT_TRY(weft_device_of_rank(r->run_spec->context, r->run_spec->device, r->rank, &device));
-    weft_status status = weft_store_create(r->run_spec->context, device, r->run_spec->seed, out);
-    free(device);
+    const weft_run_spec *k = r->run_spec;
+    char *own;
+    WEFT_TRY(weft_device_of_rank(k->context, device ? device : k->device, r->rank, &own));
+    weft_status status = weft_store_create(k->context, own, k->seed, out);
+    free(own);
     if (status != WEFT_OK) return status;
-    if (r->run_spec->on_host) status = weft_store_keep_on_host(*out);
-    if (status == WEFT_OK && r->run_spec->tuning && r->run_spec->tuning->size > 0)
-        status = weft_store_tune(*out, r->run_spec->tuning, r->run_spec->tuned_by);
+    (*out)->schema->plain = r->plain_parameters || k->plain_parameters;
+    if (k->on_host) status = weft_store_keep_on_host(*out);
+    if (status == WEFT_OK && k->tuning && k->tuning->size > 0)
+        status = weft_store_tune(*out, k->tuning, k->tuned_by);
     if (status != WEFT_OK) weft_store_destroy(out);
     return status;
 }
@@ -187,7 +189,7 @@ weft_status weft_rank_dry_program_on(const weft_rank *r, weft_store *store, weft
 weft_status weft_rank_dry_program(const weft_rank *r, weft_program **out)
 {
     weft_store *store;
-    WEFT_TRY(weft_rank_store(r, &store));
+    WEFT_TRY(weft_rank_store(r, NULL, &store));
     weft_status status = weft_rank_dry_program_on(r, store, out);
     weft_store_destroy(&store);
     return status;
@@ -229,7 +231,7 @@ static weft_status make_program(weft_rank *r)
     weft_program_options p;
     weft_value fetch[2];
     program_options(r, fetch, &p);
-    WEFT_TRY(weft_rank_store(r, &r->store));
+    WEFT_TRY(weft_rank_store(r, NULL, &r->store));
     WEFT_TRY(note_precision(r));
     WEFT_TRY(weft_store_reach(r->store, &r->comms));
     WEFT_TRY(weft_instance_build_with(r->store, weft_rewritten_graph(r->mine), &p, &r->comms,

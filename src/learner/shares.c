@@ -49,7 +49,7 @@ static weft_status measure(weft_rank *r, double *seconds)
     weft_value loss = weft_rank_loss(r);
     *seconds = 0;
     WEFT_TRY(WEFT_NEW(&costs, n));
-    weft_status status = weft_rank_store(r, &store);
+    weft_status status = weft_rank_store(r, NULL, &store);
     if (status == WEFT_OK) status = weft_instance_build(store, r->graph, &loss, 1, &instance);
     if (status == WEFT_OK) status = weft_instance_profile(instance, MEASURED_PASSES, costs);
     for (int i = 0; i < n && status == WEFT_OK; i++) *seconds += costs[i];

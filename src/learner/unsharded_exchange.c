@@ -1,6 +1,7 @@
-/* Exchange adapter for an elastic learner whose mesh shards the parameters. Learners exchange
- * whole, unsharded parameters, so their meshes may differ. Rank 0 of the learner has a store with
- * the whole parameters, on which the inner exchange works. Gradients of all ranks are gathered for
+/* Exchange adapter for an elastic learner whose mesh shards the parameters, or whose device lays
+ * them out otherwise than the run. Learners exchange whole, unsharded parameters in one layout, so
+ * their meshes and devices may differ. Rank 0 of the learner has a store with the whole parameters
+ * in that layout, on which the inner exchange works. Gradients of all ranks are gathered for
  * it, and new parameters are broadcast to the ranks, which take their shards, before a step reads
  * them. */
 #include "learner/unsharded_params.h"
@@ -195,9 +196,9 @@ static void unsharded_close(weft_exchange *exchange)
 
 /* --- opening --- */
 
-/* On rank 0: creates the store of the whole parameters, and a program for it as of a single rank.
+/* Creates the store of the whole parameters on a device, and a program for it as of a single rank.
  */
-static weft_status make_store(unsharded *w)
+static weft_status make_store_on(unsharded *w, const char *device)
 {
     weft_rank *r = w->rank;
     weft_program_options p;
@@ -205,12 +206,21 @@ static weft_status make_store(unsharded *w)
     weft_program_options_init(&p);
     p.fetch = fetch;
     p.fetch_count = fetch[1] == WEFT_NO_VALUE ? 1 : 2;
-    WEFT_TRY(weft_rank_store(r, &w->store));
-    WEFT_TRY(weft_instance_build_with(w->store, r->graph, &p, NULL, &w->instance));
-    if (!weft_device_shares(schema_store_device(w->store->schema)))
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "this learner shards its parameters over its ranks, but the device of its "
-                         "first rank has its own memory; give that rank --device cpu");
+    weft_instance_destroy(&w->instance);
+    weft_store_destroy(&w->store);
+    WEFT_TRY(weft_rank_store(r, device, &w->store));
+    return weft_instance_build_with(w->store, r->graph, &p, NULL, &w->instance);
+}
+
+/* On rank 0: creates that store on the rank's own device, or on the cpu if the host does not share
+ * the device's memory or the run has another layout. */
+static weft_status make_store(unsharded *w)
+{
+    uint64_t layout = w->rank->run_spec->cluster->layout;
+    WEFT_TRY(make_store_on(w, NULL));
+    if (!weft_device_shares(schema_store_device(w->store->schema)) ||
+        (layout && weft_store_form(w->store) != layout))
+        WEFT_TRY(make_store_on(w, "cpu"));
     return weft_store_clone(w->store, &w->gradient_store);
 }
 
@@ -233,8 +243,9 @@ static weft_status open_inner(unsharded *w, const weft_exchange_setup *setup)
     if (!w->rank->run_spec->saves || !weft_exchange_state_at(w->inner, 0, &state)) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_ARGUMENT,
-        "a learner that shards the parameters over its ranks cannot write checkpoints with the "
-        "state of exchange %s; give --checkpoint to a learner with another mesh (data, domain)",
+        "a learner that shards the parameters over its ranks, or lays them out otherwise than the "
+        "run, cannot write checkpoints with the state of exchange %s; give --checkpoint to a "
+        "learner with another mesh (data, domain), or the device of the coordinator",
         w->ops.name);
 }
 

@@ -116,9 +116,10 @@ void weft_unsharded_params_close(weft_unsharded_params *params)
     free(params->part);
 }
 
-weft_status weft_unsharded_is_needed(const weft_rank *r, bool *out)
+weft_status weft_unsharded_is_needed(const weft_rank *r, uint64_t layout, bool *out)
 {
-    double lacks = 0;
+    bool first = weft_comm_rank(r->learner) == 0;
+    double lacks = first && layout && weft_store_form(r->store) != layout;
     for (int v = 0; v < weft_graph_value_count(r->graph); v++) {
         if (weft_graph_value_kind(r->graph, v) != WEFT_VALUE_PARAM) continue;
         weft_type all = weft_graph_value_type(r->graph, v);

@@ -197,7 +197,7 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
     chosen.kernel->ops->destroy(chosen.kernel);
     free(chosen.why);
     if (chosen.device == p->schema->devices[0] && !want->opaque && !want->rounds &&
-        layout_space(want) == schema_home(p->schema))
+        !p->schema->plain && layout_space(want) == schema_home(p->schema))
         p->schema->entries[entry].order = want;
     return WEFT_OK;
 }

@@ -243,30 +243,43 @@ static size_t lay_kind(weft_program *p, buffer_kind kind, int space)
     return bytes;
 }
 
+/* Store entries that get a place. */
+typedef struct placing {
+    int *order, count;
+    bool *seen;
+} placing;
+
+/* Adds the entry of which a value is the gradient, if it is one. */
+static void place_by(const weft_program *p, placing *all, weft_value value)
+{
+    weft_value leaf = p->graph->values[value].gradient_of;
+    int entry =
+        leaf == WEFT_NO_VALUE ? -1 : weft_schema_find(p->schema, p->graph->values[leaf].name);
+    if (entry < 0 || all->seen[entry]) return;
+    all->seen[entry] = true;
+    all->order[all->count++] = entry;
+}
+
 /* Places new store entries in the order in which their gradients are completed; entries without a
- * gradient follow in the order of first use. */
+ * gradient follow in the order of first use. Devices complete gradients in different orders: plain
+ * entries, which must lie alike on all, are in the order of the graph. */
 static weft_status place_store(weft_program *p)
 {
-    int *order = NULL, count = 0;
-    bool *seen = NULL;
+    placing all = {0};
     weft_status status = WEFT_OK;
-    WEFT_TRY_GOTO(WEFT_NEW(&order, p->schema->count), done);
-    WEFT_TRY_GOTO(WEFT_NEW(&seen, p->schema->count), done);
+    WEFT_TRY_GOTO(WEFT_NEW(&all.order, p->schema->count), done);
+    WEFT_TRY_GOTO(WEFT_NEW(&all.seen, p->schema->count), done);
+    for (size_t v = 0; v < p->graph->value_count && p->schema->plain; v++)
+        place_by(p, &all, (weft_value)v);
     for (size_t i = 0; i < p->code_count; i++)
-        for (int o = 0; o < p->code[i].out_count; o++) {
-            weft_value leaf = p->graph->values[p->code[i].out_value[o]].gradient_of;
-            if (leaf == WEFT_NO_VALUE || p->code[i].reorder) continue;
-            int entry = weft_schema_find(p->schema, p->graph->values[leaf].name);
-            if (entry < 0 || seen[entry]) continue;
-            seen[entry] = true;
-            order[count++] = entry;
-        }
+        for (int o = 0; o < p->code[i].out_count && !p->code[i].reorder; o++)
+            place_by(p, &all, p->code[i].out_value[o]);
     for (size_t e = 0; e < p->schema->count; e++)
-        if (!seen[e] && p->schema->entries[e].layout) order[count++] = (int)e;
-    WEFT_TRY_GOTO(weft_schema_place(p->schema, order, count), done);
+        if (!all.seen[e] && p->schema->entries[e].layout) all.order[all.count++] = (int)e;
+    WEFT_TRY_GOTO(weft_schema_place(p->schema, all.order, all.count), done);
 done:
-    free(order);
-    free(seen);
+    free(all.order);
+    free(all.seen);
     return status;
 }
 

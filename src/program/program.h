@@ -54,6 +54,7 @@ typedef struct schema {
     struct tuning *tuning; /* measured seconds of candidates; NULL: estimates alone */
     bool differs;          /* an instance found that layouts of a sum differ between ranks */
     bool on_host; /* parameters and state are in host memory, whatever the chosen device is */
+    bool plain;   /* parameters and state have the plain layout, which all devices know */
     reach *reach; /* of the ranks; NULL: transfers read host memory */
     store_entry *entries;
     size_t count, capacity;

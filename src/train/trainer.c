@@ -324,6 +324,8 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
     t->begun = j->begun;
     t->run_steps = j->steps;
     t->place = j->place;
+    t->run_spec.plain_parameters = j->plain_parameters;
+    t->link.layout = j->layout;
     if (j->coordinator) WEFT_TRY(weft_strdup(j->coordinator, &t->link_texts[0]));
     WEFT_TRY(weft_strdup(t->options.task.model, &t->link_texts[1]));
     if (j->listen) WEFT_TRY(weft_strdup(j->listen, &t->link_texts[3]));

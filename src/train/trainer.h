@@ -133,6 +133,8 @@ typedef struct weft_joining {
     int slot, learners;
     const char *model;
     const char *tuning;        /* table of measurements of the run; NULL: none */
+    bool plain_parameters;     /* see weft_rank; also of the run that a coordinator describes */
+    uint64_t layout;           /* weft_store_form of the run; 0: not known */
     weft_position begun;       /* start position of the run */
     int64_t steps;             /* steps of the run; 0: unknown */
     weft_schedule_place place; /* in the schedule, if `steps` is known */

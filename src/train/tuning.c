@@ -51,7 +51,7 @@ static weft_status measure_rank(weft_trainer *t, int r, double until, size_t *co
 {
     weft_rank rank = {.run_spec = &t->run_spec, .rank = r};
     weft_store *store;
-    weft_status status = weft_rank_store(&rank, &store);
+    weft_status status = weft_rank_store(&rank, NULL, &store);
     /* The device of another rank may be one of another machine. */
     if (status != WEFT_OK) return r < t->local ? status : WEFT_OK;
     status = measure_on(t, &rank, store, until, count);
@@ -87,7 +87,7 @@ static weft_status check(weft_trainer *t)
     for (int r = 0; r < WEFT_MIN(t->local, t->size) && status == WEFT_OK; r++) {
         weft_rank rank = {.run_spec = &t->run_spec, .rank = r};
         weft_store *store;
-        WEFT_TRY(weft_rank_store(&rank, &store));
+        WEFT_TRY(weft_rank_store(&rank, NULL, &store));
         status = weft_store_tuning_fits(store);
         weft_store_destroy(&store);
     }

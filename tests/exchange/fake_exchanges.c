@@ -248,11 +248,11 @@ static weft_status show(weft_exchange *exchange)
     void **last = &seen.last[exchange->setup.endpoint->learner];
     WEFT_TRY(copy_parameters(p, false));
     pthread_mutex_lock(&lock);
-    weft_status status = *last ? WEFT_OK : weft_new_bytes(last, p->bytes, 1);
-    if (status == WEFT_OK) memcpy(*last, p->data, p->bytes);
+    void *room = realloc(*last, p->bytes); /* the run before may have had other parameters */
+    if (room) *last = memcpy(room, p->data, p->bytes);
     seen.bytes = p->bytes;
     pthread_mutex_unlock(&lock);
-    return status;
+    return room ? WEFT_OK : weft_fail(WEFT_ERR_MEMORY, "no memory for %zu bytes", p->bytes);
 }
 
 static weft_status pull_end(weft_exchange *exchange)

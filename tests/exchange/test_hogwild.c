@@ -217,10 +217,6 @@ static void test_stop_and_resume(void **state)
     run(words, "ranks=2 steps=1000000", folder, 5);
     run(words, "ranks=3 steps=1000 resume=true", folder, 9);
     run(words, "ranks=2 mesh=data=1 steps=100 resume=true", folder, 0);
-    assert_refused(train(SMALL "batch=4 steps=2 ranks=2 device=cpu,reference model=lenet "
-                               "data=glyphs:size=17,train=96,test=8 exchange=hogwild",
-                         NULL, 0, &l),
-                   WEFT_ERR_UNSUPPORTED, "give all learners the same --device");
     assert_refused(train(SMALL "batch=4 steps=2 ranks=2 exchange=hogwild:sample=0", NULL, 0, &l),
                    WEFT_ERR_ARGUMENT, "sample");
     remove_folder(root);

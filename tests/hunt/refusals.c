@@ -19,13 +19,10 @@ static const char *const listed[] = {
     "*: the predictions for * of * samples are not finite (the first one: sample *); *",
     "*: the loss is *; the parameters have diverged",
     /* servers */
-    "the devices of ranks * and * of a learner have different memory layouts for the same "
-    "parameter; give both the same --device",
     "servers is *, and the model has only * parameter* to share out; give --servers *",
     ("exchange easgd: --compress * gathers gradients with a momentum of *; give the codec "
      "momentum=0"),
     /* devices */
-    "exchange *: the devices of the learners have different memory layouts; *",
     "device opencl: there is no OpenCL platform here*",
     ("shard: '*' is to be split over the data axis, whose ranks have unlike shares of the batch; "
      "split it over another axis, or leave --shares out"),

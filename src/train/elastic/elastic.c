@@ -3,7 +3,9 @@
 #include "train/elastic/elastic.h"
 
 #include "compress/compress.h"
+#include "device/device.h"
 #include "exchange/exchange.h"
+#include "weft/device.h"
 
 static const char HERE[] = "tcp://127.0.0.1:7070";
 
@@ -101,6 +103,23 @@ static bool shares_out(const char *mesh)
            weft_mesh_axis(mesh, "pipeline", &pipeline) == WEFT_OK && tensor * pipeline > 1;
 }
 
+/* Chooses the layout in which members exchange parameters: that of the coordinator's device, or the
+ * plain one if members have several devices, or one with memory of its own, whose layouts no other
+ * kind of device has. */
+static weft_status choose_layout(weft_context *context, weft_train_options *o, bool *plain)
+{
+    weft_device *device;
+    char *list = o->where.device;
+    *plain = strchr(list, ',');
+    WEFT_TRY(weft_device_of_rank(context, list, 0, &o->where.device));
+    free(list);
+    if (*plain) return WEFT_OK;
+    WEFT_TRY(weft_device_open(context, o->where.device, &device));
+    *plain = !weft_device_shares(device);
+    weft_device_close(&device);
+    return WEFT_OK;
+}
+
 /* Creates, for the coordinator, a trainer with the options of a learner. The trainer never trains:
  * its data, model and store give the run configuration. */
 static weft_status look_at_run(weft_context *context, const weft_train_options *o,
@@ -123,8 +142,9 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     free(one.parallel.shard);
     one.parallel.shard = NULL;
     weft_real_text(shares ? 1 : (double)mesh, text, sizeof(text));
-    weft_status status = weft_options_set(table, &one, "ranks", text);
     weft_joining joining = {.learners = *learners};
+    weft_status status = choose_layout(context, &one, &joining.plain_parameters);
+    if (status == WEFT_OK) status = weft_options_set(table, &one, "ranks", text);
     if (before->known) {
         take_past(before, &joining);
         free(one.output.checkpoint); /* the run has gone on since its checkpoint */
@@ -150,6 +170,8 @@ static weft_status find_config(weft_context *context, const weft_trainer *t,
     weft_store_unmap_read(store, data);
     int64_t servers = o->parallel.servers;
     config->learners = t->learners;
+    config->plain_parameters = t->run_spec.plain_parameters;
+    config->layout = weft_store_form(store);
     config->count = (int64_t)(bytes / weft_dtype_size(config->dtype));
     config->servers = serves ? (int)WEFT_MIN(WEFT_MAX(servers, 1), WEFT_MAX(config->count, 1)) : 0;
     config->steps = t->total_steps;
@@ -214,7 +236,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
                                   .line = &t->line,
                                   .model = t->link.model,
                                   .data = t->link.data,
-                                  .parameters = weft_store_form(t->runs[0].rank.store),
+                                  .parameters = config.layout,
                                   .checkpoint = t->link.checkpoint,
                                   .step = t->link.step,
                                   .steps = t->total_steps,
@@ -385,6 +407,8 @@ static weft_status join(weft_context *context, const char *address, const weft_c
                             .learners = config.learners,
                             .model = config.model,
                             .tuning = config.tuning,
+                            .plain_parameters = config.plain_parameters,
+                            .layout = config.layout,
                             .begun = config.begun,
                             .steps = config.steps,
                             .place = config.place,

@@ -23,6 +23,8 @@ typedef struct weft_elastic_config {
     weft_position begun;        /* start position of the run: after a checkpoint, or 0 */
     weft_schedule_place place;  /* in the schedule, at `begun` */
     weft_dtype dtype;           /* type of the parameters */
+    bool plain_parameters;      /* see weft_rank */
+    uint64_t layout;            /* weft_store_form of the parameters */
     char *model;                /* text of the YAML model; NULL: the model is built in */
     char *tuning;               /* table of measurements; NULL: none */
 } weft_elastic_config;

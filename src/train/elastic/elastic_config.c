@@ -71,6 +71,7 @@ weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_
 {
     const weft_option *table = weft_train_table(context);
     weft_settings settings;
+    char layout[32];
     WEFT_TRY(weft_settings_take(table, &config->options, &settings));
     const char *plugins = weft_settings_find(&settings, WEFT_SETTING_PLUGINS);
     if (plugins) add_pair(out, "@plugins", plugins); /* before the options that may name theirs */
@@ -85,6 +86,9 @@ weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_
     WEFT_TRY(add_segments(out, config->segments));
     add_number(out, "@steps", config->steps);
     add_number(out, "@dtype", config->dtype);
+    add_number(out, "@plain", config->plain_parameters);
+    (void)snprintf(layout, sizeof(layout), "%" PRIx64, config->layout);
+    add_pair(out, "@layout", layout);
     add_number(out, "@begun.step", config->begun.step);
     add_number(out, "@begun.epoch", config->begun.epoch);
     add_number(out, "@begun.batch", config->begun.batch);
@@ -219,6 +223,11 @@ static weft_status take_pair(weft_context *context, weft_elastic_config *config,
     if (strncmp(name, schedule, sizeof(schedule) - 1) == 0)
         return take_place(&config->place, name + sizeof(schedule) - 1, text) ? WEFT_OK
                                                                              : fail_config(name);
+    if (strcmp(name, "@layout") == 0) {
+        char *end;
+        config->layout = strtoull(text, &end, 16);
+        return *text && !*end ? WEFT_OK : fail_config(name);
+    }
     if (!valid) return fail_config(name);
     if (strcmp(name, "@learners") == 0 && number >= 1 && number <= WEFT_MAX_RANKS)
         config->learners = (int)number;
@@ -238,6 +247,8 @@ static weft_status take_pair(weft_context *context, weft_elastic_config *config,
         config->begun.samples = number;
     else if (strcmp(name, "@dtype") == 0 && (number == WEFT_F32 || number == WEFT_F64))
         config->dtype = (weft_dtype)number;
+    else if (strcmp(name, "@plain") == 0 && number <= 1)
+        config->plain_parameters = number == 1;
     else
         return fail_config(name);
     return WEFT_OK;
