@@ -16,6 +16,11 @@ extern const weft_device_ops weft_device_reference, weft_device_cpu, weft_device
 weft_status weft_device_register(weft_context *context, const weft_device_ops *ops) WEFT_NODISCARD;
 weft_status weft_devices_register(weft_context *context) WEFT_NODISCARD;
 
+/* The number of devices in a list such as "cpu:cores=0-3,opencl". */
+int weft_device_list_count(const char *list);
+/* The list of cores in the name of a device, as in "cpu:cores=0-3", or NULL; *before: bytes of the
+ * name without it. */
+const char *weft_device_cores(const char *name, size_t *before);
 /* Opens a device by "NAME" or "NAME:arguments". ARGUMENT: unknown device, or invalid arguments. */
 weft_status weft_device_open(weft_context *context, const char *name,
                              weft_device **out) WEFT_NODISCARD;

@@ -144,14 +144,28 @@ weft_status weft_device_open_list(weft_context *context, const char *name,
     return status;
 }
 
+int weft_device_list_count(const char *list)
+{
+    int count = 1;
+    for (const char *at = list; *at; at++) count += *at == ',';
+    return count;
+}
+
+const char *weft_device_cores(const char *name, size_t *before)
+{
+    static const char key[] = ":cores=";
+    const char *at = strstr(name, key);
+    *before = at ? (size_t)(at - name) : strlen(name);
+    return at ? at + sizeof(key) - 1 : NULL;
+}
+
 weft_status weft_device_of_rank(weft_context *context, const char *list, int r, char **out)
 {
     WEFT_NEED(context, list, out);
     if (r < 0) return weft_fail(WEFT_ERR_ARGUMENT, "the rank %d, must be from 0", r);
     const weft_device_ops *ops;
     const char *item = list, *mine = list;
-    int count = 1;
-    for (const char *at = list; *at; at++) count += *at == ',';
+    int count = weft_device_list_count(list);
     for (int i = 0; i < count; i++) {
         WEFT_TRY(find(context, item, &ops));
         if (i == r % count) mine = item;

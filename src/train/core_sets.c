@@ -1,16 +1,9 @@
 /* Gives the ranks of this machine sets of cores: those that --device names for a rank
  * (cpu:cores=0-3), or disjoint ones. */
 #include "base/core_lists.h"
+#include "device/device.h"
 #include "train/trainer.h"
 #include "weft/device.h"
-
-/* The list of cores of a device's name, or NULL. */
-static const char *list_of(const char *device)
-{
-    static const char key[] = ":cores=";
-    const char *at = strstr(device, key);
-    return at ? at + sizeof(key) - 1 : NULL;
-}
 
 /* The names of the devices of the machine's ranks, which follow each other. */
 static weft_status name_devices(const weft_trainer *t, int here, char **names)
@@ -43,11 +36,12 @@ weft_status weft_trainer_find_cores(weft_trainer *t, int here)
     char **names = NULL;
     const char **lists = NULL;
     bool any = false;
+    size_t size;
     weft_status status = WEFT_NEW(&names, here);
     if (status == WEFT_OK) status = WEFT_NEW(&lists, here);
     if (status == WEFT_OK) status = name_devices(t, here, names);
     for (int i = 0; i < here && status == WEFT_OK; i++) {
-        lists[i] = list_of(names[i]);
+        lists[i] = weft_device_cores(names[i], &size);
         any = any || lists[i];
     }
     if (status == WEFT_OK && any)

@@ -23,9 +23,10 @@ const weft_option weft_train_rows[] = {
             "scaling of inputs: unit divides bytes by 255, standard subtracts the training mean "
             "and divides by the deviation; numeric targets are standardised too, except with none"),
     OPTION("epochs", "N", WHOLE("1", 1, 1e9), RUN(length.epochs), .letter = 'e',
-           .help = "passes over the training data, unless --steps is given"),
+           .help = "passes over the training data; without effect if --steps is given"),
     OPTION("steps", "N", WHOLE("0", 0, 2e9), RUN(length.steps),
-           .help = "total number of steps, in place of epochs; 0: given by the epochs"),
+           .help = "total number of steps, which wins over --epochs, even if it takes more "
+                   "passes; 0: given by the epochs"),
     OPTION("batch", "N", WHOLE("100", 1, 1e9), RUN(length.batch), .letter = 'b',
            .help = "samples per step"),
     OPTION("microbatches", "M", WHOLE("1", 1, 1e6), RUN(length.microbatches),
@@ -134,8 +135,9 @@ const weft_option weft_train_rows[] = {
     OPTION("shard", "LEAF:DIM=AXIS,...", TEXT, RUN(parallel.shard),
            .help = "shard a parameter by hand: 'fc1/weight:out=tensor'"),
     OPTION("place", "PATTERN=DEVICE,...", TEXT, RUN(parallel.place),
-           .help = "run operators with matching names on a device or, with rank:K or cpu:K, on "
-                   "rank K and its cores (device placement), instead of a mesh"),
+           .help = "run operators with matching names on a device, which may have options "
+                   "(cuda:0:libraries=none), or, with rank:K or cpu:K, on rank K and its cores "
+                   "(device placement), instead of a mesh"),
     OPTION("exchange", "SPEC", TEXT, RUN(parallel.exchange), .forms = WEFT_KIND_EXCHANGE,
            .help = "exchange between learners: "),
     OPTION("servers", "K", WHOLE("0", 0, 1024), RUN(parallel.servers), .with = "exchange",

@@ -2,6 +2,7 @@
  * order in which the devices are first named, or is looked up in --device if that is a list. */
 #include <stdio.h>
 
+#include "device/device.h"
 #include "train/trainer.h"
 
 enum { MOST = 64 }; /* devices in one --place; a plan has at most 63 places */
@@ -28,7 +29,7 @@ static bool is_numbered(const char *value, const char *word, int64_t *number)
 
 static weft_status split(const placing *p, char *piece, char **value)
 {
-    char *equals = strrchr(piece, '=');
+    char *equals = strchr(piece, '='); /* options of the device may have others */
     if (!equals || equals == piece || !equals[1])
         return weft_fail(WEFT_ERR_ARGUMENT, "place '%s': '%s' is not of the form PATTERN=PLACE",
                          p->options->parallel.place, piece);
@@ -60,19 +61,21 @@ static weft_status add_device(placing *p, const char *name)
     return WEFT_OK;
 }
 
-/* A set of cores (cpu:cores=0-3) is no part of the name by which a place finds the device. */
 static weft_status add_listed(void *user, char *piece)
 {
-    char *cores = strstr(piece, ":cores=");
-    if (cores) *cores = '\0';
     return add_device(user, piece);
 }
 
-/* Finds the rank of a device; `nth` of those of this name. */
+/* Finds the rank of a device; `nth` of those of this name. A place may leave out the set of cores
+ * (cpu:cores=0-3). */
 static int find_device(const placing *p, const char *name, int64_t nth)
 {
-    for (int i = 0; i < p->count; i++)
-        if (strcmp(p->names[i], name) == 0 && nth-- == 0) return i;
+    for (int i = 0; i < p->count; i++) {
+        size_t size;
+        (void)weft_device_cores(p->names[i], &size);
+        bool bare = strncmp(p->names[i], name, size) == 0 && !name[size];
+        if ((bare || strcmp(p->names[i], name) == 0) && nth-- == 0) return i;
+    }
     return -1;
 }
 

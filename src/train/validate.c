@@ -3,6 +3,7 @@
 #include "compress/compress.h"
 #include "optim/optim.h"
 #include "train/trainer.h"
+#include "device/device.h"
 #include "weft/device.h"
 
 /* --- ranks --- */
@@ -36,10 +37,9 @@ static weft_status check_devices(const weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
     char *device;
-    int devices = 1;
+    int devices = weft_device_list_count(o->where.device);
     WEFT_TRY(weft_device_of_rank(t->context, o->where.device, 0, &device));
     free(device);
-    for (const char *at = o->where.device; *at; at++) devices += *at == ',';
     /* A resumed job may have fewer ranks than the device list names. */
     if (devices <= t->size || o->output.resume) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,

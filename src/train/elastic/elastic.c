@@ -110,7 +110,7 @@ static weft_status choose_layout(weft_context *context, weft_train_options *o, b
 {
     weft_device *device;
     char *list = o->where.device;
-    *plain = strchr(list, ',');
+    *plain = weft_device_list_count(list) > 1;
     WEFT_TRY(weft_device_of_rank(context, list, 0, &o->where.device));
     free(list);
     if (*plain) return WEFT_OK;
