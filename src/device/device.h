@@ -16,6 +16,8 @@ extern const weft_device_ops weft_device_reference, weft_device_cpu, weft_device
 weft_status weft_device_register(weft_context *context, const weft_device_ops *ops) WEFT_NODISCARD;
 weft_status weft_devices_register(weft_context *context) WEFT_NODISCARD;
 
+/* Whether a device has this name; *built_in: it is the library's own. Loads no plug-in. */
+bool weft_device_is_known(const weft_context *context, const char *name, bool *built_in);
 /* The number of devices in a list such as "cpu:cores=0-3,opencl". */
 int weft_device_list_count(const char *list);
 /* The list of cores in the name of a device, as in "cpu:cores=0-3", or NULL; *before: bytes of the

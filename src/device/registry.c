@@ -144,6 +144,16 @@ weft_status weft_device_open_list(weft_context *context, const char *name,
     return status;
 }
 
+bool weft_device_is_known(const weft_context *context, const char *name, bool *built_in)
+{
+    bool known = weft_registry_look(context, WEFT_KIND_DEVICE, name, strlen(name));
+    *built_in = false;
+    for (size_t i = 0; i < WEFT_COUNT(devices); i++)
+        *built_in = *built_in || strcmp(devices[i]->name, name) == 0;
+    for (size_t i = 0; shipped[i]; i++) known = known || strcmp(shipped[i], name) == 0;
+    return known;
+}
+
 int weft_device_list_count(const char *list)
 {
     int count = 1;

@@ -123,6 +123,9 @@ void weft_store_untune(weft_store *store);
 /* ARGUMENT: the table is of another version of Weft, another processor, or of other hardware than
  * the store's device. */
 weft_status weft_store_tuning_fits(const weft_store *store) WEFT_NODISCARD;
+/* FORMAT: a line of the table names a device, an operator, a type or a layout that does not exist.
+ * That of a checkpoint may have those of plug-ins that this process has not loaded. */
+weft_status weft_store_tuning_named(const weft_store *store) WEFT_NODISCARD;
 /* Lets programs made until this time (weft_seconds) measure what the table lacks. */
 void weft_store_measure_until(weft_store *store, double until);
 /* The table as text, with its number of measurements. */

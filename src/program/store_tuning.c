@@ -30,6 +30,11 @@ weft_status weft_store_tuning_fits(const weft_store *s)
     return tuning_check(s->schema->tuning, s->schema->devices[0]);
 }
 
+weft_status weft_store_tuning_named(const weft_store *s)
+{
+    return tuning_check_names(s->schema->tuning, s->schema->context);
+}
+
 void weft_store_measure_until(weft_store *s, double until)
 {
     s->schema->tuning->until = until;

@@ -36,7 +36,7 @@ void tuning_free(tuning **table)
 
 /* --- reading --- */
 
-static weft_status damaged(const tuning *t, int number, const char *why)
+weft_status tuning_damaged(const tuning *t, int number, const char *why)
 {
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s:%d: %s; weft train --tune with the name of a new file measures anew",
@@ -83,18 +83,19 @@ static weft_status take_measured(tuning *t, char *own, char *const *field, int n
     char why[160];
     measured m = {own, field[1], field[4], field[5], 1, INFINITY, number};
     if (!has_label(t, m.device))
-        return damaged(t, number, "no line of hardware before it has this label");
+        return tuning_damaged(t, number, "no line of hardware before it has this label");
     if (!weft_parse_int(field[2], &threads) || threads < 1 || threads > 1024)
-        return damaged(t, number, "the number of threads is not 1 to 1024");
+        return tuning_damaged(t, number, "the number of threads is not 1 to 1024");
     m.threads = (int)threads;
     bool right = weft_parse_real(field[3], &m.seconds) && m.seconds > 0 && isfinite(m.seconds);
     if (!right && strcmp(field[3], impossible) != 0)
-        return damaged(t, number, "the seconds are neither a number above 0 nor 'impossible'");
+        return tuning_damaged(t, number,
+                              "the seconds are neither a number above 0 nor 'impossible'");
     if (!right) m.seconds = INFINITY;
     const measured *same = find_line(t, m.device, m.group, m.candidate);
     if (same) {
         (void)snprintf(why, sizeof(why), "the measurement is that of line %d again", same->number);
-        return damaged(t, number, why);
+        return tuning_damaged(t, number, why);
     }
     WEFT_TRY(WEFT_GROW(&t->lines, &t->capacity, t->count));
     t->lines[t->count++] = m;
@@ -116,13 +117,13 @@ static weft_status take_line(tuning *t, char *own, int number, bool *taken)
         return status;
     }
     if (count == 4 && strcmp(own, "hardware") == 0)
-        return has_label(t, field[1]) ? damaged(t, number, "an earlier line has this label")
+        return has_label(t, field[1]) ? tuning_damaged(t, number, "an earlier line has this label")
                                       : add_hardware(t, field[1], field[2], field[3]);
     if (count == 2 && strcmp(own, "version") == 0 && !t->version)
         return weft_strdup(field[1], &t->version);
     if (count == 2 && strcmp(own, "processor") == 0 && !t->processor)
         return weft_strdup(field[1], &t->processor);
-    return damaged(t, number, "the line is damaged");
+    return tuning_damaged(t, number, "the line is damaged");
 }
 
 static weft_status read_lines(tuning *t, const char *text, size_t size)
@@ -134,20 +135,21 @@ static weft_status read_lines(tuning *t, const char *text, size_t size)
         bool taken = false;
         char *own;
         number++;
-        if (!stop) return damaged(t, number, "the last line is cut off");
+        if (!stop) return tuning_damaged(t, number, "the last line is cut off");
         next = stop + 1;
         WEFT_TRY(weft_format(&own, "%.*s", (int)(stop - at), at));
         weft_status status = WEFT_OK;
         if (number == 1 && strcmp(own, title) != 0)
-            status =
-                damaged(t, number, "this is no table of measurements, or one of another format");
+            status = tuning_damaged(t, number,
+                                    "this is no table of measurements, or one of another format");
         else if (number > 1)
             status = take_line(t, own, number, &taken);
         if (!taken) free(own);
         WEFT_TRY(status);
     }
     if (!t->version || !t->processor)
-        return damaged(t, number, "the file ends without the version of weft and the processor");
+        return tuning_damaged(t, number,
+                              "the file ends without the version of weft and the processor");
     return WEFT_OK;
 }
 

@@ -42,6 +42,12 @@ weft_status tuning_text(const tuning *t, char **out) WEFT_NODISCARD;
  * the device. */
 weft_status tuning_check(const tuning *t, const weft_device *device) WEFT_NODISCARD;
 
+/* Fails with FORMAT for a line of the table. */
+weft_status tuning_damaged(const tuning *t, int number, const char *why) WEFT_NODISCARD;
+/* tuning_names.c: FORMAT: a line names a device, an operator, a type or a layout that does not
+ * exist. */
+weft_status tuning_check_names(const tuning *t, const weft_context *context) WEFT_NODISCARD;
+
 /* tuning_group.c: writes the names of candidates; equal names get a number. */
 enum { TUNING_NAME = 64 };
 void tuning_names(const weft_candidate *candidates, int count, char names[][TUNING_NAME]);

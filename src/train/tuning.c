@@ -80,8 +80,8 @@ static weft_status measure(weft_trainer *t)
 
 /* --- reading --- */
 
-/* Checks the table against the devices of this process's ranks. */
-static weft_status check(weft_trainer *t)
+/* Checks the table against the devices of this process's ranks. given: the user gives its file. */
+static weft_status check(weft_trainer *t, bool given)
 {
     weft_status status = WEFT_OK;
     for (int r = 0; r < WEFT_MIN(t->local, t->size) && status == WEFT_OK; r++) {
@@ -89,6 +89,7 @@ static weft_status check(weft_trainer *t)
         weft_store *store;
         WEFT_TRY(weft_rank_store(&rank, NULL, &store));
         status = weft_store_tuning_fits(store);
+        if (status == WEFT_OK && given) status = weft_store_tuning_named(store);
         weft_store_destroy(&store);
     }
     return status;
@@ -100,7 +101,7 @@ static weft_status read_or_measure(weft_trainer *t)
     t->run_spec.tuned_by = t->tuned_by;
     if (!weft_file_exists(t->tuned_by)) return measure(t);
     WEFT_TRY(weft_file_read(t->tuned_by, &t->tuning));
-    if (t->tuning.size > 0) return check(t);
+    if (t->tuning.size > 0) return check(t, true);
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s: is empty; weft train --tune with the name of a new file measures anew",
                      t->tuned_by);
@@ -116,7 +117,7 @@ static weft_status take_resumed(weft_trainer *t)
     t->run_spec.tuned_by = t->tuned_by;
     WEFT_TRY(weft_format(&text, "%.*s", (int)kept->size, (const char *)kept->data));
     take(t, text, strlen(text));
-    weft_status status = check(t);
+    weft_status status = check(t, false);
     if (status != WEFT_ERR_ARGUMENT) return status;
     weft_log(t->context, WEFT_LOG_NOTE, "kernels are chosen by the rule: %s", weft_last_message());
     take(t, NULL, 0);

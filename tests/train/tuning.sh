@@ -105,6 +105,13 @@ bad 2 "bad: was measured with weft 9.9" 's/^version	.*/version	9.9/'
 bad 1 "bad:$line: the seconds are neither" "${line}s/	1e-[36]/	fast/"
 bad 1 "bad:$line: the line is damaged" "${line}s/	/ /g"
 bad 2 "bad:$line: the device cpu has no candidate 'quick' for" "${line}s/	\(onednn\|rows\)	/	quick	/"
+bad 1 "bad:$line: there is no operator 'nosuch'" "${line}s/	[a-z_]*(/	nosuch(/"
+bad 1 "bad:$line: there is no type 'f33'" "${line}s/f32/f33/"
+bad 1 "bad:$line: there is no layout 'plane'" "${line}s/\] [a-zA-Z0-9]*/] plane/"
+bad 1 "bad:$line: there is no layout 'aBce16b'" "${line}s/\] [a-zA-Z0-9]*/] aBce16b/"
+bad 1 "bad:$line: the group is damaged at 'f32" "${line}s/ of 0 / of /"
+bad 1 "bad:$line: the group is damaged at 'x'" "${line}s/$/, x/"
+bad 1 "bad:$line: there is no such device here" 's/^hardware	cpu	cpu/hardware	cpu	gpu/'
 bad 1 "bad:1: this is no table of measurements" '1s/1/2/'
 bad 1 "bad:$((line + 1)): the measurement is that of line $line again" "${line}p"
 printf '%s' "$(cat forced)" >bad
