@@ -58,6 +58,7 @@ typedef struct weft_server_options {
     char *arrivals;
     char *service; /* batch times in milliseconds, "ROWS=MS,ROWS=MS"; NULL: those of the model */
     int64_t requests, seed;
+    char *tune;
 } weft_server_options;
 
 /* The option table, ended by a NULL name; the context owns it. */

@@ -56,6 +56,10 @@ typedef struct weft_service_options {
      * the folder of the run that wrote the checkpoint, or else in the model's folder. Times that
      * cannot be written are measured again after the next load. */
     const char *times;
+    /* A table of measurements that chooses kernels, as weft train --tune has it; a group that it
+     * lacks is measured when a model is loaded, and the file is written again. A process of a
+     * supervised server measures none. NULL: the table of each checkpoint. */
+    const char *tune;
 } weft_service_options;
 WEFT_API void weft_service_options_init_size(weft_service_options *options, size_t size);
 #define weft_service_options_init(options)                                                         \

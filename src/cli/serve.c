@@ -115,6 +115,7 @@ static weft_status make_service(weft_context *context, const weft_server_options
     s.mesh = o->mesh;
     s.measure = o->measure;
     s.times = o->times;
+    s.tune = o->tune;
     s.models = o->models;
     s.all_versions = o->all_versions;
     s.watch = o->watch;

@@ -56,6 +56,11 @@ static const weft_option rows[] = {
            .help =
                "folder for the measured batch times, as NAME.json, or none; default: times.json "
                "beside the model, if it is writable"),
+    OPTION(
+        "tune", "FILE", TEXT, AT(tune),
+        .help =
+            "choose kernels by times measured on this machine, in this file; what it lacks for a "
+            "model is measured when the model is loaded"),
     OPTION("models", "DIR", TEXT, AT(models), .group = "Models",
            .help =
                "model repository, DIR/NAME/VERSION, of which the newest version of each model is "

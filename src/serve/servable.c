@@ -3,6 +3,7 @@
 #include "serve/servable.h"
 
 #include "serve/generation.h"
+#include "weft/job.h"
 #include "weft/train.h"
 
 /* Floating-point operations that one core does in about a millisecond; a batch with fewer is
@@ -24,11 +25,17 @@ static weft_status read_checkpoint(weft_servable *s, const char *path)
     return WEFT_OK;
 }
 
-static weft_status open_ranks(weft_servable *s, const weft_service_setup *setup)
+/* measures: what the file of --tune lacks is measured. */
+static weft_status open_ranks(weft_servable *s, const weft_service_setup *setup, bool measures)
 {
+    static const double most_seconds = 60;
+    const char *tune = setup->options->tune;
     WEFT_TRY(WEFT_NEW(&s->teams, s->executors));
     WEFT_TRY(weft_mesh_weights_open(s->context, s->device, 1, setup->options->mesh, &s->checkpoint,
                                     &s->weights));
+    if (tune)
+        WEFT_TRY(weft_mesh_weights_tune(&s->weights, tune,
+                                        measures ? weft_seconds() + most_seconds : 0));
     for (int e = 0; e < s->executors; e++)
         WEFT_TRY(weft_rank_team_open(s->context, setup->ranks, setup->cores, e * setup->ranks,
                                      &s->teams[e]));
@@ -86,7 +93,7 @@ static void limit_rows(weft_servable *s, const weft_service_setup *setup, size_t
 }
 
 static weft_status prepare(weft_servable *s, const weft_service_setup *setup, const char *path,
-                           const weft_servable *like)
+                           const weft_servable *like, bool measures)
 {
     const weft_service_options *o = setup->options;
     double row_flops;
@@ -98,7 +105,7 @@ static weft_status prepare(weft_servable *s, const weft_service_setup *setup, co
     limit_rows(s, setup, row_bytes);
     WEFT_TRY(choose_threads(s, setup, row_flops));
     WEFT_TRY(weft_batch_times_file(s, o->times, &s->times_path));
-    WEFT_TRY(open_ranks(s, setup));
+    WEFT_TRY(open_ranks(s, setup, measures));
     WEFT_TRY(open_full_batches(s));
     WEFT_TRY(weft_servable_plan_sizes(s, o->measure, like));
     WEFT_TRY(weft_generation_engine_create(s, setup->cores, &s->generation));
@@ -106,8 +113,8 @@ static weft_status prepare(weft_servable *s, const weft_service_setup *setup, co
     return WEFT_OK;
 }
 
-weft_status weft_servable_open(const weft_service_setup *setup, const char *name, const char *path,
-                               const weft_servable *like, weft_servable **out)
+static weft_status open_once(const weft_service_setup *setup, const char *name, const char *path,
+                             const weft_servable *like, bool measures, weft_servable **out)
 {
     const weft_service_options *o = setup->options;
     weft_servable *s;
@@ -120,13 +127,40 @@ weft_status weft_servable_open(const weft_service_setup *setup, const char *name
     weft_status status = weft_strdup(name, &s->name);
     if (status == WEFT_OK) status = weft_compute_stats_create(s->limit, &s->compute_stats);
     if (status == WEFT_OK) status = weft_strdup(o->policy, &s->policy);
-    if (status == WEFT_OK) status = prepare(s, setup, path, like);
+    if (status == WEFT_OK) status = prepare(s, setup, path, like, measures);
     if (status == WEFT_OK) {
         *out = s;
         return WEFT_OK;
     }
     weft_servable_close(&s);
     return weft_fail_within(status, "model '%s'", name);
+}
+
+/* A model whose kernels have been measured is opened again, by the whole file: so it has the bits
+ * that it will have after the next start. */
+static weft_status open_tuned(const weft_service_setup *setup, const char *name, const char *path,
+                              const weft_servable *like, weft_servable **out)
+{
+    bool grown = !weft_job_supervised();
+    for (bool first = true; first || grown; first = false) {
+        bool measures = first && grown;
+        WEFT_TRY(open_once(setup, name, path, like, measures, out));
+        weft_status status = weft_mesh_weights_keep_tuning(&(*out)->weights, &grown);
+        if (status != WEFT_OK || grown) weft_servable_close(out);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_servable_open(const weft_service_setup *setup, const char *name, const char *path,
+                               const weft_servable *like, weft_servable **out)
+{
+    static pthread_mutex_t one_measures = PTHREAD_MUTEX_INITIALIZER;
+    if (!setup->options->tune) return open_once(setup, name, path, like, false, out);
+    pthread_mutex_lock(&one_measures);
+    weft_status status = open_tuned(setup, name, path, like, out);
+    pthread_mutex_unlock(&one_measures);
+    return status;
 }
 
 void weft_servable_close(weft_servable **servable)

@@ -12,9 +12,11 @@
  * zero before it is opened. */
 typedef struct weft_mesh_weights {
     int ranks;
-    const char *mesh;    /* NULL: one rank */
-    weft_plan *plan;     /* of the first program's graph; NULL: there is none yet, or one rank */
-    weft_store **stores; /* [ranks]: the weights, or each rank's shard of them */
+    const char *mesh;     /* NULL: one rank */
+    weft_plan *plan;      /* of the first program's graph; NULL: there is none yet, or one rank */
+    weft_store **stores;  /* [ranks]: the weights, or each rank's shard of them */
+    const char *tuned_by; /* file of weft_mesh_weights_tune; NULL: there was none */
+    size_t measured;      /* lines that the file had */
 } weft_mesh_weights;
 
 /* Sets *out to the ranks of a mesh, 1 for NULL or "". ARGUMENT: it is no mesh, or has too many. */
@@ -26,6 +28,15 @@ WEFT_PRIVATE_API weft_status weft_mesh_weights_open(weft_context *context, const
                                                     uint64_t seed, const char *mesh,
                                                     const weft_checkpoint *checkpoint,
                                                     weft_mesh_weights *out) WEFT_NODISCARD;
+/* Lets programs choose kernels by a file of weft train --tune, which must outlive the weights and
+ * need not be there yet; groups that it lacks are measured until then (weft_seconds). ARGUMENT: it
+ * is of another machine; FORMAT: it is damaged. `_keep_tuning` writes new measurements to the file,
+ * after the programs have been made; *grown: there are some, so that programs that are made anew
+ * may choose other kernels. */
+WEFT_PRIVATE_API weft_status weft_mesh_weights_tune(weft_mesh_weights *weights, const char *file,
+                                                    double until) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_mesh_weights_keep_tuning(const weft_mesh_weights *weights,
+                                                           bool *grown) WEFT_NODISCARD;
 WEFT_PRIVATE_API void weft_mesh_weights_close(weft_mesh_weights *weights);
 /* Loads a checkpoint, once there is a program, which determines the layouts of the weights. graph:
  * that of the model, which must have all tensors of the checkpoint. */

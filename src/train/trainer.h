@@ -185,6 +185,8 @@ void weft_trainer_find_least(weft_trainer *t);
  * Rank 0 decides, and the others receive its table. ARGUMENT: the file is of another processor,
  * card or version of Weft. FORMAT: it is damaged. */
 weft_status weft_trainer_tune(weft_trainer *t) WEFT_NODISCARD;
+/* Reads a file of measurements. FORMAT: it is empty. */
+weft_status weft_tuning_read_file(const char *file, weft_bytes *out) WEFT_NODISCARD;
 /* Logs how many groups of rank 0's programs the table lacks. */
 void weft_trainer_note_untuned(const weft_trainer *t);
 /* run_spec.c: sets t->run_spec from the options, after data and model have been opened. ARGUMENT:

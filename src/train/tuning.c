@@ -95,16 +95,22 @@ static weft_status check(weft_trainer *t, bool given)
     return status;
 }
 
+weft_status weft_tuning_read_file(const char *file, weft_bytes *out)
+{
+    WEFT_TRY(weft_file_read(file, out));
+    if (out->size > 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "%s: is empty; weft train --tune with the name of a new file measures anew",
+                     file);
+}
+
 static weft_status read_or_measure(weft_trainer *t)
 {
     WEFT_TRY(weft_strdup(t->options.where.tune, &t->tuned_by));
     t->run_spec.tuned_by = t->tuned_by;
     if (!weft_file_exists(t->tuned_by)) return measure(t);
-    WEFT_TRY(weft_file_read(t->tuned_by, &t->tuning));
-    if (t->tuning.size > 0) return check(t, true);
-    return weft_fail(WEFT_ERR_FORMAT,
-                     "%s: is empty; weft train --tune with the name of a new file measures anew",
-                     t->tuned_by);
+    WEFT_TRY(weft_tuning_read_file(t->tuned_by, &t->tuning));
+    return check(t, true);
 }
 
 /* A run that goes on on another machine is by the rule, since its kernels may be slow there. */

@@ -120,6 +120,39 @@ refuses 1 "bad:$(grep -c '' forced): the last line is cut off" "$weft" train -q 
 refuses 1 "bad: is empty" "$weft" train -q $branches --steps 1 --tune bad
 refuses 2 "tune" "$weft" simulate $branches --steps 1 -n 2 --exchange average --tune forced
 
+# served FILE MODEL...: serves models, with kernels by the file, until they are ready; answer is a prediction of the first one.
+served() {
+    local table=$1 server
+    shift
+    "$weft" serve "$@" --tune "$table" --port 0 --metrics-port -1 --measure 0 --times none -t 1 >out 2>err &
+    server=$!
+    within 'grep -q http out' || flunk "no server"
+    answer=$(curl -s "$(grep -o 'http://[0-9.:]*' out | head -n 1)/v1/models/${1%%=*}:predict" -d "{\"instances\": [[$(seq -s , 64)]]}")
+    kill -TERM $server
+    wait $server
+}
+printf 'layers:\n  - {type: conv, name: a, filters: 3, kernel: 3}\n  - {type: conv, name: b, filters: 5, kernel: 3, from: x}\n  - {type: concat, from: "a, b"}\n  - {type: dense, units: classes}\n' >fork.yaml
+rm -rf fork branches
+"$weft" train -q $branches --steps 1 --checkpoint branches >out 2>err && "$weft" train -q --model fork.yaml $data --steps 1 --checkpoint fork >out 2>err || flunk "models to serve"
+served tables/served one=branches/latest
+holds tables/served '^measured	cpu	1	[0-9.e-]+	(onednn|rows)	concat\('
+first=$answer lines=$(grep -c ^measured tables/served)
+cp tables/served before
+served tables/served one=branches/latest
+cmp -s tables/served before && [ -n "$first" ] && [ "$first" = "$answer" ] && pass || flunk "a table is served as it is: $first, $answer"
+served tables/served one=branches/latest two=fork/latest
+[ "$(grep -c ^measured tables/served)" -gt "$lines" ] && [ "$(head -n "$(grep -c '' before)" tables/served)" = "$(cat before)" ] && [ "$first" = "$answer" ] && pass ||
+    flunk "another model adds to the table"
+cp tables/served before
+served tables/served two=fork/latest one=branches/latest
+cmp -s tables/served before && pass || flunk "both models are in the table"
+sed "s/	concat(/	konkat(/" before >bad
+refuses 1 "bad:$(grep -n '	concat(' before | head -n 1 | cut -d : -f 1): there is no operator 'konkat'" "$weft" serve one=branches/latest --tune bad --port 0
+sed 's/^version	.*/version	9.9/' before >bad
+refuses 2 "bad: was measured with weft 9.9" "$weft" serve one=branches/latest --tune bad --port 0
+: >bad
+refuses 1 "bad: is empty" "$weft" serve one=branches/latest --tune bad --port 0
+
 # A run that is killed while it measures leaves no file, or a whole one.
 mkdir killed
 "$weft" train -q --model inception --data glyphs:size=16,train=40,test=20 --batch 20 --steps 1 -t 1 --tune killed/table >out 2>err &
