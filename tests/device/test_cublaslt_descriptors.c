@@ -1,7 +1,6 @@
 /* Gives the descriptors and preferences of products to cuBLASLt itself, where it is installed: it
  * checks the size and the value of each attribute, for which it needs no card. Its heuristic needs
  * one, and is the first function that fails. */
-#include <dlfcn.h>
 #include <stdio.h>
 
 #include "device/cuda/cublaslt_product.h"
@@ -22,27 +21,12 @@ static cu_result pop(cu_context *context)
 static cuda_card card = {.driver = 99000,
                          .f = {.cuCtxPushCurrent_v2 = push, .cuCtxPopCurrent_v2 = pop}};
 
-static bool take(void *user, const char *path, bool loaded)
-{
-    cublaslt_library *l = user;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | (loaded ? RTLD_NOLOAD : 0));
-    if (!library) return false;
-#define FIND(name, parameters)                                                                     \
-    *(void **)(&l->f.name) = dlsym(library, #name);                                                \
-    if (!l->f.name) return false;
-    CUBLASLT_FUNCTIONS(FIND)
-    FIND(cublasLtGetVersion, )
-    FIND(cublasLtGetStatusName, )
-#undef FIND
-    return true;
-}
-
 static void test_descriptors(void **state)
 {
     static cublaslt_library l = {.card = &card};
     (void)state;
     weft_gpu_services = weft_services_get();
-    if (!cuda_find(&cuda_cublaslt_names, take, &l)) {
+    if (!cuda_library_open(&cuda_cublaslt_file, card.driver, &l.f, NULL, 0)) {
         print_message("SKIPPED: no libcublasLt is here\n");
         skip();
     }

@@ -1,7 +1,6 @@
 /* Builds cuDNN's execution plans for the convolutions of models, forward and backward, as the
  * device cuda does, for cards that are described in JSON: no card is needed. A test's library takes
  * the place of the one of the device in lowering, so each convolution of a model comes by here. */
-#include <dlfcn.h>
 #include <stdio.h>
 
 #include "device/cuda/cuda.h"
@@ -32,21 +31,6 @@ static cudnn_functions f;
 static cudnn_target target;
 static int planned, without, rounded, kinds[4];
 static int64_t most;
-
-static bool take(void *user, const char *path, bool loaded)
-{
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | (loaded ? RTLD_NOLOAD : 0));
-    (void)user;
-    if (!library) return false;
-#define FIND(name, parameters)                                                                     \
-    *(void **)(&f.name) = dlsym(library, #name);                                                   \
-    if (!f.name) return false;
-    CUDNN_FUNCTIONS(FIND)
-    FIND(cudnnGetVersion, )
-    FIND(cudnnGetErrorString, )
-#undef FIND
-    return true;
-}
 
 static void describe(const char *json)
 {
@@ -198,7 +182,7 @@ static void test_models(void **state)
                                             {"vgg11", "glyphs:size=32,train=40,test=20"},
                                             {"inception", "glyphs:size=32,train=40,test=20"}};
     (void)state;
-    if (!cuda_find(&cuda_cudnn_names, take, NULL) || f.cudnnGetVersion() < 91100) {
+    if (!cuda_library_open(&cuda_cudnn_file, 99000, &f, NULL, 0) || f.cudnnGetVersion() < 91100) {
         print_message("SKIPPED: no libcudnn of version 9.11 or newer is here\n");
         skip();
     }

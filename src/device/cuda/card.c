@@ -78,6 +78,12 @@ weft_status cuda_fail(const cuda_card *card, cu_result error, const char *functi
         card->head.name);
 }
 
+static const cuda_symbol symbols[] = {
+#define SYMBOL(name, parameters) {#name, offsetof(cuda_functions, name)},
+    CUDA_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+        {NULL, 0}};
+
 static weft_status open_library(cuda_card *card)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -86,16 +92,13 @@ static weft_status open_library(cuda_card *card)
                           "device cuda: there is no driver here (%s); the driver of an NVIDIA card "
                           "installs libcuda.so.1",
                           dlerror());
-#define FIND(name, parameters)                                                                     \
-    *(void **)(&card->f.name) = dlsym(library, #name);                                             \
-    if (!card->f.name)                                                                             \
-        return weft->fail(WEFT_ERR_UNSUPPORTED,                                                    \
-                          "device cuda: the driver's libcuda.so.1 lacks %s; install a driver for " \
-                          "CUDA 12 or newer",                                                      \
-                          #name);
-    CUDA_FUNCTIONS(FIND)
-#undef FIND
-    return WEFT_OK;
+    const char *missing = cuda_symbols_find(library, symbols, &card->f);
+    if (!missing) return WEFT_OK;
+    return weft->fail(
+        WEFT_ERR_UNSUPPORTED,
+        "device cuda: the driver's libcuda.so.1 lacks %s; install a driver for CUDA 12 "
+        "or newer",
+        missing);
 }
 
 static weft_status start(cuda_card *card, int *count)

@@ -4,20 +4,12 @@
  *
  * The bias is the only epilogue that is exactly Weft's function: cuBLASLt's gelu is the
  * approximation by tanh, and what its relu makes of NaN is not documented. */
-#include <dlfcn.h>
 #include <stdio.h>
 
 #include "device/cuda/cublaslt_product.h"
 #include "device/gpu/product.h"
 
 enum { WORKSPACE_ALIGNMENT = 256 };
-
-typedef struct library {
-    cublaslt_library head;
-    void *found; /* of dlopen */
-    char *text;  /* gets why a library that is found does not fit */
-    size_t size;
-} library;
 
 typedef struct call {
     const cublaslt_problem *p;
@@ -31,63 +23,43 @@ typedef struct call {
 static const char *const files[] = {"libcublasLt.so", "libcublasLt.so.13", "libcublasLt.so.12",
                                     NULL},
                          *const packages[] = {"/nvidia/cu13/lib", "/nvidia/cublas/lib", NULL};
-const cuda_names cuda_cublaslt_names = {files, packages};
 
-static bool find_functions(library *l)
-{
-#define FIND(name, parameters)                                                                     \
-    *(void **)(&l->head.f.name) = dlsym(l->found, #name);                                          \
-    if (!l->head.f.name) return false;
-    CUBLASLT_FUNCTIONS(FIND)
-    FIND(cublasLtGetVersion, )
-    FIND(cublasLtGetStatusName, )
-#undef FIND
-    return true;
-}
+static const cuda_symbol symbols[] = {
+#define SYMBOL(name, parameters) {#name, offsetof(cublaslt_functions, name)},
+    CUBLASLT_FUNCTIONS(SYMBOL) SYMBOL(cublasLtGetVersion, ) SYMBOL(cublasLtGetStatusName, )
+#undef SYMBOL
+        {NULL, 0}};
 
 /* One of a newer major version than the driver's does not run. */
-static bool take(void *user, const char *path, bool loaded)
+static bool fits(void *functions, int driver, const char *path)
 {
-    library *l = user;
-    l->found = dlopen(path, RTLD_NOW | RTLD_LOCAL | (loaded ? RTLD_NOLOAD : 0));
-    if (!l->found) return false;
-    if (find_functions(l) &&
-        (int)(l->head.f.cublasLtGetVersion() / 10000) <= l->head.card->driver / 1000)
-        return true;
-    (void)snprintf(l->text, l->size, "%s is older than version 12, or newer than the driver", path);
-    (void)dlclose(l->found);
-    l->found = NULL;
-    return false;
+    (void)path;
+    return (int)(((cublaslt_functions *)functions)->cublasLtGetVersion() / 10000) <= driver / 1000;
 }
+
+const cuda_library cuda_cublaslt_file = {
+    {files, packages}, symbols, fits, "older than version 12, or newer than the driver"};
 
 static void close_library(void *state)
 {
-    library *l = state;
-    if (l->head.handle && cuda_enter(l->head.card))
-        (void)cuda_leave(l->head.card, l->head.f.cublasLtDestroy(l->head.handle));
+    cublaslt_library *l = state;
+    if (l->handle) (void)CUDA_WITHIN(l->card, l->f.cublasLtDestroy(l->handle));
     free(l); /* the library stays */
 }
 
 static void *open_library(gpu_card *card, char *text, size_t size)
 {
-    library *l;
+    cublaslt_library *l;
     text[0] = 0;
     if (weft->allocate(sizeof(*l), &l) != WEFT_OK) return NULL;
-    *l = (library){.head.card = (const cuda_card *)card, .text = text, .size = size};
-    unsigned status = LT_OK;
-    if (cuda_find(&cuda_cublaslt_names, take, l)) {
-        size_t version = l->head.f.cublasLtGetVersion();
-        status = cuda_enter(l->head.card)
-                     ? cuda_leave(l->head.card, l->head.f.cublasLtCreate(&l->head.handle))
-                     : cuda_not_entered();
-        if (status == LT_OK)
-            (void)snprintf(text, size, "%zu.%zu.%zu", version / 10000, version / 100 % 100,
-                           version % 100);
-        else
-            (void)snprintf(text, size, "cublasLtCreate failed with %s",
-                           l->head.f.cublasLtGetStatusName(status));
+    l->card = (const cuda_card *)card;
+    if (cuda_library_open(&cuda_cublaslt_file, l->card->driver, &l->f, text, size)) {
+        unsigned status = CUDA_WITHIN(l->card, l->f.cublasLtCreate(&l->handle));
+        if (cuda_library_starts(status, "cublasLtCreate", l->f.cublasLtGetStatusName(status),
+                                l->f.cublasLtGetVersion(), text, size) &&
+            l->handle)
+            return l;
     }
-    if (l->head.handle && status == LT_OK) return l;
     close_library(l);
     return NULL;
 }
@@ -222,7 +194,7 @@ static void make(gpu_plan *plan, const gpu_product *product)
  * card can, and as much with TF32, for the choice between the routine and own kernels. */
 const gpu_library cuda_cublaslt = {.name = "cublaslt",
                                    .table = gpu_product_entries,
-                                   .advice = "pip install nvidia-cublas",
+                                   .advice = CUDA_PLACES "; pip install nvidia-cublas",
                                    .open = open_library,
                                    .close = close_library,
                                    .whole = whole,

@@ -36,9 +36,9 @@ cu_result cuda_leave(const cuda_card *card, cu_result result);
 /* The error of the last cuda_enter of this thread, which returned false. */
 cu_result cuda_not_entered(void);
 
-/* Calls a function within the context of the card: the cu_result. */
-#define CUDA_CALL(card, function, ...)                                                             \
-    (cuda_enter(card) ? cuda_leave(card, (card)->f.function(__VA_ARGS__)) : cuda_not_entered())
+/* A call, with its status, within the context of the card; a function of the driver: cu_result. */
+#define CUDA_WITHIN(card, call) (cuda_enter(card) ? cuda_leave(card, call) : cuda_not_entered())
+#define CUDA_CALL(card, function, ...) CUDA_WITHIN(card, (card)->f.function(__VA_ARGS__))
 #define CUDA_CHECK(card, function, ...)                                                            \
     cuda_check(card, CUDA_CALL(card, function, __VA_ARGS__), #function)
 
@@ -58,17 +58,48 @@ weft_status cuda_compile(const cuda_card *card, const char *source, const char *
 typedef struct cuda_names {
     const char *const *files, *const *packages;
 } cuda_names;
-extern const cuda_names cuda_nvrtc_names;
 
 /* Calls `use` with the paths where a library may lie, in NVIDIA's order, until it returns true. The
  * first ones are names that dlopen looks for itself; `loaded`: only among what is loaded. */
 bool cuda_find(const cuda_names *names, bool (*use)(void *user, const char *path, bool loaded),
                void *user);
 
+/* --- library.c --- */
+
+/* A function of a library, and the place of its pointer in a struct of functions. Lists end with an
+ * empty one. */
+typedef struct cuda_symbol {
+    const char *name;
+    size_t at;
+} cuda_symbol;
+
+/* A library that is opened: one row, in the file that uses it. */
+typedef struct cuda_library {
+    cuda_names names;
+    const cuda_symbol *symbols;
+    /* Whether this one runs with a driver of this version; only its functions are set. */
+    bool (*fits)(void *functions, int driver, const char *path);
+    const char *refused; /* what one is that does not fit, such as "not of version 9" */
+} cuda_library;
+extern const cuda_library cuda_nvrtc_file, cuda_cublaslt_file, cuda_cudnn_file;
+/* Where all are looked for, for messages. */
+#define CUDA_PLACES                                                                                \
+    "neither in the packages of Python nor by the loader nor in CUDA_HOME nor in /usr/local/cuda"
+
+/* Looks up functions; returns the name of one that is missing, or NULL. */
+const char *cuda_symbols_find(void *found, const cuda_symbol *list, void *functions);
+/* Finds and opens a library, which stays open, and sets its functions. why: what was found and does
+ * not fit, or "". */
+bool cuda_library_open(const cuda_library *library, int driver, void *functions, char *why,
+                       size_t size);
+/* Writes what the call that starts a library has come to: the version (10000 major + 100 minor +
+ * patch), or that the function has failed and what its status means. Returns whether it started. */
+bool cuda_library_starts(unsigned status, const char *function, const char *meaning, size_t version,
+                         char *text, size_t size);
+
 /* --- cublaslt.c, cudnn.c --- */
 
 extern const gpu_library cuda_cublaslt, cuda_cudnn;
-extern const cuda_names cuda_cublaslt_names, cuda_cudnn_names;
 
 /* --- memory.c --- */
 

@@ -1,6 +1,5 @@
 /* Routines of cuDNN for convolutions, their data gradients and their weight gradients. Own kernels
  * compute the operators that follow a convolution in its group, in a launch of their own. */
-#include <dlfcn.h>
 #include <stdio.h>
 
 #include "device/cuda/cuda.h"
@@ -14,9 +13,6 @@ typedef struct library {
     cudnn_functions f;
     cudnn_target target;
     pthread_mutex_t lock;
-    void *found; /* of dlopen */
-    char *text;  /* gets why a library that is found does not fit */
-    size_t size;
 } library;
 
 typedef struct problem {
@@ -33,45 +29,32 @@ typedef struct call {
 
 /* --- the library --- */
 
-static const char *const files[] = {"libcudnn.so", "libcudnn.so.9", NULL}, *const packages[] = {
-                                                                               "/nvidia/cudnn/lib",
-                                                                               "/nvidia/cu13/lib",
-                                                                               NULL};
-const cuda_names cuda_cudnn_names = {files, packages};
+static const char *const files[] = {"libcudnn.so", "libcudnn.so.9", NULL};
+static const char *const packages[] = {"/nvidia/cudnn/lib", "/nvidia/cu13/lib", NULL};
 
-static bool find_functions(library *l)
-{
-#define FIND(name, parameters)                                                                     \
-    *(void **)(&l->f.name) = dlsym(l->found, #name);                                               \
-    if (!l->f.name) return false;
-    CUDNN_FUNCTIONS(FIND)
-    FIND(cudnnGetVersion, )
-    FIND(cudnnGetCudartVersion, )
-    FIND(cudnnGetErrorString, )
-#undef FIND
-    return true;
-}
+static const cuda_symbol symbols[] = {
+#define SYMBOL(name, parameters) {#name, offsetof(cudnn_functions, name)},
+    CUDNN_FUNCTIONS(SYMBOL) SYMBOL(cudnnGetVersion, ) SYMBOL(cudnnGetCudartVersion, )
+        SYMBOL(cudnnGetErrorString, )
+#undef SYMBOL
+            {NULL, 0}};
 
 /* Version 9, which is made for a version of CUDA that the driver has. */
-static bool take(void *user, const char *path, bool loaded)
+static bool fits(void *functions, int driver, const char *path)
 {
-    library *l = user;
-    l->found = dlopen(path, RTLD_NOW | RTLD_LOCAL | (loaded ? RTLD_NOLOAD : 0));
-    if (!l->found) return false;
-    if (find_functions(l) && l->f.cudnnGetVersion() / 10000 == 9 &&
-        (int)(l->f.cudnnGetCudartVersion() / 1000) <= l->card->driver / 1000)
-        return true;
-    (void)snprintf(l->text, l->size, "%s is not of version 9, or newer than the driver", path);
-    (void)dlclose(l->found);
-    l->found = NULL;
-    return false;
+    const cudnn_functions *f = functions;
+    (void)path;
+    return f->cudnnGetVersion() / 10000 == 9 &&
+           (int)(f->cudnnGetCudartVersion() / 1000) <= driver / 1000;
 }
+
+const cuda_library cuda_cudnn_file = {
+    {files, packages}, symbols, fits, "not of version 9, or newer than the driver"};
 
 static void close_library(void *state)
 {
     library *l = state;
-    if (l->target.handle && cuda_enter(l->card))
-        (void)cuda_leave(l->card, l->f.cudnnDestroy(l->target.handle));
+    if (l->target.handle) (void)CUDA_WITHIN(l->card, l->f.cudnnDestroy(l->target.handle));
     pthread_mutex_destroy(&l->lock);
     free(l); /* the library stays */
 }
@@ -79,25 +62,19 @@ static void close_library(void *state)
 static void *open_library(gpu_card *card, char *text, size_t size)
 {
     library *l;
-    unsigned status = DNN_OK;
     text[0] = 0;
     if (weft->allocate(sizeof(*l), &l) != WEFT_OK) return NULL;
-    *l = (library){.card = (const cuda_card *)card, .text = text, .size = size};
+    l->card = (const cuda_card *)card;
     l->target.f = &l->f;
     pthread_mutex_init(&l->lock, NULL);
-    if (cuda_find(&cuda_cudnn_names, take, l)) {
-        size_t version = l->f.cudnnGetVersion();
-        status = cuda_enter(l->card) ? cuda_leave(l->card, l->f.cudnnCreate(&l->target.handle))
-                                     : cuda_not_entered();
-        if (status == DNN_OK)
-            (void)snprintf(text, size, "%zu.%zu.%zu", version / 10000, version / 100 % 100,
-                           version % 100);
-        else
-            (void)snprintf(text, size, "cudnnCreate failed with %s",
-                           l->f.cudnnGetErrorString(status));
+    if (cuda_library_open(&cuda_cudnn_file, l->card->driver, &l->f, text, size)) {
+        unsigned status = CUDA_WITHIN(l->card, l->f.cudnnCreate(&l->target.handle));
+        if (cuda_library_starts(status, "cudnnCreate", l->f.cudnnGetErrorString(status),
+                                l->f.cudnnGetVersion(), text, size) &&
+            l->target.handle)
+            return l;
+        if (status != DNN_OK) l->target.handle = NULL;
     }
-    if (l->target.handle && status == DNN_OK) return l;
-    l->target.handle = NULL;
     close_library(l);
     return NULL;
 }
@@ -244,7 +221,7 @@ static void make(gpu_plan *plan, const gpu_product *product)
 /* Rates as those of cuBLASLt; they are constants (see its file). */
 const gpu_library cuda_cudnn = {.name = "cudnn",
                                 .table = gpu_conv_entries,
-                                .advice = "pip install nvidia-cudnn-cu13",
+                                .advice = CUDA_PLACES "; pip install nvidia-cudnn-cu13",
                                 .open = open_library,
                                 .close = close_library,
                                 .whole = whole,

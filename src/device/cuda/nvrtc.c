@@ -1,7 +1,6 @@
 /* Compiles sources with NVRTC: to the binary of the card's architecture, or to PTX, which the
  * driver compiles, if NVRTC is older than the card. NVRTC is opened when a source is not in the
  * cache. */
-#include <dlfcn.h>
 #include <stdio.h>
 
 #include "device/cuda/cuda.h"
@@ -20,42 +19,34 @@ static struct nvrtc {
 
 static const char *const files[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", NULL},
                          *const packages[] = {"/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib", NULL};
-const cuda_names cuda_nvrtc_names = {files, packages};
 
-static bool find_functions(void *library, nvrtc_functions *f)
-{
-#define FIND(name, parameters)                                                                     \
-    *(void **)(&f->name) = dlsym(library, #name);                                                  \
-    if (!f->name) return false;
-    NVRTC_FUNCTIONS(FIND)
-#undef FIND
-    return true;
-}
+static const cuda_symbol symbols[] = {
+#define SYMBOL(name, parameters) {#name, offsetof(nvrtc_functions, name)},
+    NVRTC_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+        {NULL, 0}};
 
-/* Takes a library if it has all functions, and writes for this driver or an older one: drivers load
- * binaries of their own major version of CUDA. */
-static bool take(void *user, const char *path, bool loaded)
+/* One that writes for this driver or an older one: drivers load binaries of their own major version
+ * of CUDA. */
+static bool fits(void *functions, int driver, const char *path)
 {
-    struct nvrtc *n = user;
+    const nvrtc_functions *f = functions;
     int major = 0, minor = 0, count = 0;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | (loaded ? RTLD_NOLOAD : 0));
-    if (!library) return false;
-    bool fits = find_functions(library, &n->f) && n->f.nvrtcVersion(&major, &minor) == 0 &&
-                n->f.nvrtcGetNumSupportedArchs(&count) == 0 && count > 0 &&
-                count <= (int)WEFT_COUNT(n->archs) && n->f.nvrtcGetSupportedArchs(n->archs) == 0;
-    if (fits && major > n->driver / 1000) {
-        fits = false;
-        (void)snprintf(n->newer, sizeof(n->newer), "%d.%d (%.500s)", major, minor, path);
-    }
-    if (!fits) {
-        (void)dlclose(library);
+    if (f->nvrtcVersion(&major, &minor) != 0 || f->nvrtcGetNumSupportedArchs(&count) != 0 ||
+        count < 1 || count > (int)WEFT_COUNT(nvrtc.archs) ||
+        f->nvrtcGetSupportedArchs(nvrtc.archs) != 0)
+        return false;
+    if (major > driver / 1000) {
+        (void)snprintf(nvrtc.newer, sizeof(nvrtc.newer), "%d.%d (%.500s)", major, minor, path);
         return false;
     }
-    (void)snprintf(n->path, sizeof(n->path), "%s", path);
-    n->version = 1000 * major + 10 * minor;
-    n->arch_count = count;
+    (void)snprintf(nvrtc.path, sizeof(nvrtc.path), "%s", path);
+    nvrtc.version = 1000 * major + 10 * minor;
+    nvrtc.arch_count = count;
     return true;
 }
+
+const cuda_library cuda_nvrtc_file = {{files, packages}, symbols, fits, "of other functions"};
 
 static weft_status not_found(const struct nvrtc *n)
 {
@@ -67,9 +58,8 @@ static weft_status not_found(const struct nvrtc *n)
                           "compiles; install a newer driver, or an older NVRTC: pip install %s",
                           major, minor, n->newer, package);
     return weft->fail(WEFT_ERR_UNSUPPORTED,
-                      "device cuda: NVRTC, CUDA's compiler, is not found: neither in the packages "
-                      "of Python nor by the loader nor in CUDA_HOME nor in /usr/local/cuda; "
-                      "pip install %s",
+                      "device cuda: NVRTC, CUDA's compiler, is not found: " CUDA_PLACES
+                      "; pip install %s",
                       package);
 }
 
@@ -78,7 +68,8 @@ static weft_status open_nvrtc(const cuda_card *card)
     weft_status status = WEFT_OK;
     pthread_mutex_lock(&nvrtc.lock);
     nvrtc.driver = card->driver;
-    if (!nvrtc.open) nvrtc.open = cuda_find(&cuda_nvrtc_names, take, &nvrtc);
+    if (!nvrtc.open)
+        nvrtc.open = cuda_library_open(&cuda_nvrtc_file, nvrtc.driver, &nvrtc.f, NULL, 0);
     if (!nvrtc.open) status = not_found(&nvrtc);
     pthread_mutex_unlock(&nvrtc.lock);
     return status;

@@ -283,7 +283,7 @@ typedef struct gpu_product gpu_product; /* product.h */
 struct gpu_library {
     const char *name;       /* in options and dumps */
     const gpu_entry *table; /* the entries that its routines can take the place of */
-    const char *advice;     /* how it is installed */
+    const char *advice;     /* where it is looked for, and how it is installed */
     /* Finds the library and makes it ready for a card; NULL: it is not found, or does not work.
      * text: its version, or why it does not work. */
     void *(*open)(gpu_card *card, char *text, size_t size);

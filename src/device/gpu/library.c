@@ -108,7 +108,7 @@ static weft_status not_there(const gpu_driver *driver, const gpu_opened *opened)
     if (*opened->text)
         return weft->fail(WEFT_ERR_UNSUPPORTED, "device %s: %s does not work here: %s",
                           driver->name, l->name, opened->text);
-    return weft->fail(WEFT_ERR_UNSUPPORTED, "device %s: %s is not found; %s", driver->name, l->name,
+    return weft->fail(WEFT_ERR_UNSUPPORTED, "device %s: %s is not found: %s", driver->name, l->name,
                       l->advice);
 }
 
