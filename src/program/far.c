@@ -14,10 +14,10 @@ struct far_buffers {
     size_t size; /* of an element */
     weft_queue_event *event[WEFT_FAR_MARKS];
     int64_t stride; /* elements from one subtree of a rank to the next */
-    far_sum *sum;   /* NULL: it adds nothing */
+    far_graph *sum; /* NULL: it adds nothing */
     weft_tree_step *step;
     int steps;
-    weft_address *source; /* [steps] while a sum is placed */
+    weft_address *source; /* [steps + 1] while a sum is placed: inputs and result */
 };
 
 /* After a failure there may be no mark behind what was queued before, which reads memory of other
@@ -71,8 +71,8 @@ static weft_status sum(weft_far *far, const weft_far *const *all, int64_t begin,
         f->source[sources++] =
             weft_beyond(((const far_buffers *)all[f->step[i].rank])->send, (size_t)first * f->size);
     }
-    weft_address result = weft_beyond(f->receive, (size_t)to * f->size);
-    return queued(f, weft_far_sum_run(f->sum, f->source, result, *f->queue));
+    f->source[sources] = weft_beyond(f->receive, (size_t)to * f->size);
+    return queued(f, weft_far_graph_run(f->sum, f->source, *f->queue));
 }
 
 /* Keeps the message of what failed before. */
@@ -100,7 +100,7 @@ static weft_status open_sum(far_buffers *f, const weft_transfer *what, int ranks
     f->stride = what->count;
     f->steps = weft_tree_steps(leaves, ranks, NULL);
     WEFT_TRY(WEFT_NEW(&f->step, f->steps));
-    WEFT_TRY(WEFT_NEW(&f->source, f->steps));
+    WEFT_TRY(WEFT_NEW(&f->source, f->steps + 1));
     (void)weft_tree_steps(leaves, ranks, f->step);
     return count == 0 ? WEFT_OK
                       : weft_far_sum_open(f->device, what->dtype, leaves, ranks, count, &f->sum);
@@ -153,7 +153,7 @@ void weft_far_close(far_buffers **far)
     if (!f) return;
     settle(&f->head);
     for (int m = 0; m < WEFT_FAR_MARKS; m++) weft_event_close(f->device, &f->event[m]);
-    weft_far_sum_close(&f->sum);
+    weft_far_graph_close(&f->sum);
     free(f->step);
     free(f->source);
     free(f);

@@ -6,17 +6,45 @@
 #include "comm/comm.h"
 #include "program/program.h"
 
-/* far_sum.c: the sum over the subtrees of all ranks, of `count` elements. UNSUPPORTED: the device
- * has no kernel for it. source: the addresses in the order of weft_tree_steps. A run is queued; it
- * may have other addresses than the one before only if that has ended. */
-typedef struct far_sum far_sum;
+/* far_graph.c: a graph whose inputs are in memory of a device, and where its results go; the graph
+ * is taken, also on failure. fused: its only result is that of the last node, which may lie over
+ * inputs; one kernel may compute all nodes. UNSUPPORTED: the device has no plain kernel for a node.
+ * out NULL: to ask whether it has, without compiling any. */
+typedef struct far_graph far_graph;
+weft_status weft_far_graph_open(weft_device *device, weft_graph *graph, const weft_value *result,
+                                int results, bool fused, far_graph **out) WEFT_NODISCARD;
+/* Queues a run. at: the inputs in their order, then the results; other addresses than those of the
+ * run before only if that has ended. */
+weft_status weft_far_graph_run(far_graph *f, const weft_address *at,
+                               weft_queue *queue) WEFT_NODISCARD;
+void weft_far_graph_close(far_graph **graph);
+
+/* far_sum.c: the sum over the subtrees of all ranks, of `count` elements; its inputs are in the
+ * order of weft_tree_steps. UNSUPPORTED: the device has no kernel for it. */
 weft_status weft_far_sum_open(weft_device *device, weft_dtype dtype, int leaves, int ranks,
-                              int64_t count, far_sum **out) WEFT_NODISCARD;
-weft_status weft_far_sum_run(far_sum *sum, const weft_address *source, weft_address to,
-                             weft_queue *queue) WEFT_NODISCARD;
-void weft_far_sum_close(far_sum **sum);
+                              int64_t count, far_graph **out) WEFT_NODISCARD;
 /* Whether the device has kernels for sums of a type. */
 bool weft_far_adds(weft_device *device, weft_dtype dtype);
+
+/* far_pack.c: a tensor around a dimension, and parts of that dimension, at most WEFT_MAX_OUTPUTS
+ * and none empty. */
+typedef struct far_rows {
+    weft_dtype dtype;
+    int64_t outer, size, inner;
+} far_rows;
+typedef struct far_range {
+    int64_t begin, end;
+} far_range;
+/* From a tensor to dense parts; from all parts to the tensor; and from parts, which may overlap, to
+ * a tensor of their sums. */
+weft_status weft_far_split(weft_device *device, const far_rows *t, const far_range *part, int parts,
+                           far_graph **out) WEFT_NODISCARD;
+weft_status weft_far_join(weft_device *device, const far_rows *t, const far_range *part, int parts,
+                          far_graph **out) WEFT_NODISCARD;
+weft_status weft_far_add_rows(weft_device *device, const far_rows *t, const far_range *part,
+                              int parts, far_graph **out) WEFT_NODISCARD;
+/* Whether the device has kernels for these with values of a type. */
+bool weft_far_packs(weft_device *device, weft_dtype dtype);
 
 /* far.c: the buffers of a transfer on the device of an instance, of elements of a type. The sum of
  * a transfer is that of `what`. They are closed after the operation. */

@@ -394,7 +394,8 @@ size_t weft_transfer_room(const weft_bound *bound);
 struct reach {
     bool learner, axes[WEFT_MESH_MASKS]; /* all ranks of these communicators reach each other */
     bool *peers;                         /* [ranks] for messages with this rank of the learner */
-    bool adds[WEFT_DTYPE_COUNT];         /* the devices have kernels for sums of this type */
+    /* The devices have kernels for sums of this type; and that pack and unpack parts. */
+    bool adds[WEFT_DTYPE_COUNT], packs[WEFT_DTYPE_COUNT];
 };
 weft_status weft_store_reach(weft_store *store, const weft_comms *comms) WEFT_NODISCARD;
 /* For plans: as if the ranks were threads of a process; alike[r]: rank r opens the same device. */

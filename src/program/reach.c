@@ -5,7 +5,7 @@
 /* The message of a rank to the others. */
 typedef struct offer {
     weft_device *device; /* of a rank of this process */
-    bool adds[WEFT_DTYPE_COUNT];
+    bool adds[WEFT_DTYPE_COUNT], packs[WEFT_DTYPE_COUNT];
 } offer;
 
 static weft_status gather(weft_comm *comm, const void *mine, size_t bytes, void *all)
@@ -30,9 +30,8 @@ static weft_status find(weft_comm *comm, const offer *mine, offer *all, bool *ma
     return status;
 }
 
-/* peers: [n] set to whether this rank and each other one reach each other; NULL: not wanted. */
-static weft_status agree(weft_comm *comm, const offer *mine, bool *together, bool *peers,
-                         bool adds[WEFT_DTYPE_COUNT])
+/* of: its `peers` and types become what all ranks have; NULL: not wanted. */
+static weft_status agree(weft_comm *comm, const offer *mine, bool *together, reach *of)
 {
     size_t n = (size_t)weft_comm_size(comm), me = (size_t)weft_comm_rank(comm);
     offer *all;
@@ -42,9 +41,12 @@ static weft_status agree(weft_comm *comm, const offer *mine, bool *together, boo
     if (status == WEFT_OK) status = find(comm, mine, all, matrix);
     *together = status == WEFT_OK;
     for (size_t i = 0; i < n * n && *together; i++) *together = matrix[i];
-    for (size_t r = 0; r < n && peers && status == WEFT_OK; r++) {
-        peers[r] = matrix[me * n + r] && matrix[r * n + me];
-        for (int d = 0; d < WEFT_DTYPE_COUNT; d++) adds[d] = adds[d] && all[r].adds[d];
+    for (size_t r = 0; r < n && of && status == WEFT_OK; r++) {
+        of->peers[r] = matrix[me * n + r] && matrix[r * n + me];
+        for (int d = 0; d < WEFT_DTYPE_COUNT; d++) {
+            of->adds[d] = of->adds[d] && all[r].adds[d];
+            of->packs[d] = of->packs[d] && all[r].packs[d];
+        }
     }
     free(matrix);
     free(all);
@@ -55,8 +57,7 @@ static weft_status agree_on_axes(const weft_comms *comms, const offer *mine, rea
 {
     for (int mask = 0; mask < WEFT_MESH_MASKS; mask++) {
         weft_comm *comm = comms->axes[mask];
-        if (comm && weft_comm_size(comm) > 1)
-            WEFT_TRY(agree(comm, mine, &r->axes[mask], NULL, NULL));
+        if (comm && weft_comm_size(comm) > 1) WEFT_TRY(agree(comm, mine, &r->axes[mask], NULL));
     }
     return WEFT_OK;
 }
@@ -74,8 +75,11 @@ static weft_status alone(const schema *s, int ranks, reach **out)
     reach *r;
     weft_device *device = s->devices[0];
     WEFT_TRY(WEFT_NEW(&r, 1));
-    for (int d = 0; d < WEFT_DTYPE_COUNT && !weft_device_shares(device); d++)
-        r->adds[d] = sums_alike((weft_dtype)d) && weft_far_adds(device, (weft_dtype)d);
+    for (int d = 0; d < WEFT_DTYPE_COUNT && !weft_device_shares(device); d++) {
+        weft_dtype dtype = (weft_dtype)d;
+        r->adds[d] = sums_alike(dtype) && weft_far_adds(device, dtype);
+        r->packs[d] = (sums_alike(dtype) || dtype == WEFT_BF16) && weft_far_packs(device, dtype);
+    }
     weft_status status = WEFT_NEW(&r->peers, ranks);
     if (status == WEFT_OK)
         *out = r;
@@ -111,7 +115,8 @@ weft_status weft_store_reach(weft_store *store, const weft_comms *comms)
     WEFT_TRY(alone(s, weft_comm_size(learner), &r));
     offer mine = {.device = s->devices[0]};
     memcpy(mine.adds, r->adds, sizeof(mine.adds));
-    weft_status status = agree(learner, &mine, &r->learner, r->peers, r->adds);
+    memcpy(mine.packs, r->packs, sizeof(mine.packs));
+    weft_status status = agree(learner, &mine, &r->learner, r);
     if (status == WEFT_OK) status = agree_on_axes(comms, &mine, r);
     if (status == WEFT_OK)
         s->reach = r;
@@ -135,20 +140,27 @@ static bool contiguous(const weft_shape *s, int64_t dim)
     return true;
 }
 
+/* Whether the parts of each value that a transfer splits or joins lie one after the other. */
+static bool unpacked(const weft_graph *graph, const weft_node *node)
+{
+    const weft_transfer_traits *traits = node->op->transfer;
+    int64_t dim = weft_node_int(node, "dim", 0, 0);
+    if (!weft_node_attr(node, "dim")) return true;
+    return (traits->whole_in && contiguous(&weft_in(graph, node, 0)->shape, dim)) ||
+           (traits->whole_out && contiguous(&weft_out(graph, node, 0)->shape, dim));
+}
+
 bool weft_reach_transfer(const schema *s, const weft_graph *graph, const weft_node *node,
                          weft_dtype dtype)
 {
     const weft_transfer_traits *traits = node->op->transfer;
-    if (!s->reach || s->on_host) return false;
-    if (traits->message) return s->reach->peers[weft_node_int(node, "peer", 0, 0)];
+    const reach *r = s->reach;
+    if (!r || s->on_host) return false;
+    if (traits->message) return r->peers[weft_node_int(node, "peer", 0, 0)];
     bool axes = weft_node_attr(node, "axes");
     int mask = (int)weft_node_int(node, "axes", 0, 0) % WEFT_MESH_MASKS;
-    if (!(axes ? s->reach->axes[mask] : s->reach->learner)) return false;
-    if (traits->sums && !s->reach->adds[dtype]) return false;
-    if (!weft_node_attr(node, "dim")) return true;
-    /* Parts that do not lie together are packed on the host. */
-    return (traits->whole_in &&
-            contiguous(&weft_in(graph, node, 0)->shape, weft_node_int(node, "dim", 0, 0))) ||
-           (traits->whole_out &&
-            contiguous(&weft_out(graph, node, 0)->shape, weft_node_int(node, "dim", 0, 0)));
+    if (!(axes ? r->axes[mask] : r->learner)) return false;
+    if ((traits->sums || traits->adds) && !r->adds[dtype]) return false;
+    bool packs = r->packs[dtype] && weft_node_int(node, "ranks", 0, 0) <= WEFT_MAX_OUTPUTS;
+    return packs || unpacked(graph, node);
 }

@@ -33,13 +33,21 @@ static void clear(transfer *t)
     weft_far_close(&t->far);
     free(t->before);
     free(t->after);
+    weft_far_graph_close(&t->pack.graph);
+    weft_far_graph_close(&t->unpack.graph);
     weft_memory_free(&t->send_room);
     weft_memory_free(&t->receive_room);
+    weft_memory_free(&t->own_room);
     *t = (transfer){.head = t->head,
                     .of = t->of,
                     .comm = t->comm,
                     .instance = t->instance,
                     .differs = t->differs};
+}
+
+static weft_status run_packing(const transfer *t, const packing *p)
+{
+    return p->graph ? weft_far_graph_run(p->graph, p->at, t->instance->queue) : WEFT_OK;
 }
 
 static weft_status place(weft_bound *bound, const weft_address *in, const weft_address *out,
@@ -55,6 +63,7 @@ static weft_status run(weft_bound *bound, weft_queue *queue)
     transfer *t = (transfer *)bound;
     (void)queue;
     WEFT_TRY(run_copies(t, t->before, t->before_count));
+    WEFT_TRY(run_packing(t, &t->pack));
     if (t->far) WEFT_TRY(weft_far_ready(t->far));
     WEFT_TRY(weft_operation_start(t->operation));
     t->begun = true;
@@ -69,6 +78,7 @@ static weft_status finish(weft_bound *bound)
     t->begun = false;
     WEFT_TRY(weft_operation_wait(t->operation));
     if (t->far) WEFT_TRY(weft_far_end(t->far));
+    WEFT_TRY(run_packing(t, &t->unpack));
     return run_copies(t, t->after, t->after_count);
 }
 

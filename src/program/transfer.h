@@ -26,6 +26,12 @@ typedef struct transfer_kernel {
     int space; /* memory of its operands and results */
 } transfer_kernel;
 
+/* Kernels that pack or unpack parts on the device, and the addresses of these and of the tensor. */
+typedef struct packing {
+    far_graph *graph;
+    weft_address at[WEFT_MAX_OUTPUTS + 1];
+} packing;
+
 typedef struct transfer {
     weft_bound head;
     const transfer_kernel *of;
@@ -36,14 +42,17 @@ typedef struct transfer {
     weft_operation *operation;
     weft_memory *send_room, *receive_room; /* staging buffers for contiguous parts; NULL: not
                                               needed */
+    weft_memory *own_room;                 /* on the device: the part that stays on this rank */
     int64_t *counts;                       /* [2 ranks], while it is placed */
     copy *before, *after;
     int before_count, after_count;
+    /* On the device, in place of these copies, of `own` and `zero`; NULL: nothing is packed. */
+    packing pack, unpack;
     copy own;   /* the part that stays on this rank, copied while the transfer runs */
     void *zero; /* host memory that is set to zero before `own` is copied; NULL: none */
     size_t zero_bytes;
     bool begun;
-    size_t room_bytes; /* of send_room and receive_room */
+    size_t room_bytes; /* of all three rooms */
 } transfer;
 
 /* transfer_bind.c: prepares the operation and the copies of a transfer for these addresses; without

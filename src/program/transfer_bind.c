@@ -1,31 +1,11 @@
 /* Translates transfer nodes (ops/transfer.c) to operations of a communicator, and to the copies
  * that pack and unpack parts of tensors. */
-#include "program/transfer.h"
-
-static int64_t attr(const transfer *t, const char *name)
-{
-    return weft_node_int(t->of->node, name, 0, 0);
-}
-
-/* A tensor as [outer, size, inner] around a dimension. */
-typedef struct around {
-    int64_t outer, size, inner;
-} around;
-
-static around around_dim(const weft_shape *s, int64_t dim)
-{
-    around a = {1, s->dim[dim], 1};
-    for (int i = 0; i < s->rank; i++) {
-        if (i < dim) a.outer *= s->dim[i];
-        if (i > dim) a.inner *= s->dim[i];
-    }
-    return a;
-}
+#include "program/transfer_bind.h"
 
 /* A copy of positions [begin, end) of a dimension from a tensor to a dense block (`out`), or
  * back. */
-static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, weft_address tensor,
-                       weft_address block, bool out)
+copy weft_transfer_rows(const transfer *t, around a, int64_t begin, int64_t end,
+                        weft_address tensor, weft_address block, bool out)
 {
     size_t size = weft_dtype_size(t->of->dtype), row = (size_t)a.inner * size;
     size_t whole = (size_t)a.size * row, part = (size_t)(end - begin) * row;
@@ -39,7 +19,8 @@ static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, 
 }
 
 /* Prepares the operation, on the device if its operands are there. */
-static weft_status prepare(transfer *t, weft_transfer what, weft_address send, weft_address receive)
+weft_status weft_transfer_prepare(transfer *t, weft_transfer what, weft_address send,
+                                  weft_address receive)
 {
     if (!t->comm) return WEFT_OK;
     what.dtype = t->of->dtype;
@@ -58,7 +39,7 @@ static size_t rounded(size_t bytes)
 }
 
 /* Allocates a staging buffer; without a communicator, in planning, it is only counted. */
-static weft_status make_room(transfer *t, size_t bytes, weft_memory **out)
+weft_status weft_transfer_make_room(transfer *t, size_t bytes, weft_memory **out)
 {
     t->room_bytes += rounded(bytes);
     return !t->comm ? WEFT_OK : weft_space_memory(t->of->schema, t->of->space, bytes, out);
@@ -146,9 +127,9 @@ static weft_status bind_all_reduce(transfer *t, const weft_address *in, const we
     what.count = (int64_t)(total / size);
     together = together || (n == 1 && parts == 1);
     if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, order, n, parts, together));
-    if (together) return prepare(t, what, in[order[0]], out[order[0]]);
-    WEFT_TRY(make_room(t, total * (size_t)parts, &t->send_room));
-    WEFT_TRY(make_room(t, total, &t->receive_room));
+    if (together) return weft_transfer_prepare(t, what, in[order[0]], out[order[0]]);
+    WEFT_TRY(weft_transfer_make_room(t, total * (size_t)parts, &t->send_room));
+    WEFT_TRY(weft_transfer_make_room(t, total, &t->receive_room));
     if (!t->comm) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&t->before, n * parts));
     WEFT_TRY(WEFT_NEW(&t->after, n));
@@ -166,7 +147,19 @@ static weft_status bind_all_reduce(transfer *t, const weft_address *in, const we
             at += n == 1 ? total : rounded(bytes);
         }
     }
-    return prepare(t, what, (weft_address){t->send_room, 0}, (weft_address){t->receive_room, 0});
+    return weft_transfer_prepare(t, what, (weft_address){t->send_room, 0},
+                                 (weft_address){t->receive_room, 0});
+}
+
+/* Prepares kernels on the device between a tensor and its parts; from: the tensor is read. */
+weft_status weft_transfer_pack(transfer *t, around a, const part_list *p, weft_address tensor,
+                               bool from, pack_opener *make, packing *out)
+{
+    const far_rows rows = {t->of->dtype, a.outer, a.size, a.inner};
+    if (p->count == 0) return WEFT_OK;
+    out->at[from ? 0 : p->count] = tensor;
+    for (int i = 0; i < p->count; i++) out->at[i + from] = p->block[i];
+    return make(t->of->schema->devices[0], &rows, p->range, p->count, &out->graph);
 }
 
 /* Prepares the copies that split dimension `dim` of a tensor into one block for each rank (`out`),
@@ -184,14 +177,25 @@ static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim
             a.outer * a.inner * (weft_part_start(a.size, r + 1, n) - weft_part_start(a.size, r, n));
     *room = tensor;
     if (a.outer == 1) return WEFT_OK;
-    WEFT_TRY(make_room(t, (size_t)weft_shape_elements(shape) * size,
-                       out ? &t->send_room : &t->receive_room));
+    WEFT_TRY(weft_transfer_make_room(t, (size_t)weft_shape_elements(shape) * size,
+                                     out ? &t->send_room : &t->receive_room));
     if (!t->comm) return WEFT_OK;
     *room = (weft_address){out ? t->send_room : t->receive_room, 0};
+    if (t->of->space == SPACE_DEVICE) {
+        part_list p = {.count = 0};
+        for (int r = 0; r < n; r++) {
+            add_part(&p, weft_part_start(a.size, r, n), weft_part_start(a.size, r + 1, n),
+                     weft_beyond(*room, at));
+            at += (size_t)counts[r] * size;
+        }
+        return weft_transfer_pack(t, a, &p, tensor, out, out ? weft_far_split : weft_far_join,
+                                  out ? &t->pack : &t->unpack);
+    }
     WEFT_TRY(WEFT_NEW(&list, n));
     for (int r = 0; r < n; r++) {
-        list[r] = slice_copy(t, a, weft_part_start(a.size, r, n), weft_part_start(a.size, r + 1, n),
-                             tensor, weft_beyond(*room, at), out);
+        list[r] = weft_transfer_rows(t, a, weft_part_start(a.size, r, n),
+                                     weft_part_start(a.size, r + 1, n), tensor,
+                                     weft_beyond(*room, at), out);
         at += (size_t)counts[r] * size;
     }
     *(out ? &t->before : &t->after) = list;
@@ -206,11 +210,11 @@ static weft_status bind_reduce_scatter(transfer *t, const weft_address *in, cons
     if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, (const int[]){0}, 1, 1, true));
     WEFT_TRY(part_copies(t, &weft_in(t->of->graph, t->of->node, 0)->shape, attr(t, "dim"), in[0],
                          true, counts, &room));
-    return prepare(t,
-                   (weft_transfer){.kind = WEFT_REDUCE_SCATTER,
-                                   .counts = counts,
-                                   .leaves = (int)attr(t, "leaves")},
-                   room, out[0]);
+    return weft_transfer_prepare(t,
+                                 (weft_transfer){.kind = WEFT_REDUCE_SCATTER,
+                                                 .counts = counts,
+                                                 .leaves = (int)attr(t, "leaves")},
+                                 room, out[0]);
 }
 
 static weft_status bind_all_gather(transfer *t, const weft_address *in, const weft_address *out)
@@ -220,7 +224,8 @@ static weft_status bind_all_gather(transfer *t, const weft_address *in, const we
     WEFT_TRY(compare_order(t));
     WEFT_TRY(part_copies(t, &weft_out(t->of->graph, t->of->node, 0)->shape, attr(t, "dim"), out[0],
                          false, counts, &room));
-    return prepare(t, (weft_transfer){.kind = WEFT_ALL_GATHER, .counts = counts}, in[0], room);
+    return weft_transfer_prepare(t, (weft_transfer){.kind = WEFT_ALL_GATHER, .counts = counts},
+                                 in[0], room);
 }
 
 static weft_status bind_all_to_all(transfer *t, const weft_address *in, const weft_address *out)
@@ -231,95 +236,17 @@ static weft_status bind_all_to_all(transfer *t, const weft_address *in, const we
                          true, counts, &send));
     WEFT_TRY(part_copies(t, &weft_out(t->of->graph, t->of->node, 0)->shape, attr(t, "from"), out[0],
                          false, receive_counts, &receive));
-    return prepare(t,
-                   (weft_transfer){
-                       .kind = WEFT_ALL_TO_ALL, .counts = counts, .receive_counts = receive_counts},
-                   send, receive);
-}
-
-/* The rows [*begin, *end) of the part of rank `owner` that windows of rank `reader` read; none if
- * *end is *begin. */
-static void shared_rows(const transfer *t, int owner, int reader, int64_t *begin, int64_t *end)
-{
-    int64_t rows = attr(t, "whole");
-    int n = (int)attr(t, "ranks");
-    weft_halo_rows(t->of->node, reader, begin, end);
-    *begin = WEFT_MAX(*begin, weft_part_start(rows, owner, n));
-    *end = WEFT_MIN(*end, weft_part_start(rows, owner + 1, n));
-    if (*end < *begin) *end = *begin;
-}
-
-/* A copy of `rows` rows from row `from` of one tensor to row `to` of the other. */
-static copy own_rows(const transfer *t, around x, around y, int64_t from, int64_t to, int64_t rows,
-                     weft_address in, weft_address out)
-{
-    size_t size = weft_dtype_size(t->of->dtype);
-    return (copy){.count = x.outer,
-                  .bytes = (size_t)(rows * x.inner) * size,
-                  .from = weft_beyond(in, (size_t)(from * x.inner) * size),
-                  .to = weft_beyond(out, (size_t)(to * y.inner) * size),
-                  .from_step = (size_t)(x.size * x.inner) * size,
-                  .to_step = (size_t)(y.size * y.inner) * size};
-}
-
-/* Prepares a halo or halo_add as an all-to-all: halo sends rows to the ranks whose windows read
- * them, halo_add sends the gradients of such rows back to their owners, which add them. */
-static weft_status bind_halo(transfer *t, const weft_address *in, const weft_address *out)
-{
-    int n = t->of->ranks, me = (int)attr(t, "index");
-    int64_t *counts = t->counts, *receive_counts = t->counts + n, dim = attr(t, "dim");
-    bool adds = t->of->node->op->transfer->adds;
-    around x = around_dim(&weft_in(t->of->graph, t->of->node, 0)->shape, dim);
-    around y = around_dim(&weft_out(t->of->graph, t->of->node, 0)->shape, dim);
-    int64_t mine = weft_part_start(attr(t, "whole"), me, n), touched, unused;
-    weft_halo_rows(t->of->node, me, &touched, &unused);
-    int64_t x_first = adds ? touched : mine, y_first = adds ? mine : touched;
-    size_t size = weft_dtype_size(t->of->dtype), sent = 0, received = 0;
-    WEFT_TRY(WEFT_NEW(&t->before, n));
-    WEFT_TRY(WEFT_NEW(&t->after, n));
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass == 1) {
-            WEFT_TRY(make_room(t, sent, &t->send_room));
-            WEFT_TRY(make_room(t, received, &t->receive_room));
-            if (!t->comm) return WEFT_OK;
-            sent = received = 0;
-        }
-        for (int r = 0; r < n; r++) {
-            int64_t b, e, rb, re;
-            shared_rows(t, adds ? r : me, adds ? me : r, &b, &e);
-            shared_rows(t, adds ? me : r, adds ? r : me, &rb, &re);
-            if (r == me) {
-                t->own = own_rows(t, x, y, b - x_first, b - y_first, e - b, in[0], out[0]);
-                t->own.add = adds;
-                e = b;
-                re = rb;
-            }
-            counts[r] = x.outer * x.inner * (e - b);
-            receive_counts[r] = y.outer * y.inner * (re - rb);
-            if (pass == 1) {
-                t->before[r] = slice_copy(t, x, b - x_first, e - x_first, in[0],
-                                          (weft_address){t->send_room, sent}, true);
-                t->after[r] = slice_copy(t, y, rb - y_first, re - y_first, out[0],
-                                         (weft_address){t->receive_room, received}, false);
-                t->after[r].add = adds;
-            }
-            sent += (size_t)counts[r] * size;
-            received += (size_t)receive_counts[r] * size;
-        }
-    }
-    t->before_count = t->after_count = n;
-    t->zero = adds ? weft_host(out[0]) : NULL;
-    t->zero_bytes = (size_t)(y.outer * y.size * y.inner) * size;
-    return prepare(t,
-                   (weft_transfer){
-                       .kind = WEFT_ALL_TO_ALL, .counts = counts, .receive_counts = receive_counts},
-                   (weft_address){t->send_room, 0}, (weft_address){t->receive_room, 0});
+    return weft_transfer_prepare(t,
+                                 (weft_transfer){.kind = WEFT_ALL_TO_ALL,
+                                                 .counts = counts,
+                                                 .receive_counts = receive_counts},
+                                 send, receive);
 }
 
 static weft_status bind_send(transfer *t, const weft_address *in, const weft_address *out)
 {
     (void)out;
-    return prepare(
+    return weft_transfer_prepare(
         t,
         (weft_transfer){.kind = WEFT_SEND,
                         .count = weft_shape_elements(&weft_in(t->of->graph, t->of->node, 0)->shape),
@@ -331,13 +258,14 @@ static weft_status bind_send(transfer *t, const weft_address *in, const weft_add
 static weft_status bind_receive(transfer *t, const weft_address *in, const weft_address *out)
 {
     (void)in;
-    return prepare(t,
-                   (weft_transfer){
-                       .kind = WEFT_RECEIVE,
-                       .count = weft_shape_elements(&weft_out(t->of->graph, t->of->node, 0)->shape),
-                       .peer = (int)attr(t, "peer"),
-                       .tag = (int)attr(t, "tag")},
-                   (weft_address){0}, out[0]);
+    return weft_transfer_prepare(
+        t,
+        (weft_transfer){.kind = WEFT_RECEIVE,
+                        .count =
+                            weft_shape_elements(&weft_out(t->of->graph, t->of->node, 0)->shape),
+                        .peer = (int)attr(t, "peer"),
+                        .tag = (int)attr(t, "tag")},
+        (weft_address){0}, out[0]);
 }
 
 static const struct kind {
@@ -348,8 +276,8 @@ static const struct kind {
     {"reduce_scatter", bind_reduce_scatter},
     {"all_gather", bind_all_gather},
     {"all_to_all", bind_all_to_all},
-    {"halo", bind_halo},
-    {"halo_add", bind_halo},
+    {"halo", weft_transfer_halo},
+    {"halo_add", weft_transfer_halo},
     {"send", bind_send},
     {"receive", bind_receive},
 };

@@ -34,6 +34,8 @@ same --model lenet $images -n 4 --zero 2
 same --model lenet $images -n 2 --mesh pipeline=2 --microbatches 4
 same $gpt -n 2 --zero 3
 same $lstm -n 4 --virtual-workers 8
+same --model lenet $images -n 3 --mesh domain=3
+same --model lenet $images -n 3 --mesh tensor=3
 if in_full; then
     same --model lenet $images -n 3 --virtual-workers 6
     same --model lenet $images -n 2 --zero 1
@@ -41,6 +43,9 @@ if in_full; then
     same --model lenet $images -n 4 --mesh data=2,pipeline=2 --microbatches 2
     same --model lenet $images -n 4 --mesh data=2,tensor=2
     same --model lenet $images -n 2 --mesh domain=2
+    same --model lenet $images -n 2 --mesh domain=2 --dtype f64
+    same --model lenet $images -n 4 --mesh domain=2,tensor=2 --dtype bf16
+    same $gpt -n 2 --mesh tensor=2
     same --model lenet $images -n 2 --dtype f64
     same --model lenet $images -n 4 --dtype bf16
     same --model lenet $images -n 2 --mesh tensor=2 --dtype bf16
@@ -57,6 +62,15 @@ for zero in 0 1 2 3; do
     [ "$(copied --model lenet $images -n 2 --zero $zero --device distant)" = "learning_rate loss " ] && pass ||
         flunk "zero $zero: $(copied --model lenet $images -n 2 --zero $zero --device distant)"
 done
+for mesh in tensor=2 domain=2 data=2,tensor=2 tensor=2,domain=2 domain=3; do
+    ranks=$(($(echo $mesh | tr -cd '0-9,' | tr ',' '*')))
+    for device in distant $(case $pairs in *opencl*) echo opencl ;; esac); do
+        [ "$(copied --model lenet $images -n $ranks --mesh $mesh --device $device)" = "learning_rate loss " ] && pass ||
+            flunk "$mesh: $(copied --model lenet $images -n $ranks --mesh $mesh --device $device)"
+    done
+done
+[ "$(copied $gpt -n 2 --mesh tensor=2 --device distant)" = "learning_rate loss " ] && pass || flunk "gpt: $(copied $gpt -n 2 --mesh tensor=2 --device distant)"
+copied --model lenet $images -n 2 --mesh domain=2 --device distant:lacks=pad | grep -q loss && pass || flunk "a device without pad"
 # Ranges of ZeRO are updated on the device by every rule.
 case $pairs in *opencl*) device=opencl ;; *) device=distant ;; esac
 for rule in adamw lamb muon adafactor; do
