@@ -26,6 +26,7 @@
 
 #include <pthread.h>
 
+#include "weft/comm.h"
 #include "weft/operator_ops.h"
 
 #ifdef __cplusplus
@@ -209,6 +210,39 @@ typedef struct weft_capture_ops {
     void (*close)(weft_capture *capture);
 } weft_capture_ops;
 
+/* Collectives between ranks with a device each, by a library of the device in place of copies and
+ * sums of the ranks' own. Its order of additions is its own; all ranks get the same bits. One
+ * thread at a time uses a communicator of such a library, and no function waits for other ranks
+ * except `close`. */
+typedef struct weft_collective weft_collective;
+enum { WEFT_COLLECTIVE_ID = 128 }; /* bytes */
+typedef struct weft_collective_ops {
+    /* Name and version of the library, such as "nccl 2.32.3", if the device was told to use it,
+     * else NULL; valid while the device is open. */
+    const char *(*library)(const weft_device *device);
+    /* Writes a text of less than `size` bytes that names the hardware among all hosts: two ranks
+     * must not have one device. */
+    weft_status (*identify)(const weft_device *device, char *out, size_t size);
+    /* Makes the name of a new communicator, on one rank, which gives it to the others. */
+    weft_status (*invite)(weft_device *device, char id[WEFT_COLLECTIVE_ID]);
+    /* Begins to open the communicator; all its ranks do so. `poll` says when
+     * it is open. */
+    weft_status (*open)(weft_device *device, const char *id, int ranks, int rank,
+                        weft_collective **out);
+    /* *done: it is open, and what was queued is in its queue. Fails if an operation has failed
+     * since, also on the device: PEER: because of another rank. */
+    weft_status (*poll)(weft_collective *collective, bool *done);
+    /* Queues WEFT_ALL_REDUCE, WEFT_REDUCE_SCATTER, WEFT_ALL_GATHER or WEFT_ALL_TO_ALL, of any type
+     * of numbers; counts: [2 ranks], sent and received, as in the transfer. The operation is in the
+     * queue when `poll` has said so. */
+    weft_status (*queue)(weft_collective *collective, const weft_transfer *transfer,
+                         const int64_t *counts, weft_address send, weft_address receive,
+                         weft_queue *queue);
+    /* Makes what is queued end, whatever other ranks do; the results are undefined. */
+    void (*give_up)(weft_collective *collective);
+    void (*close)(weft_collective *collective);
+} weft_collective_ops;
+
 /* The functions of a kind of devices. */
 typedef struct weft_device_ops {
     size_t struct_size;            /* sizeof(weft_device_ops) */
@@ -280,6 +314,7 @@ typedef struct weft_device_ops {
      * `other`. Asked once for each pair of ranks, before either uses the other's memory; it may
      * prepare the access. NULL: never. */
     bool (*reaches)(weft_device *device, weft_device *other);
+    const weft_collective_ops *collectives; /* NULL: it has no library for them */
 } weft_device_ops;
 
 /* The head of every device; implementations extend the struct. */
@@ -299,6 +334,11 @@ struct weft_device {
     /* Set by the library: kernels are chosen by measured times, so `candidates` may list ways that
      * no estimate tells apart, such as sizes of tiles. */
     bool tuned;
+    /* Set by the library while the device may wait for other ranks; each wait of the host for an
+     * event calls it now and then, with the seconds that it has waited; the call fails once these
+     * ranks have left, and has then made the device give up. NULL: the device waits for nobody. */
+    weft_status (*waiting)(void *user, double seconds);
+    void *waiting_user;
 };
 
 /* The host address of a position. Only for memory of devices that share host memory. */

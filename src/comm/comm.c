@@ -157,7 +157,7 @@ weft_status weft_comm_prepare_far(weft_comm *comm, const weft_transfer *transfer
 {
     weft_operation *o;
     size_t n = (size_t)comm->size;
-    if (far && !comm->ops->far)
+    if (far && !far->ops->run && !comm->ops->far)
         return weft_fail(WEFT_ERR_INTERNAL, "communicators of %s read host memory alone",
                          comm->ops->name);
     WEFT_TRY(weft_transfer_check(comm, transfer));
@@ -174,7 +174,7 @@ weft_status weft_comm_prepare_far(weft_comm *comm, const weft_transfer *transfer
         fill_counts(o->counts, transfer->counts, transfer->count, n);
         fill_counts(o->counts + n, transfer->receive_counts, transfer->count, n);
         o->bytes = weft_transfer_sends(o) * (int64_t)weft_dtype_size(transfer->dtype);
-        status = comm->ops->prepare(o);
+        if (!weft_runs_on_device(o)) status = comm->ops->prepare(o);
     }
     if (status != WEFT_OK) {
         free(o->what);
@@ -204,7 +204,7 @@ void weft_operation_destroy(weft_operation **operation)
     if (!operation || !*operation) return;
     weft_operation *o = *operation;
     leave(o);
-    o->comm->ops->destroy(o);
+    if (!weft_runs_on_device(o)) o->comm->ops->destroy(o);
     free(o->what);
     free(o->counts);
     free(o);
@@ -230,13 +230,14 @@ weft_status weft_operation_start(weft_operation *o)
     if (o->started)
         return weft_fail(WEFT_ERR_INTERNAL, "%s of %s was started twice",
                          weft_transfer_name(o->t.kind), o->what);
-    o->done = false;
+    o->done = weft_runs_on_device(o);
     o->began = o->bytes > SHORT_BYTES ? weft_seconds() : 0;
-    if (weft_is_collective(o->t.kind)) o->sequence = c->sequence++;
+    if (weft_is_collective(o->t.kind) && !weft_runs_on_device(o)) o->sequence = c->sequence++;
     c->member->stats.operations++;
     c->member->stats.bytes += o->bytes;
     if (c->member->note) memcpy(c->member->note, o->note[0], WEFT_NOTE_SIZE);
-    WEFT_TRY(c->ops->start(o));
+    WEFT_TRY(weft_runs_on_device(o) ? o->far->ops->run(o->far, &o->t, o->counts)
+                                    : c->ops->start(o));
     o->started = true;
     weft_operation **at = &c->member->active;
     while (*at) at = &(*at)->next;
@@ -250,7 +251,7 @@ static weft_status advance_all(weft_progress *m)
 {
     for (weft_operation **at = &m->active; *at;) {
         weft_operation *o = *at;
-        WEFT_TRY(o->comm->ops->advance(o));
+        if (!weft_runs_on_device(o)) WEFT_TRY(o->comm->ops->advance(o));
         if (!o->done) {
             at = &o->next;
             continue;

@@ -47,6 +47,10 @@ typedef struct weft_far_ops {
                        int64_t to);
     /* Waits for all marks; another thread may call it. */
     void (*settle)(const weft_far *far);
+    /* Queues the whole transfer, counts: [2 ranks] as in weft_operation; the communicator takes no
+     * part, so any engine's can have it, and of the others `settle` alone is called. NULL: the
+     * communicator queues its stages by the functions above. */
+    weft_status (*run)(weft_far *far, const weft_transfer *transfer, const int64_t *counts);
 } weft_far_ops;
 /* The head of such buffers. */
 struct weft_far {
@@ -167,6 +171,12 @@ void weft_transfer_describe(const weft_transfer *t, const char *what, const int6
  */
 void weft_describe_ranks(const weft_operation *o, const int *world,
                          bool (*arrived)(const weft_operation *o, int rank), weft_text *text);
+
+/* Whether the device runs the whole operation, without the communicator. */
+static inline bool weft_runs_on_device(const weft_operation *o)
+{
+    return o->far && o->far->ops->run;
+}
 
 static inline bool weft_is_collective(weft_transfer_kind kind)
 {

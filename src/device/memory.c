@@ -1,5 +1,8 @@
 /* Accesses device memory, queues and events. For a device with its own memory the device's
  * functions are called; for a device in host memory, allocations and copies are done here. */
+#include <sched.h>
+#include <time.h>
+
 #include "device/device.h"
 
 /* Host memory. owner: the device that allocated it for its copies; NULL: malloc. */
@@ -166,10 +169,34 @@ weft_status weft_event_record(weft_device *device, weft_queue *queue, weft_queue
     return weft_device_told(device, device->ops->memory->record(queue, event), before, "record");
 }
 
+/* Waits for an event, and asks now and then whether it will come. After a failure the device has
+ * given up what it waits for, and its memory may be freed when the event has come. */
+static weft_status wait_watchfully(weft_device *device, weft_queue_event *event)
+{
+    double began = weft_seconds();
+    for (int64_t round = 0;; round++) {
+        bool done;
+        WEFT_TRY(weft_event_test(device, event, &done));
+        if (done) return WEFT_OK;
+        if (round < 1000)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        if (round % 32 != 31) continue;
+        weft_status status = device->waiting(device->waiting_user, weft_seconds() - began);
+        if (status == WEFT_OK) continue;
+        weft_error why = {.status = WEFT_OK};
+        weft_error_catch(&why, status);
+        (void)device->ops->memory->wait(event);
+        return weft_error_raise(&why);
+    }
+}
+
 weft_status weft_event_wait(weft_device *device, weft_queue_event *event)
 {
     uint64_t before = weft_failures();
     if (!event) return WEFT_OK;
+    if (device->waiting) return wait_watchfully(device, event);
     return weft_device_told(device, device->ops->memory->wait(event), before, "wait");
 }
 

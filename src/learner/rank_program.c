@@ -156,18 +156,19 @@ static void program_options(const weft_rank *r, weft_value fetch[2], weft_progra
     p->slots = r->schedule.slots;
 }
 
-/* A dry program supposes that ranks of a process with the same device reach each other's memory. */
+/* A dry program supposes that ranks of a process with the same device reach each other's memory,
+ * and that all ranks use the library of this rank's device, if it uses one. */
 static weft_status suppose_reach(const weft_rank *r, weft_store *store)
 {
     bool *alike;
     int ranks = (int)r->run_spec->plan.ranks, first = r->rank - r->rank % ranks;
     char *mine, *other;
-    if (ranks < 2 || !r->run_spec->threads) return WEFT_OK;
+    if (ranks < 2) return WEFT_OK;
     WEFT_TRY(weft_device_of_rank(r->run_spec->context, r->run_spec->device, r->rank, &mine));
     weft_status status = WEFT_NEW(&alike, ranks);
     for (int i = 0; i < ranks && status == WEFT_OK; i++) {
         status = weft_device_of_rank(r->run_spec->context, r->run_spec->device, first + i, &other);
-        if (status == WEFT_OK) alike[i] = strcmp(mine, other) == 0;
+        if (status == WEFT_OK) alike[i] = r->run_spec->threads && strcmp(mine, other) == 0;
         if (status == WEFT_OK) free(other);
     }
     if (status == WEFT_OK) status = weft_store_suppose_reach(store, alike, ranks);
@@ -233,7 +234,7 @@ static weft_status make_program(weft_rank *r)
     program_options(r, fetch, &p);
     WEFT_TRY(weft_rank_store(r, NULL, &r->store));
     WEFT_TRY(note_precision(r));
-    WEFT_TRY(weft_store_reach(r->store, &r->comms));
+    WEFT_TRY(weft_store_reach(r->store, &r->comms, true));
     WEFT_TRY(weft_instance_build_with(r->store, weft_rewritten_graph(r->mine), &p, &r->comms,
                                       &r->instance));
     if (!k->traced) return WEFT_OK;

@@ -8,8 +8,10 @@
 struct far_buffers {
     weft_far head;
     weft_device *device;
-    weft_queue *computes; /* of the instance */
-    weft_queue **queue;   /* of its transfers; NULL after a failure */
+    weft_queue *computes;    /* of the instance */
+    weft_queue **queue;      /* of its transfers; NULL after a failure */
+    device_library *library; /* of which `by` runs the whole transfer; NULL: the ranks do */
+    weft_collective *by;
     weft_address send, receive;
     size_t size; /* of an element */
     weft_queue_event *event[WEFT_FAR_MARKS];
@@ -91,6 +93,16 @@ static void settle(const weft_far *far)
 static const weft_far_ops ops = {
     .mark = mark, .follow = follow, .copy = copy, .sum = sum, .settle = settle};
 
+static weft_status run(weft_far *far, const weft_transfer *what, const int64_t *counts)
+{
+    const far_buffers *f = (const far_buffers *)far;
+    WEFT_TRY(weft_queue_wait(f->device, *f->queue, f->event[WEFT_FAR_READY]));
+    WEFT_TRY(weft_collectives_run(f->library, f->by, what, counts, f->send, f->receive));
+    return weft_event_record(f->device, *f->queue, f->event[WEFT_FAR_DONE]);
+}
+
+static const weft_far_ops library_ops = {.settle = settle, .run = run};
+
 static weft_status open_sum(far_buffers *f, const weft_transfer *what, int ranks, int rank)
 {
     int leaves = what->leaves ? what->leaves : ranks;
@@ -107,23 +119,28 @@ static weft_status open_sum(far_buffers *f, const weft_transfer *what, int ranks
 }
 
 weft_status weft_far_open(weft_instance *x, const weft_transfer *what, int ranks, int rank,
-                          weft_address send, weft_address receive, far_buffers **out)
+                          weft_address send, weft_address receive, weft_collective *by,
+                          far_buffers **out)
 {
     far_buffers *f;
     weft_device *device = x->program->schema->devices[0];
-    if (!x->transfers) WEFT_TRY(weft_queue_open(device, &x->transfers));
+    device_library *library = by ? x->program->schema->reach->library : NULL;
+    if (!by && !x->transfers) WEFT_TRY(weft_queue_open(device, &x->transfers));
     WEFT_TRY(WEFT_NEW(&f, 1));
-    *f = (far_buffers){.head = {&ops},
+    *f = (far_buffers){.head = {by ? &library_ops : &ops},
                        .device = device,
                        .computes = x->queue,
-                       .queue = &x->transfers,
+                       .queue = by ? weft_collectives_queue(library) : &x->transfers,
+                       .library = library,
+                       .by = by,
                        .send = send,
                        .receive = receive,
                        .size = weft_dtype_size(what->dtype)};
     weft_status status = WEFT_OK;
     for (int m = 0; m < WEFT_FAR_MARKS && status == WEFT_OK; m++)
         status = weft_event_open(device, &f->event[m]);
-    if (status == WEFT_OK && weft_is_sum(what->kind)) status = open_sum(f, what, ranks, rank);
+    if (status == WEFT_OK && !by && weft_is_sum(what->kind))
+        status = open_sum(f, what, ranks, rank);
     if (status == WEFT_OK)
         *out = f;
     else

@@ -46,11 +46,29 @@ weft_status weft_far_add_rows(weft_device *device, const far_rows *t, const far_
 /* Whether the device has kernels for these with values of a type. */
 bool weft_far_packs(weft_device *device, weft_dtype dtype);
 
+/* collective.c: a library of the ranks' devices. Its name; NULL: this device uses none. */
+typedef struct device_library device_library;
+const char *weft_collectives_library(const weft_device *device);
+/* All ranks of the learner have it, and its communicators are open while `learner` is. */
+weft_status weft_collectives_new(weft_device *device, weft_comm *learner,
+                                 device_library **out) WEFT_NODISCARD;
+void weft_collectives_free(device_library **given);
+/* The library's communicator for the ranks of `comm`, which is that of these axes (negative: of the
+ * learner). All of its ranks call it. */
+weft_status weft_collectives_open(device_library *c, weft_comm *comm, int axes,
+                                  weft_collective **out) WEFT_NODISCARD;
+weft_queue **weft_collectives_queue(device_library *c);
+/* Queues a transfer there. After a failure the library has given up all that it had queued. */
+weft_status weft_collectives_run(device_library *c, weft_collective *of, const weft_transfer *t,
+                                 const int64_t *counts, weft_address send,
+                                 weft_address receive) WEFT_NODISCARD;
+
 /* far.c: the buffers of a transfer on the device of an instance, of elements of a type. The sum of
- * a transfer is that of `what`. They are closed after the operation. */
+ * a transfer is that of `what`. by: the library that runs the whole of it; NULL: the ranks do. They
+ * are closed after the operation. */
 typedef struct far_buffers far_buffers;
 weft_status weft_far_open(weft_instance *x, const weft_transfer *what, int ranks, int rank,
-                          weft_address send, weft_address receive,
+                          weft_address send, weft_address receive, weft_collective *by,
                           far_buffers **out) WEFT_NODISCARD;
 weft_far *weft_far_head(far_buffers *far);
 /* Records, in the instance's queue, that the operands are there; makes that queue wait for the end
@@ -59,8 +77,13 @@ weft_status weft_far_ready(far_buffers *far) WEFT_NODISCARD;
 weft_status weft_far_end(far_buffers *far) WEFT_NODISCARD;
 void weft_far_close(far_buffers **far);
 
-/* reach.c: whether a transfer runs on devices; the same on all its ranks. */
-bool weft_reach_transfer(const schema *s, const weft_graph *graph, const weft_node *node,
-                         weft_dtype dtype);
+/* reach.c: where a transfer runs; the same on all its ranks. */
+typedef enum reach_way {
+    REACH_HOST,   /* in host memory, by the communicator */
+    REACH_FAR,    /* on the ranks' devices, which read each other's memory */
+    REACH_LIBRARY /* on the ranks' devices, by a library of theirs */
+} reach_way;
+reach_way weft_reach_transfer(const schema *s, const weft_graph *graph, const weft_node *node,
+                              weft_dtype dtype);
 
 #endif

@@ -389,16 +389,21 @@ int weft_transfer_space(const weft_kernel *kernel);
 size_t weft_transfer_room(const weft_bound *bound);
 
 /* reach.c: the ranks of a learner find out between which of them transfers run on their devices, as
- * threads of a process whose devices read each other's memory. Collective over comms->learner;
- * before programs are made on the store. */
+ * threads of a process whose devices read each other's memory, or by a library of the devices.
+ * Collective over comms->learner; before programs are made on the store. lasting: `comms` are those
+ * of all programs on the store, and outlive it, so that a library may be used. ARGUMENT: some ranks
+ * use the library and others do not, or two ranks have one device. */
 struct reach {
     bool learner, axes[WEFT_MESH_MASKS]; /* all ranks of these communicators reach each other */
     bool *peers;                         /* [ranks] for messages with this rank of the learner */
     /* The devices have kernels for sums of this type; and that pack and unpack parts. */
     bool adds[WEFT_DTYPE_COUNT], packs[WEFT_DTYPE_COUNT];
+    const char *by; /* the library of devices that all ranks use for collectives; NULL: none */
+    struct device_library *library; /* NULL: none, or a plan */
 };
-weft_status weft_store_reach(weft_store *store, const weft_comms *comms) WEFT_NODISCARD;
-/* For plans: as if the ranks were threads of a process; alike[r]: rank r opens the same device. */
+weft_status weft_store_reach(weft_store *store, const weft_comms *comms,
+                             bool lasting) WEFT_NODISCARD;
+/* For plans; alike[r]: rank r opens the same device, as a thread of the same process. */
 weft_status weft_store_suppose_reach(weft_store *store, const bool *alike,
                                      int ranks) WEFT_NODISCARD;
 void weft_reach_free(reach **given);

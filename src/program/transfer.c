@@ -148,12 +148,15 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     t->node = node;
     t->ranks = (int)weft_node_int(node, "ranks", 0, 0);
     t->dtype = weft_value_type(group->graph, node->in_count > 0 ? node->in[0] : node->out)->dtype;
-    t->space = weft_reach_transfer(p->schema, p->graph, node, t->dtype) ? SPACE_DEVICE : SPACE_HOST;
+    t->way = weft_reach_transfer(p->schema, p->graph, node, t->dtype);
+    t->space = t->way == REACH_HOST ? SPACE_HOST : SPACE_DEVICE;
     weft_device *device = schema_device(p->schema, t->space);
     t->in_count = group->in_count;
     t->out_count = group->out_count;
     if (t->ranks > 0)
-        (void)snprintf(t->head.text, sizeof(t->head.text), "%d ranks", t->ranks);
+        (void)snprintf(t->head.text, sizeof(t->head.text), "%d ranks%s%s", t->ranks,
+                       t->way == REACH_LIBRARY ? ", " : "",
+                       t->way == REACH_LIBRARY ? p->schema->reach->by : "");
     else
         (void)snprintf(t->head.text, sizeof(t->head.text), "rank %lld",
                        (long long)weft_node_int(node, "peer", 0, 0));

@@ -23,6 +23,7 @@ typedef struct transfer_kernel {
     weft_dtype dtype;
     int in_count, out_count;
     int ranks; /* 0: a message, sent or received */
+    reach_way way;
     int space; /* memory of its operands and results */
 } transfer_kernel;
 

@@ -18,6 +18,13 @@ copy weft_transfer_rows(const transfer *t, around a, int64_t begin, int64_t end,
     return c;
 }
 
+/* The axes of its communicator; negative: the learner's. */
+static int axes_of(const transfer *t)
+{
+    if (!weft_node_attr(t->of->node, "axes")) return -1;
+    return (int)attr(t, "axes") % WEFT_MESH_MASKS;
+}
+
 /* Prepares the operation, on the device if its operands are there. */
 weft_status weft_transfer_prepare(transfer *t, weft_transfer what, weft_address send,
                                   weft_address receive)
@@ -28,8 +35,11 @@ weft_status weft_transfer_prepare(transfer *t, weft_transfer what, weft_address 
     what.send = weft_host(send);
     what.receive = weft_host(receive);
     if (t->of->space == SPACE_HOST) return weft_comm_prepare(t->comm, &what, &t->operation);
+    weft_collective *by = NULL;
+    if (t->of->way == REACH_LIBRARY)
+        WEFT_TRY(weft_collectives_open(t->of->schema->reach->library, t->comm, axes_of(t), &by));
     WEFT_TRY(weft_far_open(t->instance, &what, weft_comm_size(t->comm), weft_comm_rank(t->comm),
-                           send, receive, &t->far));
+                           send, receive, by, &t->far));
     return weft_comm_prepare_far(t->comm, &what, weft_far_head(t->far), &t->operation);
 }
 

@@ -98,7 +98,7 @@ static weft_status make_program(void *user, int rank)
     weft_program_options_init(&o);
     if (t->weights->plan) {
         WEFT_TRY(weft_rank_team_comms(t->team, rank, t->weights->plan, &comms));
-        WEFT_TRY(weft_store_reach(t->weights->stores[rank], comms));
+        WEFT_TRY(weft_store_reach(t->weights->stores[rank], comms, false));
     }
     WEFT_TRY(WEFT_NEW(&wanted, t->count));
     for (int i = 0; i < t->count; i++) {

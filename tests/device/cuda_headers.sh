@@ -14,8 +14,12 @@ fi
 libraries=
 if [ -e "$cuda/cublasLt.h" ] && [ -e "$cuda/cudnn.h" ]; then libraries=-DLIBRARIES; else echo "SKIPPED in part: no headers of cuBLASLt and cuDNN"; fi
 
+nccl=
+for folder in "$cuda" /usr/include; do [ ! -e "$folder/nccl.h" ] || nccl="-DNCCL -isystem $folder"; done
+[ -n "$nccl" ] || echo "SKIPPED in part: no header of NCCL"
+
 # compiles FOLDER: with the declarations of this folder of sources.
-compiles() { gcc -std=c11 -Wall -Wextra -Werror -Wno-deprecated-declarations -fsyntax-only $libraries -isystem "$cuda" -I"$1" "$root/tests/device/cuda_headers.c" >out 2>err; }
+compiles() { gcc -std=c11 -Wall -Wextra -Werror -Wno-deprecated-declarations -fsyntax-only $libraries $nccl -isystem "$cuda" -I"$1" "$root/tests/device/cuda_headers.c" >out 2>err; }
 compiles "$root/src" && pass || flunk "the declarations differ from the headers in $cuda: $(head -5 err)"
 
 # refuses_change FROM TO [FILE]: a declaration that is changed so is found.
@@ -39,6 +43,11 @@ if [ -n "$libraries" ]; then
     refuses_change 'state) == 72' 'state) == 76' cublaslt_api.h
     refuses_change 'WORKSPACE_SIZE, 402' 'WORKSPACE_SIZE, 403' cudnn_api.h
     refuses_change '(cudnnSetStream, (cudnnHandle_t, cu_stream))' '(cudnnSetStream, (cudnnHandle_t, cu_event))' cudnn_api.h
+fi
+if [ -n "$nccl" ]; then
+    refuses_change 'ncclInProgress, 7' 'ncclInProgress, 8' nccl_api.h
+    refuses_change 'int blocking;' 'long blocking;' nccl_api.h
+    refuses_change '(ncclCommAbort, (ncclComm_t))' '(ncclCommAbort, (ncclComm_t *))' nccl_api.h
 fi
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -147,10 +147,12 @@ static weft_status use_all(const char *name)
 {
     weft_context *context;
     weft_device *d = NULL, *other = NULL;
+    char id[64];
     assert_ok(weft_context_create(&context));
     weft_status status = weft_device_open(context, "cuda", &d);
     if (status == WEFT_OK) status = weft_device_open(context, "cuda:1", &other);
     if (status == WEFT_OK) status = check_reach(d, other);
+    if (status == WEFT_OK) status = d->ops->collectives->identify(d, id, sizeof(id));
     if (status == WEFT_OK) status = use_device(d);
     weft_device_close(&other);
     weft_device_close(&d);

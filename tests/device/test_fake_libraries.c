@@ -1,5 +1,6 @@
-/* The doubles of cuBLASLt and cuDNN (fake_cuda/) see misuse: each case runs in a process of its
- * own, which must end with the words of the misuse. The right use computes what the interfaces say.
+/* The doubles of cuBLASLt, cuDNN and NCCL (fake_cuda/) see misuse: each case runs in a process of
+ * its own, which must end with the words of the misuse. The right use computes what the interfaces
+ * say.
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -10,11 +11,13 @@
 
 #include "device/cuda/cublaslt_api.h"
 #include "device/cuda/cudnn_api.h"
+#include "device/cuda/nccl_api.h"
 #include "support.h"
 
 static cuda_functions cu;
 static cublaslt_functions lt;
 static cudnn_functions dnn;
+static nccl_functions nccl;
 static cu_context context;
 static cu_stream stream;
 static cu_pointer memory;
@@ -43,6 +46,9 @@ static void begin(void)
     library = library_of("cudnn", "libcudnn.so.9");
 #define FIND_DNN(name, parameters) *(void **)&dnn.name = dlsym(library, #name);
     CUDNN_FUNCTIONS(FIND_DNN)
+    library = library_of("nccl", "libnccl.so.2");
+#define FIND_NCCL(name, parameters) *(void **)&nccl.name = dlsym(library, #name);
+    NCCL_FUNCTIONS(FIND_NCCL)
     OK(cu.cuInit(0));
     OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
     OK(cu.cuCtxPushCurrent_v2(context));
@@ -304,6 +310,91 @@ static void pack_as_plan(void)
     (void)dnn.cudnnBackendExecute(of, p, p);
 }
 
+/* --- NCCL: a communicator of one rank --- */
+
+static struct nccl_config config = {
+    .size = sizeof(config), .magic = (unsigned)NCCL_CONFIG_MAGIC, .version = NCCL_LEAST};
+
+static ncclComm_t join(int rank, int ranks)
+{
+    ncclUniqueId id;
+    ncclComm_t comm;
+    unsigned state = NCCL_IN_PROGRESS;
+    OK(nccl.ncclGetUniqueId(&id));
+    assert_int_equal(nccl.ncclCommInitRankConfig(&comm, ranks, id, rank, &config),
+                     NCCL_IN_PROGRESS);
+    while (ranks == 1 && state == NCCL_IN_PROGRESS) OK(nccl.ncclCommGetAsyncError(comm, &state));
+    return comm;
+}
+
+static void gather_alone(ncclComm_t comm, const float *from, cu_stream in)
+{
+    OK(nccl.ncclGroupStart());
+    OK(nccl.ncclAllGather(from, number(64), 8, NCCL_FLOAT32, comm, in));
+    assert_int_equal(nccl.ncclGroupEnd(), NCCL_IN_PROGRESS);
+}
+
+static void blocking(void)
+{
+    config.blocking = 1;
+    (void)join(0, 1);
+}
+
+static void no_mark(void)
+{
+    config.magic = 0;
+    (void)join(0, 1);
+}
+
+static void not_open(void)
+{
+    gather_alone(join(0, 2), number(0), stream);
+}
+
+static void no_group(void)
+{
+    (void)nccl.ncclAllGather(number(0), number(64), 8, NCCL_FLOAT32, join(0, 1), stream);
+}
+
+static void group_in_progress(void)
+{
+    ncclComm_t comm = join(0, 1);
+    gather_alone(comm, number(0), stream);
+    gather_alone(comm, number(0), stream);
+}
+
+static void another_stream(void)
+{
+    ncclComm_t comm = join(0, 1);
+    cu_stream other;
+    unsigned state = NCCL_IN_PROGRESS;
+    OK(cu.cuStreamCreate(&other, CU_NON_BLOCKING));
+    gather_alone(comm, number(0), stream);
+    while (state == NCCL_IN_PROGRESS) OK(nccl.ncclCommGetAsyncError(comm, &state));
+    gather_alone(comm, number(0), other);
+}
+
+static void gathers_host_memory(void)
+{
+    static float here[8];
+    unsigned state;
+    ncclComm_t comm = join(0, 1);
+    gather_alone(comm, here, stream);
+    (void)nccl.ncclCommGetAsyncError(comm, &state);
+}
+
+static void not_finalized(void)
+{
+    (void)nccl.ncclCommDestroy(join(0, 1));
+}
+
+static void after_abort(void)
+{
+    ncclComm_t comm = join(0, 1);
+    OK(nccl.ncclCommAbort(comm));
+    gather_alone(comm, number(0), stream);
+}
+
 static const struct {
     void (*run)(void);
     const char *words;
@@ -328,6 +419,15 @@ static const struct {
     {graph_of_nothing, "lacks attribute 801"},
     {descriptor_gone, "the descriptor was destroyed before"},
     {pack_as_plan, "not a finished plan and pack"},
+    {blocking, "fake_nccl: ncclCommInitRankConfig: the communicator blocks"},
+    {no_mark, "no initialized options"},
+    {not_open, "ncclAllGather: the communicator is not open"},
+    {no_group, "ncclAllGather: outside of a group"},
+    {group_in_progress, "the group before is in progress"},
+    {another_stream, "in another stream than before"},
+    {gathers_host_memory, "are no memory of a card"},
+    {not_finalized, "ncclCommDestroy: operations are left"},
+    {after_abort, "the communicator was destroyed before"},
 };
 
 static int run_alone(void (*run)(void), char *said, size_t size)
@@ -354,12 +454,14 @@ static int run_alone(void (*run)(void), char *said, size_t size)
 static void test_misuse(void **state)
 {
     (void)state;
-    char said[4096];
+    char said[4096], folder[] = "/tmp/weft-fake-libraries-XXXXXX", remove[64];
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library || !dlsym(library, "fake_cuda")) {
         print_message("SKIPPED: the double of libcuda.so.1 is not here\n");
         skip();
     }
+    assert_non_null(mkdtemp(folder)); /* what NCCL's double leaves when it ends the process */
+    assert_int_equal(setenv("TMPDIR", folder, 1), 0);
     int result = run_alone(product_right, said, sizeof(said));
     if (result != 0) fail_msg("a product: result %x: %s", result, said);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -367,6 +469,8 @@ static void test_misuse(void **state)
         if (!WIFSIGNALED(result) || WTERMSIG(result) != SIGABRT || !strstr(said, cases[i].words))
             fail_msg("case %zu, '%s': result %x, it says: %s", i, cases[i].words, result, said);
     }
+    (void)snprintf(remove, sizeof(remove), "rm -rf '%s'", folder);
+    assert_int_equal(system(remove), 0);
 }
 
 int main(void)

@@ -93,7 +93,7 @@ static void open_party(const scene *s, party *x, int rank)
     }
     weft_transfer t = transfer_of(s, rank, counts);
     assert_ok(weft_far_open(&x->x, &t, s->ranks, rank, (weft_address){x->send, 0},
-                            (weft_address){x->receive, 0}, &x->far));
+                            (weft_address){x->receive, 0}, NULL, &x->far));
     weft_far_head(x->far)->ops = hooked(weft_far_head(x->far)->ops);
     assert_ok(weft_comm_prepare_far(x->comm, &t, weft_far_head(x->far), &x->op));
 }

@@ -18,6 +18,7 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 typedef struct CUmod_st *cu_module;
 typedef struct CUfunc_st *cu_function;
 typedef struct _nvrtcProgram *nvrtc_program;
+struct CUuuid_st; /* 16 bytes */
 
 /* Values: our name, CUDA's name, value. */
 #define CUDA_VALUES(X)                                                                             \
@@ -73,6 +74,7 @@ enum {
     X(cuDeviceGetName, (char *, int, cu_device))                                                   \
     X(cuDeviceTotalMem_v2, (size_t *, cu_device))                                                  \
     X(cuDeviceGetAttribute, (int *, unsigned, cu_device))                                          \
+    X(cuDeviceGetUuid_v2, (struct CUuuid_st *, cu_device))                                         \
     X(cuDevicePrimaryCtxRetain, (cu_context *, cu_device))                                         \
     X(cuDevicePrimaryCtxRelease_v2, (cu_device))                                                   \
     X(cuCtxPushCurrent_v2, (cu_context))                                                           \

@@ -81,7 +81,7 @@ typedef struct cuda_library {
     bool (*fits)(void *functions, int driver, const char *path);
     const char *refused; /* what one is that does not fit, such as "not of version 9" */
 } cuda_library;
-extern const cuda_library cuda_nvrtc_file, cuda_cublaslt_file, cuda_cudnn_file;
+extern const cuda_library cuda_nvrtc_file, cuda_cublaslt_file, cuda_cudnn_file, cuda_nccl_file;
 /* Where all are looked for, for messages. */
 #define CUDA_PLACES                                                                                \
     "neither in the packages of Python nor by the loader nor in CUDA_HOME nor in /usr/local/cuda"
@@ -100,6 +100,11 @@ bool cuda_library_starts(unsigned status, const char *function, const char *mean
 /* --- cublaslt.c, cudnn.c --- */
 
 extern const gpu_library cuda_cublaslt, cuda_cudnn;
+
+/* --- nccl.c --- */
+
+extern const gpu_library cuda_nccl;
+extern const weft_collective_ops cuda_nccl_collectives;
 
 /* --- memory.c --- */
 

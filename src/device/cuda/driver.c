@@ -140,7 +140,7 @@ static weft_status launch(weft_queue *queue, gpu_call *call, const gpu_grid *gri
                       (unsigned)grid->block[1], 1, 0, cuda_stream_of(queue), NULL, block);
 }
 
-static const gpu_library *const libraries[] = {&cuda_cublaslt, &cuda_cudnn, NULL};
+static const gpu_library *const libraries[] = {&cuda_cublaslt, &cuda_cudnn, &cuda_nccl, NULL};
 
 static const gpu_driver driver = {.name = "cuda",
                                   .prelude = cuda_prelude,
@@ -170,7 +170,8 @@ static weft_status plain(weft_device *device, const weft_type *type, const weft_
 
 static const char summary[] =
     "an NVIDIA card; cuda:K is card K; cuda:K:libraries=none does without "
-    "cuBLASLt and cuDNN, and cuda:K:tf32=on lets them use TF32";
+    "cuBLASLt and cuDNN, cuda:K:libraries=cublaslt+cudnn+nccl adds up between cards by NCCL, and "
+    "cuda:K:tf32=on lets cuBLASLt and cuDNN use TF32";
 
 static const weft_device_ops ops = {
     .struct_size = sizeof(weft_device_ops),
@@ -195,6 +196,7 @@ static const weft_device_ops ops = {
     .capture = &cuda_capture_ops,
     .about = gpu_device_about,
     .reaches = cuda_reaches,
+    .collectives = &cuda_nccl_collectives,
 };
 
 static const weft_entry entries[] = {

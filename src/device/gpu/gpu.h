@@ -281,9 +281,12 @@ int gpu_product_ways(const gpu_entry *table, weft_candidate *out, int most);
 /* A library of routines that a driver finds when a device is opened. */
 typedef struct gpu_product gpu_product; /* product.h */
 struct gpu_library {
-    const char *name;       /* in options and dumps */
-    const gpu_entry *table; /* the entries that its routines can take the place of */
-    const char *advice;     /* where it is looked for, and how it is installed */
+    const char *name; /* in options and dumps */
+    /* The entries that its routines can take the place of; NULL: it has none, and needs neither
+     * `whole` nor `make`. */
+    const gpu_entry *table;
+    const char *advice; /* where it is looked for, and how it is installed */
+    bool named;         /* opened only if the options name it */
     /* Finds the library and makes it ready for a card; NULL: it is not found, or does not work.
      * text: its version, or why it does not work. */
     void *(*open)(gpu_card *card, char *text, size_t size);
@@ -306,6 +309,8 @@ void gpu_libraries_close(gpu_card *card);
 /* Appends candidates of the device's libraries for a group that an entry of the table computes. */
 int gpu_library_candidates(const gpu_device *device, const gpu_entry *table, const gpu_entry *entry,
                            const weft_group *group, weft_candidate *out, int most);
+/* The state of a library that the device uses; NULL: it does not. */
+const void *gpu_library_used(const gpu_device *device, const gpu_library *library);
 /* The library whose candidate this is; NULL: it is one of own kernels. */
 const gpu_opened *gpu_library_of(const gpu_device *device, const weft_candidate *candidate);
 

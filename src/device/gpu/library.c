@@ -120,11 +120,11 @@ static weft_status open_all(gpu_device *d, const options *o)
     int used = 0;
     if (o->names) WEFT_TRY(read_names(card->driver, o->names, wanted));
     for (int l = 0; l < count_of(card->driver); l++) {
-        if (o->names && !wanted[l]) continue;
+        if (o->names ? !wanted[l] : card->driver->libraries[l]->named) continue;
         open_one(card, l);
         const gpu_opened *opened = &card->opened[l];
         d->uses[l] = opened->state != NULL;
-        used += d->uses[l];
+        used += d->uses[l] && opened->library->table;
         if (!opened->state && o->names) return not_there(card->driver, opened);
         if (!*opened->text || end >= sizeof(d->about)) continue;
         end += (size_t)snprintf(d->about + end, sizeof(d->about) - end,
@@ -185,6 +185,14 @@ int gpu_library_candidates(const gpu_device *device, const gpu_entry *table, con
                 .name = library->name, .seconds = seconds_of(device, library, group), .how = entry};
     }
     return count;
+}
+
+const void *gpu_library_used(const gpu_device *device, const gpu_library *library)
+{
+    for (int l = 0; l < GPU_LIBRARIES; l++)
+        if (device->uses[l] && device->card->opened[l].library == library)
+            return device->card->opened[l].state;
+    return NULL;
 }
 
 const gpu_opened *gpu_library_of(const gpu_device *device, const weft_candidate *candidate)

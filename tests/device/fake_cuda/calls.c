@@ -192,10 +192,21 @@ cu_result cuDeviceGet(cu_device *out, int k)
     return fake_end(result ? result : k < 0 || k >= fake.cards ? 101 : CU_OK);
 }
 
+cu_result cuDeviceGetUuid_v2(struct CUuuid_st *out, cu_device k)
+{
+    cu_result result = fake_begin("cuDeviceGetUuid_v2");
+    memset(out, k + 1, 16);
+    return fake_end(result);
+}
+
 cu_result cuDeviceGetName(char *out, int size, cu_device k)
 {
     cu_result result = fake_begin("cuDeviceGetName");
-    (void)snprintf(out, (size_t)size, "Fake %d", k);
+    const char *name = getenv("FAKE_CUDA_NAME");
+    if (name)
+        (void)snprintf(out, (size_t)size, "%s", name);
+    else
+        (void)snprintf(out, (size_t)size, "Fake %d", k);
     return fake_end(result);
 }
 

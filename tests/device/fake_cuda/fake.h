@@ -5,6 +5,7 @@
  *   FAKE_CUDA_FAIL     NAME=ERROR[@N]: call N (1: the first) of a function, and all later ones,
  * return the error. NAME "launch": kernel N faults when it runs, and every later call fails
  *   FAKE_CUDA_CARDS    number of cards, 1 by default
+ *   FAKE_CUDA_NAME     of all cards; "Fake N" by default
  *   FAKE_CUDA_DRIVER   version, 13000
  *   FAKE_CUDA_ARCH     architecture, 90
  *   FAKE_CUDA_MEMORY   bytes of a card, 2^31
@@ -74,7 +75,7 @@ typedef struct fake_use {
     const void *at;
     size_t bytes;
 } fake_use;
-enum { MOST_USES = 6 };
+enum { MOST_USES = 24 };
 
 typedef enum op_kind { OP_LAUNCH, OP_COPY, OP_SET, OP_RECORD, OP_WAIT, OP_LIBRARY } op_kind;
 typedef struct op {
@@ -88,6 +89,7 @@ typedef struct op {
     unsigned char value;
     size_t bytes;
     mark *mark;
+    bool (*ready)(void *user); /* NULL, or whether the operation can run now */
     void (*run)(void *user);
     void *user;
     int *users; /* operations that share `user`: those of captures are run often */
@@ -104,6 +106,7 @@ struct CUstream_st {
     oplist queued;
     oplist captured; /* while it captures */
     bool running, capturing;
+    bool awaits;    /* an operation waits for what comes from elsewhere */
     cu_stream next; /* all streams */
 };
 struct CUgraph_st {
@@ -184,7 +187,10 @@ range *fake_range_of(const void *at, size_t bytes);
 /* Ends the process unless the bytes are memory of the current card, or of one that it may access.
  */
 void fake_check_device(const char *function, const void *at, size_t bytes);
-void fake_run(cu_stream stream, const mark *until);
+/* Returns false if an operation cannot run yet. */
+bool fake_run(cu_stream stream, const mark *until);
+/* Runs, and waits in between, without the lock, until that was possible. */
+void fake_run_all(cu_stream stream, const mark *until);
 /* Appends an operation to what the stream captures, or else to what it runs. */
 op *fake_queue(cu_stream stream, op_kind kind);
 /* Whether this thread captures a stream: it may queue kernels, copies and fills alone then. */
@@ -194,13 +200,17 @@ cu_result fake_planned(const char *function);
 void fake_launch(const op *o);
 
 /* For the doubles of libraries, which find it in the double of the driver: queues an operation in a
- * stream, whose memory must be that of a card. The operation calls `run`, and frees `user`. */
-typedef cu_result fake_queue_fn(cu_stream stream, const char *function, void (*run)(void *user),
-                                void *user, const fake_use *use, int uses);
+ * stream, whose memory must be that of a card. The operation calls `run`, and frees `user`. With
+ * `ready` it runs once that says so; the cards then work on their own, too, in a thread. */
+typedef cu_result fake_queue_fn(cu_stream stream, const char *function, bool (*ready)(void *user),
+                                void (*run)(void *user), void *user, const fake_use *use, int uses);
 __attribute__((visibility("default"))) fake_queue_fn fake_queue_library;
 /* As fake_planned, for functions of libraries; in_context: a context must be current. */
 __attribute__((visibility("default"))) cu_result fake_planned_library(const char *function,
                                                                       bool in_context);
+
+/* The card of the current context. */
+__attribute__((visibility("default"))) int fake_current_card(void);
 
 /* The functions of the interfaces, as the driver declares them. */
 #define FAKE_DECLARE(name, parameters)                                                             \

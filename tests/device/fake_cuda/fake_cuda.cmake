@@ -6,7 +6,8 @@ add_library(fake_cuda MODULE ${folder}/calls.c ${folder}/memory.c ${folder}/modu
 add_library(fake_nvrtc MODULE ${folder}/nvrtc.c)
 add_library(fake_cublaslt MODULE ${folder}/cublaslt.c ${folder}/library.c)
 add_library(fake_cudnn MODULE ${folder}/cudnn.c ${folder}/library.c)
-foreach(name fake_cuda fake_nvrtc fake_cublaslt fake_cudnn)
+add_library(fake_nccl MODULE ${folder}/nccl.c ${folder}/library.c)
+foreach(name fake_cuda fake_nvrtc fake_cublaslt fake_cudnn fake_nccl)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_include_directories(${name} SYSTEM PRIVATE ${WEFT_OPENCL_HEADERS})
   target_link_libraries(${name} PRIVATE weft_flags Threads::Threads ${CMAKE_DL_LIBS})
@@ -20,3 +21,5 @@ set_target_properties(fake_cublaslt PROPERTIES OUTPUT_NAME cublasLt SUFFIX .so.1
   LIBRARY_OUTPUT_DIRECTORY ${packages}/cublas/lib)
 set_target_properties(fake_cudnn PROPERTIES OUTPUT_NAME cudnn SUFFIX .so.9 C_VISIBILITY_PRESET hidden
   LIBRARY_OUTPUT_DIRECTORY ${packages}/cudnn/lib)
+set_target_properties(fake_nccl PROPERTIES OUTPUT_NAME nccl SUFFIX .so.2 C_VISIBILITY_PRESET hidden
+  LIBRARY_OUTPUT_DIRECTORY ${packages}/nccl/lib)

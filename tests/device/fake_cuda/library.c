@@ -17,7 +17,7 @@ void library_misuse(const char *format, ...)
     abort();
 }
 
-static void *of_driver(const char *name)
+void *library_of_driver(const char *name)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     void *found = library ? dlsym(library, name) : NULL;
@@ -28,7 +28,7 @@ static void *of_driver(const char *name)
 static unsigned ask(const char *function, bool in_context)
 {
     cu_result (*driver)(const char *, bool);
-    *(void **)&driver = of_driver("fake_planned_library");
+    *(void **)&driver = library_of_driver("fake_planned_library");
     return driver(function, in_context);
 }
 
@@ -42,12 +42,18 @@ unsigned library_planned_anywhere(const char *function)
     return ask(function, false);
 }
 
+unsigned library_queue_when(cu_stream stream, const char *function, bool (*ready)(void *user),
+                            void (*run)(void *user), void *user, const fake_use *use, int uses)
+{
+    fake_queue_fn *queue;
+    *(void **)&queue = library_of_driver("fake_queue_library");
+    return queue(stream, function, ready, run, user, use, uses);
+}
+
 unsigned library_queue(cu_stream stream, const char *function, void (*run)(void *user), void *user,
                        const fake_use *use, int uses)
 {
-    fake_queue_fn *queue;
-    *(void **)&queue = of_driver("fake_queue_library");
-    return queue(stream, function, run, user, use, uses);
+    return library_queue_when(stream, function, NULL, run, user, use, uses);
 }
 
 static void report(void)

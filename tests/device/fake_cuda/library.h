@@ -25,6 +25,11 @@ unsigned library_end(const char *function, void *data, const char *kind);
 /* Queues `run`, which frees nothing, over pieces of memory of a card; frees `user` afterwards. */
 unsigned library_queue(cu_stream stream, const char *function, void (*run)(void *user), void *user,
                        const fake_use *use, int uses);
+/* As library_queue, but `run` is called once `ready` says so. */
+unsigned library_queue_when(cu_stream stream, const char *function, bool (*ready)(void *user),
+                            void (*run)(void *user), void *user, const fake_use *use, int uses);
+/* A function of the double of the driver. */
+void *library_of_driver(const char *name);
 /* The `count` pieces from `first` on, which are written, overlap no other one. */
 void library_need_apart(const char *function, const fake_use *use, int uses, int first, int count);
 /* Rounds to ten bits of mantissa, ties to even. */

@@ -1,5 +1,7 @@
 /* Memory of cards and of the host, copies, streams and events of the double. New and freed memory
  * is filled with ones, which are NaN. */
+#include <unistd.h>
+
 #include "fake.h"
 
 range *fake_range_of(const void *at, size_t bytes)
@@ -188,8 +190,36 @@ static cu_result copy(const char *function, void *to, const void *from, size_t b
     return fake_end(CU_OK);
 }
 
-cu_result fake_queue_library(cu_stream stream, const char *function, void (*run)(void *user),
-                             void *user, const fake_use *use, int uses)
+/* Runs, from time to time, the streams in which operations wait for what comes from elsewhere. */
+static void *work_alone(void *unused)
+{
+    for (;;) {
+        (void)usleep(1000);
+        pthread_mutex_lock(&fake.lock);
+        for (cu_stream s = fake.streams; s && !fake.lost; s = s->next)
+            if (s->head.state == ALIVE && s->awaits && !s->running && !s->capturing)
+                s->awaits = !fake_run(s, NULL);
+        pthread_mutex_unlock(&fake.lock);
+    }
+    return unused;
+}
+
+static void start_working(void)
+{
+    static bool started;
+    pthread_t thread;
+    if (started) return;
+    started = pthread_create(&thread, NULL, work_alone, NULL) == 0;
+    if (started) (void)pthread_detach(thread);
+}
+
+int fake_current_card(void)
+{
+    return fake_current()->card;
+}
+
+cu_result fake_queue_library(cu_stream stream, const char *function, bool (*ready)(void *user),
+                             void (*run)(void *user), void *user, const fake_use *use, int uses)
 {
     cu_result result = fake_begin_in(function, stream, "stream");
     if (result) {
@@ -199,6 +229,11 @@ cu_result fake_queue_library(cu_stream stream, const char *function, void (*run)
     if (uses > MOST_USES) fake_misuse("%s: uses %d pieces of memory", function, uses);
     for (int i = 0; i < uses; i++) fake_check_device(function, use[i].at, use[i].bytes);
     op *o = fake_queue(stream, OP_LIBRARY);
+    if (ready) {
+        stream->awaits = true;
+        start_working();
+    }
+    o->ready = ready;
     o->run = run;
     o->user = user;
     o->users = calloc(1, sizeof(*o->users));
@@ -269,8 +304,8 @@ cu_result cuStreamSynchronize(cu_stream stream)
 {
     cu_result result = fake_begin_in("cuStreamSynchronize", stream, "stream");
     if (stream->capturing)
-        fake_misuse("cuStreamSynchronize: the stream captures"); /* of another thread */
-    if (result != CU_NOT_INITIALIZED) fake_run(stream, NULL);    /* also if it shall fail */
+        fake_misuse("cuStreamSynchronize: the stream captures");  /* of another thread */
+    if (result != CU_NOT_INITIALIZED) fake_run_all(stream, NULL); /* also if it shall fail */
     return fake_end(result ? result : fake.lost);
 }
 
@@ -331,7 +366,7 @@ cu_result cuEventSynchronize(cu_event event)
 {
     cu_result result = fake_begin_in("cuEventSynchronize", event, "event");
     if (result != CU_NOT_INITIALIZED && event->mark && !event->mark->done)
-        fake_run(event->mark->stream, event->mark);
+        fake_run_all(event->mark->stream, event->mark);
     return fake_end(result ? result : fake.lost);
 }
 
@@ -340,7 +375,7 @@ cu_result cuEventQuery(cu_event event)
 {
     cu_result result = fake_begin_in("cuEventQuery", event, "event");
     if (result || !event->mark || event->mark->done) return fake_end(result);
-    fake_run(event->mark->stream, event->mark);
+    (void)fake_run(event->mark->stream, event->mark);
     return fake_end(fake.lost ? fake.lost : CU_NOT_READY);
 }
 
@@ -362,26 +397,39 @@ static double milliseconds(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-static void run_op(op *o);
+static bool run_op(op *o);
 
 /* Runs the operations of a stream until a mark, or all of them; those of other streams that they
  * wait for, too. */
-void fake_run(cu_stream stream, const mark *until)
+bool fake_run(cu_stream stream, const mark *until)
 {
+    bool runs = true;
     if (stream->running) fake_misuse("streams wait for each other");
     stream->running = true;
-    while (stream->queued.first && !fake.lost && !(until && until->done)) {
+    while (runs && stream->queued.first && !fake.lost && !(until && until->done)) {
         op *o = stream->queued.first;
-        run_op(o);
+        runs = run_op(o);
+        if (!runs) break;
         stream->queued.first = o->next;
         if (!stream->queued.first) stream->queued.last = NULL;
         if (o->mark) forget(o->mark);
         free_op(o);
     }
     stream->running = false;
+    return runs;
 }
 
-static void run_op(op *o)
+void fake_run_all(cu_stream stream, const mark *until)
+{
+    while (!fake_run(stream, until)) {
+        pthread_mutex_unlock(&fake.lock);
+        (void)usleep(500);
+        pthread_mutex_lock(&fake.lock);
+    }
+}
+
+/* Whether the operation could run. */
+static bool run_op(op *o)
 {
     switch (o->kind) {
     case OP_LAUNCH: fake_launch(o); break;
@@ -391,11 +439,13 @@ static void run_op(op *o)
         o->mark->at = milliseconds();
         o->mark->done = true;
         break;
-    case OP_LIBRARY: o->run(o->user); break;
-    case OP_WAIT:
-        if (!o->mark->done) fake_run(o->mark->stream, o->mark);
+    case OP_LIBRARY:
+        if (o->ready && !o->ready(o->user)) return false;
+        o->run(o->user);
         break;
+    case OP_WAIT: return o->mark->done || fake_run(o->mark->stream, o->mark);
     }
+    return true;
 }
 
 cu_result cuStreamBeginCapture_v2(cu_stream stream, unsigned mode)

@@ -172,7 +172,7 @@ cu_result cuLaunchKernel(cu_function f, unsigned x, unsigned y, unsigned z, unsi
     memcpy(o->grid, (unsigned[]){x, y, z}, sizeof(o->grid));
     memcpy(o->block, (unsigned[]){block_x, block_y, block_z}, sizeof(o->block));
     read_block(f, extra, o->parameters);
-    if (blocking && strcmp(blocking, "1") == 0 && !stream->capturing) fake_run(stream, NULL);
+    if (blocking && strcmp(blocking, "1") == 0 && !stream->capturing) fake_run_all(stream, NULL);
     return fake_end(fake.lost);
 }
 
