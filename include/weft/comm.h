@@ -46,6 +46,9 @@ typedef enum weft_transfer_kind {
 /* The name of a kind, "all-reduce"; NULL: there is no such kind. */
 WEFT_API const char *weft_transfer_name(weft_transfer_kind kind);
 
+/* The memory that an address is of: the host's, or that of CUDA's cards. */
+typedef enum weft_pointer_kind { WEFT_POINTER_HOST = 1, WEFT_POINTER_CUDA } weft_pointer_kind;
+
 /* The description of a transfer on one rank. */
 typedef struct weft_transfer {
     weft_transfer_kind kind;

@@ -315,6 +315,10 @@ typedef struct weft_device_ops {
      * prepare the access. NULL: never. */
     bool (*reaches)(weft_device *device, weft_device *other);
     const weft_collective_ops *collectives; /* NULL: it has no library for them */
+    /* The address of a position in the device's memory (without memory: none), and its kind, for
+     * communicators that read and write such memory once the host has waited for the device. NULL:
+     * none does. */
+    void *(*pointer)(weft_address address, weft_pointer_kind *kind);
 } weft_device_ops;
 
 /* The head of every device; implementations extend the struct. */

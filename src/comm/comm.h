@@ -62,6 +62,8 @@ typedef struct weft_comm_ops {
     /* Ranks are threads of one process, which reach each other's memory of devices if the devices
      * do (weft_comm_prepare_far). */
     bool far;
+    /* Whether it reads and writes memory of a device by addresses of this kind; NULL: of none. */
+    bool (*reads)(weft_pointer_kind kind);
     void (*close)(weft_comm *comm);
     weft_status (*split)(weft_comm *comm, int color, int key, weft_comm **out);
     /* Plans an operation whose head is filled, and allocates its `state`. */
@@ -97,6 +99,7 @@ struct weft_operation {
     weft_far *far;                /* buffers in memory of a device; NULL: host memory */
     int64_t bytes;                /* sent by this rank */
     int64_t sequence;             /* of a collective: its number on the communicator */
+    bool by_address; /* set before it starts: its addresses may be of a device's memory */
     bool started, done;
     double began, ended; /* weft_seconds; 0: not measured */
     weft_operation *next;

@@ -10,6 +10,9 @@
 #include <stdio.h>
 
 #include "comm/mpi.h"
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
 
 mpi_world mpi_process = {.piece = 1 << 30};
 
@@ -148,8 +151,22 @@ static weft_status mpi_split(weft_comm *comm, int color, int key, weft_comm **ou
     return make(comm->context, comm->member, part, out);
 }
 
+/* Whether this MPI was built for memory of cards, and has not been told otherwise. */
+static bool mpi_reads(weft_pointer_kind kind)
+{
+    int reads = kind == WEFT_POINTER_HOST;
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+    if (kind == WEFT_POINTER_CUDA) reads = MPIX_Query_cuda_support();
+#elif defined(MPIX_GPU_SUPPORT_CUDA)
+    if (kind == WEFT_POINTER_CUDA && MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &reads) != 0)
+        reads = 0;
+#endif
+    return reads != 0;
+}
+
 static const weft_comm_ops ops = {
     .name = "mpi",
+    .reads = mpi_reads,
     .close = mpi_close,
     .split = mpi_split,
     .prepare = mpi_prepare,

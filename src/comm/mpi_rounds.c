@@ -225,6 +225,23 @@ static weft_status advance_round(const weft_operation *o, const mpi_round *round
     return WEFT_OK;
 }
 
+/* Copies the part that stays on this rank; MPI does so where memory may be a device's, in a message
+ * of this rank to itself, with a tag that no other message has. */
+static weft_status copy_own(const weft_operation *o)
+{
+    enum { OWN_TAG = 30001 };
+    const mpi_pending *p = o->state;
+    MPI_Comm comm = ((const mpi_comm *)o->comm)->comm;
+    if (!o->by_address) memcpy(p->copy_to, p->copy_from, (size_t)p->copy_bytes);
+    for (int64_t at = 0; o->by_address && at < p->copy_bytes; at += mpi_process.piece) {
+        int bytes = (int)WEFT_MIN(mpi_process.piece, p->copy_bytes - at), me = o->comm->rank;
+        MPI_TRY(MPI_Sendrecv((const char *)p->copy_from + at, bytes, MPI_BYTE, me, OWN_TAG,
+                             (char *)p->copy_to + at, bytes, MPI_BYTE, me, OWN_TAG, comm,
+                             MPI_STATUS_IGNORE));
+    }
+    return WEFT_OK;
+}
+
 weft_status mpi_start_rounds(weft_operation *o)
 {
     mpi_pending *p = o->state;
@@ -232,8 +249,7 @@ weft_status mpi_start_rounds(weft_operation *o)
         p->messages[i].posted = p->messages[i].arrived = p->messages[i].freed = 0;
     for (size_t i = 0; i < p->merge_count; i++) p->merges[i].done = 0;
     p->round = 0;
-    if (p->copy_bytes > 0 && p->copy_to != p->copy_from)
-        memcpy(p->copy_to, p->copy_from, (size_t)p->copy_bytes);
+    if (p->copy_bytes > 0 && p->copy_to != p->copy_from) WEFT_TRY(copy_own(o));
     return mpi_advance_rounds(o);
 }
 

@@ -79,9 +79,10 @@ void weft_far_close(far_buffers **far);
 
 /* reach.c: where a transfer runs; the same on all its ranks. */
 typedef enum reach_way {
-    REACH_HOST,   /* in host memory, by the communicator */
-    REACH_FAR,    /* on the ranks' devices, which read each other's memory */
-    REACH_LIBRARY /* on the ranks' devices, by a library of theirs */
+    REACH_HOST,    /* in host memory, by the communicator */
+    REACH_FAR,     /* on the ranks' devices, which read each other's memory */
+    REACH_LIBRARY, /* on the ranks' devices, by a library of theirs */
+    REACH_ADDRESS  /* in memory of devices, by the communicator, for which the host waits */
 } reach_way;
 reach_way weft_reach_transfer(const schema *s, const weft_graph *graph, const weft_node *node,
                               weft_dtype dtype);

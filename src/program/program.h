@@ -398,6 +398,7 @@ struct reach {
     bool *peers;                         /* [ranks] for messages with this rank of the learner */
     /* The devices have kernels for sums of this type; and that pack and unpack parts. */
     bool adds[WEFT_DTYPE_COUNT], packs[WEFT_DTYPE_COUNT];
+    bool addresses; /* the communicators read the devices' memory by its addresses */
     const char *by; /* the library of devices that all ranks use for collectives; NULL: none */
     struct device_library *library; /* NULL: none, or a plan */
 };

@@ -10,6 +10,7 @@ typedef struct offer {
     weft_device *device; /* of a rank of this process */
     bool adds[WEFT_DTYPE_COUNT], packs[WEFT_DTYPE_COUNT];
     char library[64], hardware[64]; /* for collectives; "" without a library */
+    weft_pointer_kind kind;         /* of addresses of its memory; 0: none */
 } offer;
 
 static weft_status gather(weft_comm *comm, const void *mine, size_t bytes, void *all)
@@ -74,6 +75,8 @@ static weft_status agree(weft_comm *comm, const offer *mine, bool *together, rea
     for (size_t i = 0; i < n * n && *together; i++) *together = matrix[i];
     for (size_t r = 0; r < n && of && status == WEFT_OK; r++) {
         of->peers[r] = matrix[me * n + r] && matrix[r * n + me];
+        of->addresses = (r == 0 || of->addresses) && mine->kind && all[r].kind == mine->kind &&
+                        comm->ops->reads && comm->ops->reads(mine->kind);
         for (int d = 0; d < WEFT_DTYPE_COUNT; d++) {
             of->adds[d] = of->adds[d] && all[r].adds[d];
             of->packs[d] = of->packs[d] && all[r].packs[d];
@@ -151,6 +154,8 @@ weft_status weft_store_reach(weft_store *store, const weft_comms *comms, bool la
     memcpy(mine.adds, r->adds, sizeof(mine.adds));
     memcpy(mine.packs, r->packs, sizeof(mine.packs));
     weft_status status = WEFT_OK;
+    if (device->ops->memory && device->ops->pointer)
+        (void)device->ops->pointer((weft_address){0}, &mine.kind);
     if (!lasting) r->by = NULL;
     if (r->by) {
         (void)snprintf(mine.library, sizeof(mine.library), "%s", r->by);
@@ -198,8 +203,9 @@ reach_way weft_reach_transfer(const schema *s, const weft_graph *graph, const we
     const weft_transfer_traits *traits = node->op->transfer;
     const reach *r = s->reach;
     if (!r || s->on_host) return REACH_HOST;
+    reach_way by_address = r->addresses && !traits->sums ? REACH_ADDRESS : REACH_HOST;
     if (traits->message)
-        return r->peers[weft_node_int(node, "peer", 0, 0)] ? REACH_FAR : REACH_HOST;
+        return r->peers[weft_node_int(node, "peer", 0, 0)] ? REACH_FAR : by_address;
     bool packs = r->packs[dtype] && weft_node_int(node, "ranks", 0, 0) <= WEFT_MAX_OUTPUTS &&
                  (!traits->adds || r->adds[dtype]);
     if (!unpacked(graph, node) && !packs) return REACH_HOST;
@@ -208,5 +214,5 @@ reach_way weft_reach_transfer(const schema *s, const weft_graph *graph, const we
     bool axes = weft_node_attr(node, "axes");
     int mask = (int)weft_node_int(node, "axes", 0, 0) % WEFT_MESH_MASKS;
     bool all = axes ? r->axes[mask] : r->learner;
-    return all && (!traits->sums || r->adds[dtype]) ? REACH_FAR : REACH_HOST;
+    return all && (!traits->sums || r->adds[dtype]) ? REACH_FAR : by_address;
 }

@@ -10,7 +10,7 @@
 /* Copies within a memory space; on the device the copies are queued. */
 static weft_status run_copies(const transfer *t, const copy *list, int count)
 {
-    weft_queue *queue = t->far ? t->instance->queue : NULL;
+    weft_queue *queue = t->of->space == SPACE_DEVICE ? t->instance->queue : NULL;
     for (int i = 0; i < count; i++)
         for (int64_t r = 0; r < list[i].count; r++) {
             weft_address from = weft_beyond(list[i].from, (size_t)r * list[i].from_step);
@@ -65,6 +65,7 @@ static weft_status run(weft_bound *bound, weft_queue *queue)
     WEFT_TRY(run_copies(t, t->before, t->before_count));
     WEFT_TRY(run_packing(t, &t->pack));
     if (t->far) WEFT_TRY(weft_far_ready(t->far));
+    if (t->of->way == REACH_ADDRESS) WEFT_TRY(weft_instance_synchronize(t->instance));
     WEFT_TRY(weft_operation_start(t->operation));
     t->begun = true;
     if (t->zero) memset(t->zero, 0, t->zero_bytes);

@@ -26,6 +26,12 @@ static int axes_of(const transfer *t)
 }
 
 /* Prepares the operation, on the device if its operands are there. */
+static void *pointer_of(const transfer *t, weft_address address)
+{
+    weft_pointer_kind kind;
+    return address.memory ? t->of->schema->devices[0]->ops->pointer(address, &kind) : NULL;
+}
+
 weft_status weft_transfer_prepare(transfer *t, weft_transfer what, weft_address send,
                                   weft_address receive)
 {
@@ -34,6 +40,13 @@ weft_status weft_transfer_prepare(transfer *t, weft_transfer what, weft_address 
     what.what = t->of->node->name;
     what.send = weft_host(send);
     what.receive = weft_host(receive);
+    if (t->of->way == REACH_ADDRESS) {
+        what.send = pointer_of(t, send);
+        what.receive = pointer_of(t, receive);
+        WEFT_TRY(weft_comm_prepare(t->comm, &what, &t->operation));
+        t->operation->by_address = true;
+        return WEFT_OK;
+    }
     if (t->of->space == SPACE_HOST) return weft_comm_prepare(t->comm, &what, &t->operation);
     weft_collective *by = NULL;
     if (t->of->way == REACH_LIBRARY)

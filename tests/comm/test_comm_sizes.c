@@ -20,6 +20,27 @@ static void pieces(weft_comm *c, void *user)
         }
 }
 
+/* As for memory of a device, where the communicator takes its addresses. */
+static weft_status run_by_address(weft_comm *c, const weft_transfer *t)
+{
+    weft_operation *o;
+    WEFT_TRY(weft_comm_prepare(c, t, &o));
+    o->by_address = c->ops->reads && c->ops->reads(WEFT_POINTER_HOST);
+    weft_status status = weft_operation_start(o);
+    if (status == WEFT_OK) status = weft_operation_wait(o);
+    weft_operation_destroy(&o);
+    return status;
+}
+
+static void addresses(weft_comm *c, void *user)
+{
+    (void)user;
+    for (int64_t count = 0; count < 40; count += 13) {
+        all_gather(c, WEFT_F64, count);
+        all_to_all(c, WEFT_U8, count);
+    }
+}
+
 static void test_pieces(void **state)
 {
     (void)state;
@@ -27,6 +48,10 @@ static void test_pieces(void **state)
         weft_mpi_set_piece(bytes);
         everywhere(pieces, NULL);
     }
+    weft_mpi_set_piece(32);
+    run_transfer = run_by_address;
+    everywhere(addresses, NULL);
+    run_transfer = weft_comm_run;
     weft_mpi_set_piece(1 << 30);
 }
 

@@ -71,6 +71,16 @@ for mesh in tensor=2 domain=2 data=2,tensor=2 tensor=2,domain=2 domain=3; do
 done
 [ "$(copied $gpt -n 2 --mesh tensor=2 --device distant)" = "learning_rate loss " ] && pass || flunk "gpt: $(copied $gpt -n 2 --mesh tensor=2 --device distant)"
 copied --model lenet $images -n 2 --mesh domain=2 --device distant:lacks=pad | grep -q loss && pass || flunk "a device without pad"
+# MPI moves, and does not add, in the memory of devices whose addresses it may have: distant's is the host's in truth.
+if command -v mpirun >/dev/null; then
+    for way in "--model lenet $images -n 2 --zero 3" "--model lenet $images -n 3 --mesh domain=3" "--model lenet $images -n 2 --mesh pipeline=2 --microbatches 4"; do
+        near=$(weights distant $way --engine mpi --trace trace)
+        grep -q 'copy [^"]*/all_gather\|copy [^"]*/halo\|copy [^"]*\(receive\|send\)' trace* && flunk "$way: staged: $(grep -o '"copy [^"]*"' trace* | sort -u | head -5)" || pass
+        far=$(weights distant $way --home cpu --engine mpi)
+        base=$(weights distant:alone $way)
+        [ "$near" = "$base" ] && [ "$far" = "$base" ] && pass || flunk "$way by MPI: $near, through the host $base"
+    done
+fi
 # Ranges of ZeRO are updated on the device by every rule.
 case $pairs in *opencl*) device=opencl ;; *) device=distant ;; esac
 for rule in adamw lamb muon adafactor; do

@@ -168,6 +168,12 @@ static weft_status plain(weft_device *device, const weft_type *type, const weft_
     return weft->plain_layout(device, type, out);
 }
 
+static void *pointer(weft_address address, weft_pointer_kind *kind)
+{
+    *kind = WEFT_POINTER_CUDA;
+    return (void *)(uintptr_t)cuda_pointer_of(address);
+}
+
 static const char summary[] =
     "an NVIDIA card; cuda:K is card K; cuda:K:libraries=none does without "
     "cuBLASLt and cuDNN, cuda:K:libraries=cublaslt+cudnn+nccl adds up between cards by NCCL, and "
@@ -197,6 +203,7 @@ static const weft_device_ops ops = {
     .about = gpu_device_about,
     .reaches = cuda_reaches,
     .collectives = &cuda_nccl_collectives,
+    .pointer = pointer,
 };
 
 static const weft_entry entries[] = {

@@ -378,6 +378,13 @@ static bool reaches(weft_device *device, weft_device *other)
     return !d->alone && !e->alone && d->inside->ops == e->inside->ops;
 }
 
+/* Its memory is the host's in truth. */
+static void *pointer(weft_address address, weft_pointer_kind *kind)
+{
+    *kind = WEFT_POINTER_HOST;
+    return weft_host(distant_inside(address));
+}
+
 const weft_device_ops weft_device_distant = {
     .struct_size = sizeof(weft_device_ops),
     .name = "distant",
@@ -397,4 +404,5 @@ const weft_device_ops weft_device_distant = {
     .guard = guard,
     .capture = &distant_capture_ops,
     .reaches = reaches,
+    .pointer = pointer,
 };
