@@ -270,6 +270,7 @@ row(train      opencl_accuracy          .M..........C  150 script   opencl_accur
 row(train      opencl_models            TM........R.C   60 script   opencl_models.sh)
 row(train      mixed_precision          TM........R.C   25 script   mixed_precision.sh)
 row(train      queued_steps             T...........C   10 script   queued_steps.sh)
+row(train      queued_ranks             T...........C   20 internal WITH trainer_runs)
 row(train      elastic_stops            ..P........W.   60 script   elastic_stops.sh NOT_SANITIZED)
 row(train      elastic_rejoin           ..P........W.   60 script   elastic_rejoin.sh NOT_SANITIZED)
 row(train      elastic_resume           ..P........W.   60 script   elastic_resume.sh NOT_SANITIZED)

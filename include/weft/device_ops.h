@@ -295,8 +295,8 @@ typedef struct weft_device_ops {
     /* With the next two the host queues a step before it knows the loss of the one before it, and a
      * loss that is not finite stops on the device what follows. NULL: the host waits for each loss.
      *
-     * Makes a kernel of one input, a plain number of this type in the device's memory, and one
-     * output, a 32-bit integer there, which it sets to 1 if the number is not finite, and otherwise
+     * Makes a kernel of one input, plain numbers of this type in the device's memory, and one
+     * output, a 32-bit integer there, which it sets to 1 if a number is not finite, and otherwise
      * leaves as it is. UNSUPPORTED: not for this type. */
     weft_status (*watch)(weft_device *device, const weft_type *type, weft_kernel **out);
     /* From the next `place` on, runs of a bound kernel of this device write nothing if the 32-bit

@@ -133,7 +133,8 @@ typedef struct weft_program_info {
     int instructions, reorders, fallbacks;
     size_t slot_bytes; /* values kept from forward to backward, for all slots */
     /* Inputs, such as the samples of a micro-batch, for all slots. Training may take these bytes of
-     * host memory twice, where the device has memory of its own. */
+     * host memory twice, for all micro-batches of a step, where the device has memory of its own.
+     */
     size_t input_bytes;
     size_t arena_bytes, gradient_bytes, parameter_bytes, state_bytes, scratch_bytes;
     size_t transfer_bytes; /* staging buffers for sending and receiving parts of tensors; an engine

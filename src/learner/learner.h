@@ -129,6 +129,12 @@ typedef struct weft_run_spec {
     void *user;
 } weft_run_spec;
 
+/* Figures of a step: transfers, seconds of the host's work, and of all passes. */
+typedef struct weft_step_cost {
+    weft_comm_stats used;
+    double host, passes;
+} weft_step_cost;
+
 /* One rank. The ranks of a mesh form a learner: with M ranks in a mesh, rank r of a job is rank r %
  * M of learner r / M. */
 typedef struct weft_rank {
@@ -164,15 +170,16 @@ typedef struct weft_rank {
      * exchange them would lay them out differently. */
     bool plain_parameters;
     weft_position position;
-    bool runs_ahead;        /* see weft_rank_queue */
-    int64_t queued;         /* steps after `position` that were queued and have not ended yet */
-    double host;            /* seconds of the host's work for the last step, without waits */
-    double began;           /* time when all ranks had been built */
-    weft_comm_stats used;   /* transfers of the program and the exchange in the last step */
-    double bubble;          /* seconds within `passes` of waiting for other ranks */
-    double passes;          /* seconds of all forward and backward passes of the last step */
-    double exchange_waited; /* `waited` of the exchange when it was last added to `used` */
-    double loss, rate;      /* of the last step; rate: samples a second of this learner */
+    bool runs_ahead;         /* see weft_rank_queue */
+    int64_t queued;          /* steps after `position` that were queued and have not ended yet */
+    weft_step_cost costs[2]; /* of these, the oldest first */
+    double host;             /* seconds of the host's work for the last step, without waits */
+    double began;            /* time when all ranks had been built */
+    weft_comm_stats used;    /* transfers of the program and the exchange in the last step */
+    double bubble;           /* seconds within `passes` of waiting for other ranks */
+    double passes;           /* seconds of all forward and backward passes of the last step */
+    double exchange_waited;  /* `waited` of the exchange when it was last added to `used` */
+    double loss, rate;       /* of the last step; rate: samples a second of this learner */
 } weft_rank;
 
 /* Builds the learner's graph, its plan, and this rank's part of the graph. The caller has set
@@ -219,10 +226,11 @@ typedef struct weft_step_consensus {
  * the instruction that caused it. */
 weft_status weft_rank_step(weft_rank *rank, const weft_batch *batch,
                            weft_step_consensus *consensus) WEFT_NODISCARD;
-/* Where the learner is one rank whose step is one micro-batch on a device with memory of its own
+/* Where the ranks compute on devices with memory of their own that reach each other's
  * (runs_ahead), steps are queued: _queue queues the step after all that were queued before, and
- * _finish waits for the oldest of one or two, and sets the numbers of its loss. NUMERIC, of
- * _finish: as of weft_rank_step, and the step after it is dropped. */
+ * _finish waits for the oldest of one or two, and sets the numbers as weft_rank_step does. All
+ * ranks of the learner must make the same calls. NUMERIC, of _finish: as of weft_rank_step, and the
+ * step after it is dropped. */
 weft_status weft_rank_queue(weft_rank *rank, const weft_batch *batch) WEFT_NODISCARD;
 weft_status weft_rank_finish(weft_rank *rank, weft_step_consensus *consensus) WEFT_NODISCARD;
 /* NUMERIC: the store of a rank holds a number that is not finite; the message names its tensor and

@@ -237,13 +237,17 @@ bool weft_rank_speaks(const weft_rank *r)
     return r->rank == 0 && (r->learner_index == 0 || (k->cluster && !k->cluster->job));
 }
 
-/* A learner of one rank may queue steps. With several ranks, micro-batches or learners the host
- * takes part in each step. */
+/* A learner may queue steps. With several learners their exchange takes part in each step. */
 static weft_status try_ahead(weft_rank *r)
 {
-    weft_value loss = weft_rewritten_value(r->mine, weft_rank_loss(r));
-    if (weft_comm_size(r->learner) > 1 || r->exchange || r->schedule.count != 2) return WEFT_OK;
-    return weft_run_ahead_open(r->instance, loss, true, &r->runs_ahead);
+    weft_value loss = weft_rank_loss(r);
+    weft_ahead_options o = {.loss = WEFT_NO_VALUE,
+                            .dtype = weft_graph_value_type(r->graph, loss).dtype,
+                            .schedule = &r->schedule,
+                            .captures = true};
+    if (weft_rewritten_counts(r->mine, loss)) o.loss = weft_rewritten_value(r->mine, loss);
+    if (r->exchange) return WEFT_OK;
+    return weft_run_ahead_open(r->instance, &o, &r->runs_ahead);
 }
 
 weft_status weft_rank_build(weft_rank *r)

@@ -129,7 +129,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
         weft_instance_enable_ready_hook(r->instance, i == last);
-        WEFT_TRY(weft_instance_set_slot(r->instance, a->micro % s->slots));
+        WEFT_TRY(weft_instance_micro(r->instance, a->micro));
         if (a->phase == WEFT_PHASE_FORWARD) WEFT_TRY(feed(r, b, a->micro));
         WEFT_TRY(weft_instance_run(r->instance, a->phase));
         if (a->phase == WEFT_PHASE_BACKWARD) consensus->loss += loss_share(r);
@@ -144,6 +144,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
         return weft_rank_explain(r, b, consensus->loss);
     }
     before = weft_comm_get_stats(r->world);
+    WEFT_TRY(weft_instance_micro(r->instance, 0));
     weft_instance_enable_ready_hook(r->instance, true);
     bool steps = b->valid > 0 || (r->exchange && r->exchange->ops->owns_update);
     WEFT_TRY(steps ? weft_instance_run(r->instance, WEFT_PHASE_UPDATE) : update_without_samples(r));
@@ -157,14 +158,38 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
 
 weft_status weft_rank_queue(weft_rank *r, const weft_batch *b)
 {
-    double worked = weft_instance_host_seconds(r->instance);
+    weft_comm_stats before = weft_comm_get_stats(r->world), apart;
+    double began = weft_seconds(), worked = weft_instance_host_seconds(r->instance);
     WEFT_TRY(weft_instance_trace_step(r->instance, r->position.step + r->queued + 1));
     if (r->run_spec->carries && b->done == b->total) WEFT_TRY(clear_carried(r));
-    WEFT_TRY(feed(r, b, 0));
-    WEFT_TRY(weft_run_ahead_queue(r->instance));
-    r->host = weft_instance_host_seconds(r->instance) - worked;
-    r->queued++;
+    for (int m = 0; m < r->schedule.count / 2; m++) {
+        WEFT_TRY(weft_instance_micro(r->instance, m));
+        WEFT_TRY(feed(r, b, m));
+    }
+    WEFT_TRY(weft_run_ahead_queue(r->instance, &apart));
+    weft_step_cost *cost = &r->costs[r->queued++];
+    *cost = (weft_step_cost){.passes = weft_seconds() - began - apart.waited,
+                             .host = weft_instance_host_seconds(r->instance) - worked};
+    add_stats(&cost->used, &before, r);
+    cost->used.bytes -= apart.bytes;
+    cost->used.seconds -= apart.seconds;
+    cost->used.waited -= apart.waited;
     return WEFT_OK;
+}
+
+/* The learner's loss of a step that has been queued, as the sum of the same numbers as in
+ * weft_rank_step. */
+static weft_status queued_loss(weft_rank *r, weft_step_consensus *consensus)
+{
+    consensus->loss = 0;
+    for (int m = 0; m < r->schedule.count / 2; m++) {
+        WEFT_TRY(weft_instance_micro(r->instance, m));
+        consensus->loss += loss_share(r);
+    }
+    WEFT_TRY(weft_instance_micro(r->instance, 0));
+    consensus->leave = consensus->dismissed = 0;
+    return weft_sum_over(r->learner, "the loss", &consensus->loss,
+                         sizeof(*consensus) / sizeof(double));
 }
 
 weft_status weft_rank_finish(weft_rank *r, weft_step_consensus *consensus)
@@ -172,11 +197,12 @@ weft_status weft_rank_finish(weft_rank *r, weft_step_consensus *consensus)
     double began = weft_seconds();
     WEFT_TRY(weft_run_ahead_wait(r->instance));
     r->queued--;
-    r->used = (weft_comm_stats){0};
-    r->passes = weft_seconds() - began;
-    r->bubble = 0;
-    consensus->loss = loss_share(r);
-    consensus->leave = consensus->dismissed = 0;
+    r->used = r->costs[0].used;
+    r->bubble = r->used.waited;
+    r->passes = r->costs[0].passes + weft_seconds() - began;
+    r->host = r->costs[0].host;
+    r->costs[0] = r->costs[1];
+    WEFT_TRY(queued_loss(r, consensus));
     if (isfinite(consensus->loss)) return WEFT_OK;
     WEFT_TRY(weft_run_ahead_stop(r->instance));
     r->queued = 0;

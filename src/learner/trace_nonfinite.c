@@ -4,6 +4,7 @@
 
 #include "graph/graph.h"
 #include "learner/learner_internal.h"
+#include "program/program.h"
 
 /* The result of a rank's search: its first value that is not finite. */
 typedef struct finding {
@@ -54,7 +55,7 @@ static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
         char *where;
         bool made;
         weft_value value;
-        WEFT_TRY(weft_instance_set_slot(r->instance, m % r->schedule.slots));
+        WEFT_TRY(weft_instance_micro(r->instance, m));
         if (b) WEFT_TRY(weft_rank_feed(r, b, m));
         WEFT_TRY(weft_instance_diagnose(r->instance, &where, &made, &value));
         if (where && out->micro < 0) {

@@ -187,7 +187,7 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
     bool timed = weft_trace_is_timed(x, code);
     if (timed) WEFT_TRY(weft_trace_begin(x, x->queue));
     WEFT_TRY(weft_bound_run(bound, x->queue));
-    if (code->copy) {
+    if (code->copy && !x->whole) {
         x->copying = true;
         WEFT_TRY(weft_event_record(x->program->schema->devices[0], x->queue, x->copied));
     }
@@ -202,12 +202,17 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
     return progress(x);
 }
 
+weft_status weft_instance_begin_phase(weft_instance *x, weft_phase phase)
+{
+    if (x->pending_count > 0) WEFT_TRY(finish_some(x, (int)phase, -1));
+    return phase == WEFT_PHASE_UPDATE ? finish_sends(x) : WEFT_OK;
+}
+
 /* Queues or runs the instructions of a phase. */
 static weft_status run_phase(weft_instance *x, weft_phase phase)
 {
     const weft_program *p = x->program;
-    if (x->pending_count > 0) WEFT_TRY(finish_some(x, (int)phase, -1));
-    if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(finish_sends(x));
+    WEFT_TRY(weft_instance_begin_phase(x, phase));
     WEFT_TRY(weft_instance_begin_run(x, p->changes[phase]));
     if (phase == WEFT_PHASE_BACKWARD) weft_deferred_begin(x);
     for (size_t i = 0; i < p->code_count; i++)

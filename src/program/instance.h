@@ -55,6 +55,7 @@ struct weft_instance {
     weft_instance *next;      /* of the store */
     weft_queue_event *copied; /* event of all copies between spaces; NULL: one space */
     bool copying;             /* the host has not waited for the last copies yet */
+    bool whole;               /* a step is queued whole: the host waits for its end alone */
     weft_bound **bound;       /* [code_count, slots] bound kernels; the update uses slot 0 */
     struct {
         int slot, instruction;
@@ -124,7 +125,9 @@ weft_status weft_run_ahead_forget(weft_instance *x) WEFT_NODISCARD;
 void weft_run_ahead_close(weft_instance *x);
 
 /* execute.c: weft_instance_start begins a transfer. weft_instance_run_one runs instruction i in the
- * current slot; weft_instance_end_before waits for the transfers that must end before it. */
+ * current slot; weft_instance_end_before waits for the transfers that must end before it, and
+ * weft_instance_begin_phase for those that must end before a phase runs in the current slot. */
+weft_status weft_instance_begin_phase(weft_instance *x, weft_phase phase) WEFT_NODISCARD;
 weft_status weft_instance_start(weft_instance *x, int i, int slot) WEFT_NODISCARD;
 weft_status weft_instance_end_before(weft_instance *x, int i) WEFT_NODISCARD;
 weft_status weft_instance_run_one(weft_instance *x, int i) WEFT_NODISCARD;

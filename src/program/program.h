@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "device/device.h"
+#include "weft/plan.h"
 #include "weft/program.h"
 
 /* A parameter or state of a model, as all its stores have it. */
@@ -440,17 +441,29 @@ weft_address weft_buffer_address(const weft_program *program, const bases *at, i
 
 /* run_ahead.c: steps that are queued whole, while the host does not know the loss of the step
  * before yet. _open makes the instance do so if its program computes on a device of memory of its
- * own alone, and the device can stop at a loss that is not finite; *can: that is so. Inputs are
- * then written, and fetched values read, in two sets of host memory in turns: _queue queues a step
- * of the inputs that were written, and gives the inputs of the next one; _wait waits for the older
- * of one or two steps that were queued, and gives its fetched values, until the next call. If the
- * loss of that step is not finite, neither it nor the one after it has changed the store; _stop
- * drops the latter, and leaves the inputs of the former. */
-weft_status weft_run_ahead_open(weft_instance *x, weft_value loss, bool captures,
+ * own alone, the device can stop at a loss that is not finite, and all ranks of the learner can, of
+ * which each reaches the memory of the others (collective over the learner); *can: that is so.
+ * Inputs are then written, and fetched values read, in two sets of host memory in turns, each with
+ * a place for each micro-batch (weft_instance_micro): _queue queues a step of the inputs that were
+ * written, and gives the inputs of the next one; the host meets the other ranks there, and waits
+ * for no device. _wait waits for the older of one or two steps that were queued, and gives its
+ * fetched values, until the next call. If a loss of that step is not finite on any rank, neither it
+ * nor the one after it has changed the store of a rank; _stop drops the latter, and leaves the
+ * inputs of the former. */
+typedef struct weft_ahead_options {
+    weft_value loss;               /* WEFT_NO_VALUE: that of this rank does not count */
+    weft_dtype dtype;              /* of the losses of all ranks */
+    const weft_schedule *schedule; /* of a step; it outlives the instance */
+    bool captures; /* a program without transfers is captured, where the device can */
+} weft_ahead_options;
+weft_status weft_run_ahead_open(weft_instance *x, const weft_ahead_options *options,
                                 bool *can) WEFT_NODISCARD;
-weft_status weft_run_ahead_queue(weft_instance *x) WEFT_NODISCARD;
+/* *apart: the statistics of the ranks' agreement on the losses, which is no part of the program. */
+weft_status weft_run_ahead_queue(weft_instance *x, weft_comm_stats *apart) WEFT_NODISCARD;
 weft_status weft_run_ahead_wait(weft_instance *x) WEFT_NODISCARD;
 weft_status weft_run_ahead_stop(weft_instance *x) WEFT_NODISCARD;
+/* Chooses the slot and the host memory of a micro-batch of a step. */
+weft_status weft_instance_micro(weft_instance *x, int micro) WEFT_NODISCARD;
 
 /* execute.c: adds to the seconds of the host's work (weft_instance_host_seconds) those of writing
  * inputs. */

@@ -1,15 +1,21 @@
 /* Runs ahead: the host queues a whole step, and writes the next batch, before it knows the loss of
  * the step. An instance that does so has two sets of host memory, which it uses in turns: inputs
- * and the arena with the fetched values. Only copies between the spaces touch host memory, so only
- * they are placed again at each turn. A loss that is not finite stops what follows on the device
- * itself: a kernel that watches the loss sets a flag, and kernels that write the store are guarded
- * by it. */
-#include "program/instance.h"
+ * and fetched values, of each micro-batch. Only copies between the spaces touch host memory, so
+ * only they are placed again. A loss that is not finite stops what follows on the device itself: a
+ * kernel that watches the losses sets a flag, and kernels that write the store are guarded by it.
+ * Transfers between ranks run on devices; their hosts meet to tell each other what they have
+ * queued. */
+#include "program/run_ahead.h"
+
+/* Host memory of the micro-batches that use the slots once. */
+typedef struct host_room {
+    weft_memory *inputs, *arena, *slots;
+} host_room;
 
 /* A set of host memory, the end of the step that was queued with it, whether a step has run with
  * it, and the step as the device has captured it. */
 typedef struct host_set {
-    weft_memory *inputs, *arena;
+    host_room *room; /* [rooms] */
     weft_queue_event *ended;
     bool ran;
     weft_capture *step;
@@ -17,12 +23,13 @@ typedef struct host_set {
 
 struct ahead {
     host_set set[2];
+    int rooms;
     int now;    /* the set that the instance uses */
     int queued; /* steps that the host has not waited for: the last one is of the other set */
-    weft_memory *flag;
-    weft_kernel *watch;
-    weft_bound *watching;
-    int after; /* the instruction behind which the loss is watched */
+    const host_room **placed; /* [slots]: the room of its copies */
+    loss_watch *watch;
+    const weft_schedule *schedule;
+    int after; /* the instruction behind which the loss is noted; -1: this rank has none */
     bool captures;
 };
 
@@ -31,119 +38,122 @@ static weft_device *device_of(const weft_instance *x)
     return x->program->schema->devices[0];
 }
 
-static weft_bound *bound_of(const weft_instance *x, size_t i)
+static weft_bound *bound_of(const weft_instance *x, size_t i, int slot)
 {
-    return x->bound[i * (size_t)x->program->slots];
+    return x->bound[i * (size_t)x->program->slots + (size_t)slot];
 }
 
-static bool is_in_turns(const weft_program *p, int b)
+static int slots_of(const weft_program *p, const instruction *code)
 {
-    const buffer *root = &p->buffers[buffer_root(p, b)];
-    return root->space != SPACE_HOST || root->kind == BUFFER_INPUT || root->kind == BUFFER_ARENA;
+    return code->phase == WEFT_PHASE_UPDATE ? 1 : p->slots;
 }
 
-/* Whether a program computes on the device alone, so that nothing but the copies of inputs and
- * fetched values makes the host wait. */
-static bool is_plain(const weft_program *p)
+/* --- opening --- */
+
+static weft_status place(weft_instance *x, size_t i, int slot)
 {
-    if (schema_own(p->schema) == SPACE_HOST || p->slots != 1) return false;
-    for (size_t i = 0; i < p->code_count; i++) {
-        const instruction *code = &p->code[i];
-        if (code->transfer || code->derives || code->space == SPACE_HOST) return false;
-        if (code->copy && !(is_in_turns(p, code->in[0]) && is_in_turns(p, code->out[0])))
-            return false;
-    }
-    return true;
+    return weft_instruction_place(x->program, &x->program->code[i], &x->at, slot, x->scratch,
+                                  bound_of(x, i, slot));
 }
 
-/* The instruction that copies a value to the host, or -1. */
-static int copy_of(const weft_program *p, weft_value value)
-{
-    for (size_t i = 0; i < p->code_count; i++)
-        if (p->code[i].copy && p->code[i].in_value[0] == value &&
-            layout_space(p->code[i].kernel->out[0]) == SPACE_HOST)
-            return (int)i;
-    return -1;
-}
-
-static bool writes_store(const weft_program *p, const instruction *code)
-{
-    for (int o = 0; o < code->out_count; o++) {
-        buffer_kind kind = p->buffers[buffer_root(p, code->out[o])].kind;
-        if (kind == BUFFER_STORE || kind == BUFFER_SEQUENCE) return true;
-    }
-    return false;
-}
-
-static weft_status place(weft_instance *x, size_t i)
-{
-    return weft_instruction_place(x->program, &x->program->code[i], &x->at, 0, x->scratch,
-                                  bound_of(x, i));
-}
-
-/* Guards the kernels that write parameters or state. */
 static weft_status guard_all(weft_instance *x, weft_address flag)
 {
-    for (size_t i = 0; i < x->program->code_count; i++) {
-        if (!writes_store(x->program, &x->program->code[i])) continue;
-        WEFT_TRY(weft_bound_guard(bound_of(x, i), flag));
-        WEFT_TRY(place(x, i));
-    }
+    const weft_program *p = x->program;
+    for (size_t i = 0; i < p->code_count; i++)
+        for (int s = 0; s < slots_of(p, &p->code[i]) && weft_step_guards(p, &p->code[i]); s++) {
+            WEFT_TRY(weft_bound_guard(bound_of(x, i, s), flag));
+            WEFT_TRY(place(x, i, s));
+        }
     return WEFT_OK;
 }
 
-static weft_status watch(weft_instance *x, struct ahead *a, weft_value loss)
+static weft_status make_room(const weft_program *p, host_room *room)
 {
-    const weft_program *p = x->program;
-    weft_address in, out = {a->flag, 0};
-    in = weft_instance_address(x, p->code[a->after].in[0]);
-    WEFT_TRY(weft_device_watch(device_of(x), &p->graph->values[loss].type, &a->watch));
-    WEFT_TRY(weft_kernel_bind(a->watch, &a->watching));
-    return weft_bound_place(a->watching, &in, &out, (weft_address){0});
+    const schema *s = p->schema;
+    size_t slots = (size_t)p->slots;
+    WEFT_TRY(weft_space_memory(s, SPACE_HOST, p->input_bytes * slots, &room->inputs));
+    WEFT_TRY(weft_space_memory(s, SPACE_HOST, p->slot_bytes[SPACE_HOST] * slots, &room->slots));
+    return weft_space_memory(s, SPACE_HOST, p->arena_bytes[SPACE_HOST], &room->arena);
 }
 
-static weft_status make(weft_instance *x, struct ahead *a, weft_value loss)
+static weft_status make(weft_instance *x, struct ahead *a, weft_dtype dtype)
 {
     const weft_program *p = x->program;
-    a->set[0] =
-        (host_set){.inputs = x->at.inputs, .arena = x->at.arena[SPACE_HOST], .ended = x->ended};
-    WEFT_TRY(weft_memory_new(device_of(x), sizeof(int32_t), &a->flag));
-    WEFT_TRY(weft_memory_zero(device_of(x), x->queue, (weft_address){a->flag, 0}, sizeof(int32_t)));
-    WEFT_TRY(watch(x, a, loss));
-    WEFT_TRY(guard_all(x, (weft_address){a->flag, 0}));
-    WEFT_TRY(weft_space_memory(p->schema, SPACE_HOST, p->input_bytes, &a->set[1].inputs));
-    WEFT_TRY(
-        weft_space_memory(p->schema, SPACE_HOST, p->arena_bytes[SPACE_HOST], &a->set[1].arena));
+    for (int s = 0; s < 2; s++) WEFT_TRY(WEFT_NEW(&a->set[s].room, a->rooms));
+    WEFT_TRY(weft_new_bytes((void *)&a->placed, (size_t)p->slots, sizeof(*a->placed)));
+    a->set[0].ended = x->ended;
+    a->set[0].room[0] = (host_room){x->at.inputs, x->at.arena[SPACE_HOST], x->at.slots[SPACE_HOST]};
+    for (int s = 0; s < p->slots; s++) a->placed[s] = &a->set[0].room[0];
+    int loss = a->after < 0 ? -1 : p->code[a->after].in[0];
+    WEFT_TRY(weft_loss_watch_open(x, dtype, a->schedule->count / 2, loss, &a->watch));
+    WEFT_TRY(guard_all(x, weft_loss_watch_flag(a->watch)));
+    for (int r = 0; r < 2 * a->rooms; r++)
+        if (r > 0) WEFT_TRY(make_room(p, &a->set[r / a->rooms].room[r % a->rooms]));
     return weft_event_open(device_of(x), &a->set[1].ended);
 }
 
 /* Undoes what `make` has done: the kernels that were guarded run always again. */
 static void unmake(weft_instance *x)
 {
-    for (size_t i = 0; i < x->program->code_count; i++)
-        if (writes_store(x->program, &x->program->code[i]) &&
-            weft_bound_guard(bound_of(x, i), (weft_address){0}) == WEFT_OK)
-            (void)!place(x, i);
+    const weft_program *p = x->program;
+    for (size_t i = 0; i < p->code_count; i++)
+        for (int s = 0; s < slots_of(p, &p->code[i]) && weft_step_guards(p, &p->code[i]); s++)
+            if (weft_bound_guard(bound_of(x, i, s), (weft_address){0}) == WEFT_OK)
+                (void)!place(x, i, s);
     weft_run_ahead_close(x);
 }
 
-weft_status weft_run_ahead_open(weft_instance *x, weft_value loss, bool captures, bool *can)
+/* Whether all ranks can. */
+static weft_status agree(const weft_instance *x, bool *can)
+{
+    weft_comm *learner = x->comms ? x->comms->learner : NULL;
+    double all = *can;
+    if (!learner || weft_comm_size(learner) < 2) return WEFT_OK;
+    WEFT_TRY(weft_comm_run(learner, WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = WEFT_F64,
+                                                  .what = "whether steps can be queued ahead",
+                                                  .send = &all, .receive = &all, .count = 1)));
+    *can = all == weft_comm_size(learner);
+    return WEFT_OK;
+}
+
+/* Whether the ranks of the instance's learner reach each other's memory. */
+static bool is_reached(const weft_instance *x)
+{
+    const reach *r = x->program->schema->reach;
+    return !x->comms || weft_comm_size(x->comms->learner) < 2 || (r && r->learner);
+}
+
+static weft_status open_here(weft_instance *x, const weft_ahead_options *o, bool *can)
 {
     struct ahead *a;
-    int after = copy_of(x->program, loss);
+    const weft_program *p = x->program;
+    int after = o->loss == WEFT_NO_VALUE ? -1 : weft_step_copy_of(p, o->loss),
+        micros = o->schedule->count / 2;
     *can = false;
-    if (!is_plain(x->program) || after < 0 || x->trace_capacity) return WEFT_OK;
+    if (!weft_step_is_whole(p) || !is_reached(x) || (after < 0 && o->loss != WEFT_NO_VALUE) ||
+        x->trace_capacity)
+        return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&a, 1));
     x->ahead = a;
+    a->schedule = o->schedule;
+    a->rooms = (micros + p->slots - 1) / p->slots;
     a->after = after;
-    a->captures = captures && device_of(x)->ops->capture;
-    weft_status status = make(x, a, loss);
+    a->captures = o->captures && device_of(x)->ops->capture && !weft_step_has_transfers(p);
+    weft_status status = make(x, a, o->dtype);
     *can = status == WEFT_OK;
     if (status == WEFT_OK) return WEFT_OK;
     weft_error message = {.status = WEFT_OK};
     weft_error_catch(&message, status);
     unmake(x);
     return status == WEFT_ERR_UNSUPPORTED ? WEFT_OK : weft_error_raise(&message);
+}
+
+weft_status weft_run_ahead_open(weft_instance *x, const weft_ahead_options *o, bool *can)
+{
+    WEFT_TRY(open_here(x, o, can));
+    WEFT_TRY(agree(x, can));
+    if (!*can && x->ahead) unmake(x);
+    return WEFT_OK;
 }
 
 weft_status weft_run_ahead_forget(weft_instance *x)
@@ -155,61 +165,92 @@ weft_status weft_run_ahead_forget(weft_instance *x)
     return WEFT_OK;
 }
 
+/* Makes the instance use the memory of a micro-batch of a set. */
+static void use(weft_instance *x, int set, int micro)
+{
+    const host_room *room = &x->ahead->set[set].room[micro / x->program->slots];
+    x->slot = micro % x->program->slots;
+    x->at.inputs = room->inputs;
+    x->at.arena[SPACE_HOST] = room->arena;
+    x->at.slots[SPACE_HOST] = room->slots;
+    x->ahead->now = set;
+}
+
+static void free_set(struct ahead *a, host_set *set)
+{
+    for (int r = 0; set->room && r < a->rooms; r++) {
+        if (set == &a->set[0] && r == 0) continue; /* of the instance */
+        weft_memory_free(&set->room[r].inputs);
+        weft_memory_free(&set->room[r].arena);
+        weft_memory_free(&set->room[r].slots);
+    }
+    free(set->room);
+}
+
 void weft_run_ahead_close(weft_instance *x)
 {
     struct ahead *a = x->ahead;
     if (!a) return;
     for (int s = 0; s < 2; s++) weft_capture_close(device_of(x), &a->set[s].step);
-    host_set *other = &a->set[!a->now];
-    weft_queue_event **unused = &a->set[a->set[0].ended == x->ended].ended;
-    if (a->watching) a->watching->ops->destroy(a->watching);
-    if (a->watch) a->watch->ops->destroy(a->watch);
-    weft_memory_free(&a->flag);
-    weft_memory_free(&other->inputs);
-    weft_memory_free(&other->arena);
-    weft_event_close(device_of(x), unused);
+    if (a->set[0].ended) {
+        use(x, 0, 0);
+        weft_instance_end_in(x, a->set[0].ended);
+    }
+    weft_loss_watch_close(&a->watch);
+    weft_event_close(device_of(x), &a->set[1].ended);
+    for (int s = 0; s < 2; s++) free_set(a, &a->set[s]);
+    free((void *)a->placed);
     free(a);
     x->ahead = NULL;
 }
 
-/* Makes the instance use the other set. */
-static weft_status turn(weft_instance *x)
+/* --- steps --- */
+
+weft_status weft_instance_micro(weft_instance *x, int micro)
 {
+    const weft_program *p = x->program;
     struct ahead *a = x->ahead;
-    a->now = !a->now;
-    const host_set *set = &a->set[a->now];
-    x->at.inputs = set->inputs;
-    x->at.arena[SPACE_HOST] = set->arena;
-    for (size_t i = 0; i < x->program->code_count; i++)
-        if (x->program->code[i].copy) WEFT_TRY(place(x, i));
+    if (!a) return weft_instance_set_slot(x, micro % p->slots);
+    use(x, a->now, micro);
+    const host_room *room = &a->set[a->now].room[micro / p->slots];
+    if (a->placed[x->slot] == room) return WEFT_OK;
+    for (size_t i = 0; i < p->code_count; i++)
+        if (p->code[i].copy && x->slot < slots_of(p, &p->code[i])) WEFT_TRY(place(x, i, x->slot));
+    a->placed[x->slot] = room;
     return WEFT_OK;
 }
 
-static weft_status queue_phase(weft_instance *x, weft_phase phase)
+static weft_status queue_phase(weft_instance *x, weft_phase phase, int micro)
 {
     const struct ahead *a = x->ahead;
     const weft_program *p = x->program;
+    WEFT_TRY(weft_instance_micro(x, micro));
+    WEFT_TRY(weft_instance_begin_phase(x, phase));
     for (size_t i = 0; i < p->code_count; i++) {
         if (p->code[i].phase != phase) continue;
-        WEFT_TRY(weft_bound_run(bound_of(x, i), x->queue));
-        if ((int)i == a->after) WEFT_TRY(weft_bound_run(a->watching, x->queue));
+        WEFT_TRY(weft_instance_run_one(x, (int)i));
+        if ((int)i == a->after) WEFT_TRY(weft_loss_watch_note(a->watch, micro));
     }
     return WEFT_OK;
 }
 
-static weft_status queue_phases(weft_instance *x)
+static weft_status queue_phases(weft_instance *x, weft_comm_stats *apart)
 {
-    WEFT_TRY(queue_phase(x, WEFT_PHASE_FORWARD));
-    WEFT_TRY(queue_phase(x, WEFT_PHASE_BACKWARD));
-    return queue_phase(x, WEFT_PHASE_UPDATE);
+    const struct ahead *a = x->ahead;
+    for (int i = 0; i < a->schedule->count; i++)
+        WEFT_TRY(queue_phase(x, a->schedule->actions[i].phase, a->schedule->actions[i].micro));
+    WEFT_TRY(weft_loss_watch_look(a->watch, apart));
+    WEFT_TRY(queue_phase(x, WEFT_PHASE_UPDATE, 0));
+    return weft_instance_drain(x);
 }
 
 /* A queue that has begun to record must end that, also after a failure. */
 static weft_status capture(weft_instance *x, host_set *set)
 {
+    weft_comm_stats none;
     weft_error message = {.status = WEFT_OK};
     WEFT_TRY(weft_capture_begin(device_of(x), x->queue));
-    weft_error_catch(&message, queue_phases(x));
+    weft_error_catch(&message, queue_phases(x, &none));
     weft_error_catch(&message, weft_capture_end(device_of(x), x->queue, &set->step));
     if (message.status != WEFT_OK) weft_capture_close(device_of(x), &set->step);
     return weft_error_raise(&message);
@@ -217,45 +258,48 @@ static weft_status capture(weft_instance *x, host_set *set)
 
 /* The first step of a set is queued as it is: what the device prepares in the first use of a kernel
  * is no part of a capture. */
-static weft_status queue_all(weft_instance *x, host_set *set)
+static weft_status queue_all(weft_instance *x, host_set *set, weft_comm_stats *apart)
 {
     if (!set->ran || !x->ahead->captures) {
         set->ran = true;
-        return queue_phases(x);
+        return queue_phases(x, apart);
     }
     if (!set->step) WEFT_TRY(capture(x, set));
     x->replays++;
     return weft_capture_replay(device_of(x), x->queue, set->step);
 }
 
-weft_status weft_run_ahead_queue(weft_instance *x)
+weft_status weft_run_ahead_queue(weft_instance *x, weft_comm_stats *apart)
 {
-    double began = weft_seconds();
-    host_set *set = &x->ahead->set[x->ahead->now];
+    struct ahead *a = x->ahead;
+    double began = weft_seconds() - x->waited;
+    host_set *set = &a->set[a->now];
+    *apart = (weft_comm_stats){0};
     WEFT_TRY(weft_instance_begin_run(x, true));
     weft_instance_end_in(x, set->ended);
-    WEFT_TRY(queue_all(x, set));
+    x->whole = true;
+    weft_status status = queue_all(x, set, apart);
+    x->whole = false;
+    WEFT_TRY(status);
     weft_store_touch(x->store);
     WEFT_TRY(weft_instance_end_run(x, true));
-    x->ahead->queued++;
-    WEFT_TRY(turn(x));
-    x->host_seconds += weft_seconds() - began;
+    a->queued++;
+    use(x, !a->now, 0);
+    x->host_seconds += weft_seconds() - x->waited - began;
     return WEFT_OK;
 }
 
 weft_status weft_run_ahead_wait(weft_instance *x)
 {
     struct ahead *a = x->ahead;
-    if (a->queued == 1) WEFT_TRY(turn(x));
+    use(x, a->queued == 1 ? !a->now : a->now, 0);
     a->queued--;
     return weft_event_wait(device_of(x), a->set[a->now].ended);
 }
 
 weft_status weft_run_ahead_stop(weft_instance *x)
 {
-    const int32_t none = 0;
     WEFT_TRY(weft_instance_synchronize(x));
     x->ahead->queued = 0;
-    WEFT_TRY(weft_copy_in(x->queue, (weft_address){x->ahead->flag, 0}, &none, sizeof(none)));
-    return weft_instance_synchronize(x);
+    return weft_loss_watch_clear(x->ahead->watch);
 }

@@ -199,7 +199,6 @@ static weft_status finish_queued(weft_run *run, bool *stop)
 {
     bool asked = *stop;
     WEFT_TRY(weft_rank_finish(&run->rank, &run->queued));
-    run->rank.host = run->queued_host;
     WEFT_TRY(after_step(run, &run->queued_batch, &run->queued, stop));
     *stop = *stop || asked;
     return WEFT_OK;
@@ -212,13 +211,13 @@ static weft_status queue_step(weft_run *run, const weft_batch *b, weft_step_cons
 {
     weft_rank *r = &run->rank;
     WEFT_TRY(weft_rank_queue(r, b));
-    double host = r->host;
     int64_t step = r->position.step + r->queued;
     if (r->queued > 1) WEFT_TRY(finish_queued(run, stop));
     run->queued_batch = *b;
     run->queued = *v;
-    run->queued_host = host;
-    bool settles = b->last || is_due(run, step) || step == run->job->total_steps || v->stop > 0;
+    /* A single rank knows that it stops; several ones learn it from the sum of their requests. */
+    bool stops = run->job->size == 1 && v->stop > 0;
+    bool settles = b->last || is_due(run, step) || step == run->job->total_steps || stops;
     return settles || *stop ? finish_queued(run, stop) : WEFT_OK;
 }
 
@@ -230,9 +229,9 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
         const weft_batch *batch = weft_loader_next(loader);
         weft_step_consensus v;
         if (!batch) break;
-        bool ahead = r->runs_ahead && batch->valid > 0 && batch->wrong < 0;
-        if (r->queued > 0 && (!ahead || atomic_load(&run->job->stop)))
-            WEFT_TRY(finish_queued(run, &stop));
+        bool ahead = r->runs_ahead && batch->valid > 0, alone = run->job->size == 1;
+        bool settles = !ahead || (alone && (batch->wrong >= 0 || atomic_load(&run->job->stop)));
+        if (r->queued > 0 && settles) WEFT_TRY(finish_queued(run, &stop));
         if (stop) break;
         WEFT_TRY(weft_batch_check(batch, run->job->data, WEFT_TRAIN));
         report_step_and_poll_stop(run, &v);

@@ -38,10 +38,9 @@ typedef struct weft_run {
     double first_step_seconds;             /* from process start to the end of the first step */
     double *planned;                       /* [ranks]: bytes of each rank's program */
     /* The last step that was queued (weft_rank_queue), until it is reported: its batch, of which
-     * only the numbers are valid, and its r->host. */
+     * only the numbers are valid. */
     weft_batch queued_batch;
     weft_step_consensus queued;
-    double queued_host;
     pthread_t thread;
     weft_status (*task)(struct weft_run *run);
 } weft_run;

@@ -1,12 +1,12 @@
 /* Builds, feeds, trains and compares the small programs of program_fixture.h. */
 #include "program_fixture.h"
 
-static void build_graph(lowered *l, weft_context *context, const char *model, kind what,
+static void build_graph(lowered *l, weft_context *context, const char *model, kind what, int micros,
                         int64_t batch)
 {
     weft_model_options o;
     weft_optimizer_options optimizer;
-    weft_optimizer_values ignored;
+    weft_optimizer_values made = {.keep = WEFT_NO_VALUE};
     weft_model_options_init(&o);
     o.model = model;
     weft_model_options_set_sample(&o, weft_shape_of(3, (int64_t[]){1, SIDE, SIDE}));
@@ -16,15 +16,29 @@ static void build_graph(lowered *l, weft_context *context, const char *model, ki
     assert_ok(weft_graph_create(context, WEFT_F32, &l->graph));
     assert_ok(weft_model_build(l->graph, &o, &l->values));
     assert_ok(weft_graph_differentiate(l->graph, PORT(l->values, LOSS)));
-    if (what == GRADIENTS) return;
     weft_optimizer_options_init(&optimizer);
-    assert_ok(weft_optimizer_build(l->graph, &optimizer, &ignored));
+    optimizer.accumulate = micros;
+    if (what == TRAINING) assert_ok(weft_optimizer_build(l->graph, &optimizer, &made));
+    l->keep = made.keep;
+}
+
+void lower_micro(lowered *l, weft_context *context, weft_store *store, const char *model,
+                 int micros, int slots, int64_t batch)
+{
+    weft_program_options o;
+    build_graph(l, context, model, TRAINING, micros, batch);
+    const weft_value fetch[] = {PORT(l->values, LOGITS), PORT(l->values, LOSS)};
+    weft_program_options_init(&o);
+    o.fetch = fetch;
+    o.fetch_count = 2;
+    o.slots = slots;
+    assert_ok(weft_program_create_with(store, l->graph, &o, &l->program));
 }
 
 void lower(lowered *l, weft_context *context, weft_store *store, const char *model, kind what,
            int64_t batch)
 {
-    build_graph(l, context, model, what, batch);
+    build_graph(l, context, model, what, 1, batch);
     weft_value fetch[] = {PORT(l->values, LOGITS), PORT(l->values, LOSS), WEFT_NO_VALUE};
     /* The gradient of the first weight depends on the gradients of all layers behind it. */
     weft_value first =
@@ -70,6 +84,7 @@ void same_values(const weft_store *a, const weft_store *b)
     for (int i = 0; i < weft_store_count(a); i++) {
         weft_type type = weft_store_type(a, i);
         size_t bytes = weft_type_bytes(&type);
+        if (weft_store_role(a, i) == WEFT_ROLE_SUM) continue; /* of a step in progress */
         void *x = malloc(bytes), *y = malloc(bytes);
         assert_ok(weft_store_read(a, i, x));
         assert_ok(weft_store_read(b, weft_store_find(b, weft_store_name(a, i)), y));

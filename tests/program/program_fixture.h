@@ -13,9 +13,13 @@ typedef enum kind { GRADIENTS, TRAINING } kind;
 typedef struct lowered {
     weft_graph *graph;
     weft_model_values values;
+    weft_value keep; /* WEFT_NO_VALUE: a step is one micro-batch */
     weft_program *program;
 } lowered;
 
+/* A training program whose steps have so many micro-batches, of which `slots` are in progress. */
+void lower_micro(lowered *l, weft_context *context, weft_store *store, const char *model,
+                 int micros, int slots, int64_t batch);
 void lower(lowered *l, weft_context *context, weft_store *store, const char *model, kind what,
            int64_t batch);
 void drop(lowered *l);

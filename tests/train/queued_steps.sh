@@ -13,13 +13,16 @@ for device in distant opencl cuda; do
         echo "SKIPPED: $(cat err)"
         continue
     fi
-    # The loss of step 5 is not finite. Step 6 is queued then; nothing of both is kept.
-    rm -rf run good
-    $train -q --device $device -o sgd --lr 30000 --steps 9 --checkpoint run --checkpoint-every 2 --metrics metrics 2>err && flunk "$device: a loss that is not finite"
-    grep -q "^weft: step 5: the loss is nan; instruction [0-9]*, '[a-z+]* fc2', was the first to make a number that is not finite" err && pass || flunk "$device: $(cat err)"
-    grep -q 'Nothing was updated in this step' err && [ "$(grep -c '"event":"step"' metrics)" = 4 ] && pass || flunk "$device: metrics"
-    $train -q --device $device -o sgd --lr 30000 --steps 4 --checkpoint good || flunk "$device: 4 steps"
-    weights run/latest had && weights good/latest wanted && cmp -s had wanted && pass || flunk "$device: the checkpoint before"
+    # The loss of step 5 is not finite. Step 6 is queued then; nothing of both is kept. A run that is traced waits for each step.
+    for way in "" "--microbatches 2" "-n 2" "-n 2 --zero 2 --microbatches 2" "-n 2 --mesh pipeline=2 --microbatches 4"; do
+        [ $device = distant ] || [ -z "$way" ] || [ "$way" = "-n 2" ] || continue
+        rm -rf run good
+        $train $way -q --device $device -o sgd --lr 30000 --steps 9 --checkpoint run --checkpoint-every 2 --metrics metrics 2>err && flunk "$device $way: a loss that is not finite"
+        grep -q "^weft: step 5: the loss is nan; \(on rank [01], \)*instruction [0-9]*, '[a-z+]* fc2', was the first to make a number that is not finite" err && pass || flunk "$device $way: $(cat err)"
+        grep -q 'Nothing was updated in this step' err && [ "$(grep -c '"event":"step"' metrics)" = 4 ] && pass || flunk "$device $way: metrics"
+        $train $way -q --device $device -o sgd --lr 30000 --steps 4 --checkpoint good --trace trace || flunk "$device $way: 4 steps"
+        weights run/latest had && weights good/latest wanted && cmp -s had wanted && pass || flunk "$device $way: the checkpoint before"
+    done
     # Each step is reported once and in order, with the time of the host's work, and so are evaluations.
     $train -q --device $device --epochs 2 --metrics metrics || flunk "$device: 2 epochs"
     grep -o '"event":"[a-z]*","steps*":[0-9]*' metrics | tr -dc 'a-z0-9\n' >order
@@ -27,19 +30,21 @@ for device in distant opencl cuda; do
     [ "$(grep -c '"host_seconds":[0-9.e-]*[1-9]' metrics)" = 16 ] && pass || flunk "$device: host_seconds"
 done
 
-# A signal: the queued step is completed, saved, and the run continues as if it had not stopped.
-rm -rf run whole metrics
-$train -q --device distant --steps 4000 --checkpoint run --metrics metrics 2>err &
-pid=$!
-for ((i = 0; i < 300; i++)); do
-    [ "$(grep -c step metrics 2>/dev/null)" -ge 3 ] 2>/dev/null && break
-    sleep 0.1
+# A signal: the queued steps are completed, saved, and the run continues as if it had not stopped.
+for way in "" "-n 2 --microbatches 2"; do
+    rm -rf run whole metrics
+    $train $way -q --device distant --steps 4000 --checkpoint run --metrics metrics 2>err &
+    pid=$!
+    for ((i = 0; i < 300; i++)); do
+        [ "$(grep -c step metrics 2>/dev/null)" -ge 3 ] 2>/dev/null && break
+        sleep 0.1
+    done
+    kill -TERM $pid
+    wait $pid
+    steps=$(sed -n 's/.*stopped after step \([0-9]*\).*/\1/p' err)
+    [ -n "$steps" ] && [ "$(grep -c '"event":"step"' metrics)" = "$steps" ] && pass || flunk "$way: the steps of a run that was stopped: $(cat err)"
+    $train $way -q --device distant --steps "${steps:-1}" --checkpoint whole && weights run/latest had && weights whole/latest wanted && cmp -s had wanted && pass || flunk "$way: the weights of a run that was stopped"
 done
-kill -TERM $pid
-wait $pid
-steps=$(sed -n 's/.*stopped after step \([0-9]*\).*/\1/p' err)
-[ -n "$steps" ] && [ "$(grep -c '"event":"step"' metrics)" = "$steps" ] && pass || flunk "the steps of a run that was stopped: $(cat err)"
-$train -q --device distant --steps "${steps:-1}" --checkpoint whole && weights run/latest had && weights whole/latest wanted && cmp -s had wanted && pass || flunk "the weights of a run that was stopped"
 
 # A step's bar in the trace has the host's seconds; the trace waits for each instruction.
 $train -q --device distant --steps 2 --trace trace && [ "$(grep -c '"name":"step [12]".*"host_seconds":0\.[0-9]*[1-9]' trace)" = 2 ] && pass || flunk "host_seconds of the trace"

@@ -307,13 +307,13 @@ static void hardware(const weft_device *device, char *out, size_t size)
 
 typedef struct watch_kernel {
     weft_kernel head;
-    weft_dtype dtype;
+    weft_type type;
 } watch_kernel;
 
 /* The kernel that the device runs, and what it asks the queue to run. */
 typedef struct watch_bound {
     weft_bound head;
-    const void *number;
+    const void *numbers;
     int32_t *flag;
 } watch_bound;
 
@@ -322,7 +322,7 @@ static weft_status watch_place(weft_bound *bound, const weft_address *in, const 
 {
     watch_bound *b = (watch_bound *)bound;
     (void)scratch;
-    b->number = weft_host(in[0]);
+    b->numbers = weft_host(in[0]);
     b->flag = weft_host(out[0]);
     return WEFT_OK;
 }
@@ -330,9 +330,10 @@ static weft_status watch_place(weft_bound *bound, const weft_address *in, const 
 static weft_status watch_run(weft_bound *bound, weft_queue *queue)
 {
     const watch_bound *b = (const watch_bound *)bound;
+    const weft_type *type = &((const watch_kernel *)bound->kernel)->type;
     (void)queue;
-    if (!isfinite(weft_number_get(((const watch_kernel *)bound->kernel)->dtype, b->number, 0)))
-        *b->flag = 1;
+    for (int64_t i = 0; i < weft_shape_elements(&type->shape); i++)
+        if (!isfinite(weft_number_get(type->dtype, b->numbers, i))) *b->flag = 1;
     return WEFT_OK;
 }
 
@@ -360,7 +361,7 @@ static weft_status watch(weft_device *device, const weft_type *type, weft_kernel
     watch_kernel *inside;
     distant_kernel *k;
     WEFT_TRY(WEFT_NEW(&inside, 1));
-    *inside = (watch_kernel){.head = {.ops = &ops, .text = "watch"}, .dtype = type->dtype};
+    *inside = (watch_kernel){.head = {.ops = &ops, .text = "watch"}, .type = *type};
     WEFT_TRY(wrap(&inside->head, 1, 1, &k));
     weft_status status = weft_layout_plain(device, type, &k->head.in[0]);
     if (status == WEFT_OK) status = weft_layout_plain(device, &flag, &k->head.out[0]);

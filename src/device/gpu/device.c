@@ -230,8 +230,10 @@ weft_status gpu_watch(weft_device *device, const weft_type *type, weft_kernel **
     gpu_plan plan = {.real = type->dtype};
     if (type->dtype != WEFT_F32 && type->dtype != WEFT_F64)
         return weft->fail(WEFT_ERR_UNSUPPORTED, "only f32 and f64 are watched");
+    size_t count = weft->type_bytes(type) / (type->dtype == WEFT_F64 ? 8 : 4);
     WEFT_TRY(weft->plain_layout(device, type, &from));
     WEFT_TRY(weft->plain_layout(device, &flag, &to));
-    WEFT_TRY(begin_plain(device, "watch", &gpu_text_update, "watch", gpu_rows(1), &plan));
+    WEFT_TRY(
+        begin_plain(device, "watch", &gpu_text_update, "watch", gpu_rows((int64_t)count), &plan));
     return end_plain(&plan, from, to, out);
 }

@@ -87,10 +87,10 @@ KERNEL(counter, 256, 1)(BUFFER(from), BUFFER(to), GUARD)
     }
 }
 
-/* Sets the flag by which guarded kernels are stopped. */
+/* Sets the flag by which guarded kernels are stopped, each group for one number. */
 KERNEL(watch, 256, 1)(BUFFER(x), BUFFER(flag))
 {
-    if (ITEM_X == 0 && !isfinite(AT(x, const real_t)[0])) AT(flag, int)[0] = 1;
+    if (ITEM_X == 0 && !isfinite(AT(x, const real_t)[GROUP_X])) AT(flag, int)[0] = 1;
 }
 
 /* The end of the subtree that begins at leaf `first`, at a level. */
