@@ -26,13 +26,13 @@ struct weft_evaluator {
 };
 
 /* Cuts the graph for this rank by the plan of the training graph, so that parameters are sharded as
- * in training. */
+ * in training. Without communicators the program is only planned. */
 static weft_status take_part(weft_evaluator *e, const weft_eval_ranks *share)
 {
     weft_model_values *v = &e->values;
     WEFT_TRY(weft_plan_rewrite(share->plan, e->whole, share->rank, &e->mine));
     e->graph = weft_rewritten_graph(e->mine);
-    e->ranks = share->comms->learner;
+    e->ranks = share->comms ? share->comms->learner : NULL;
     e->counts_loss = weft_rewritten_counts(e->mine, e->loss);
     e->counts_rows = weft_rewritten_counts(e->mine, e->prediction);
     e->loss = weft_rewritten_value(e->mine, e->loss);
@@ -42,16 +42,39 @@ static weft_status take_part(weft_evaluator *e, const weft_eval_ranks *share)
     return WEFT_OK;
 }
 
-static weft_status make_program(weft_evaluator *e, weft_store *store, const weft_eval_ranks *share)
+/* The program's values to fetch; fetch has room for all. */
+static void program_options(const weft_evaluator *e, weft_value *fetch, weft_program_options *o)
 {
-    weft_program_options o;
-    weft_value fetch[2 + WEFT_MODEL_OUTPUTS];
-    weft_program_options_init(&o);
-    if (e->loss != WEFT_NO_VALUE) fetch[o.fetch_count++] = e->loss;
-    if (e->prediction != WEFT_NO_VALUE) fetch[o.fetch_count++] = e->prediction;
-    for (int i = 0; i < e->further; i++) fetch[o.fetch_count++] = e->output_value[i];
-    o.fetch = fetch;
-    return weft_instance_build_with(store, e->graph, &o, share ? share->comms : NULL, &e->instance);
+    weft_program_options_init(o);
+    if (e->loss != WEFT_NO_VALUE) fetch[o->fetch_count++] = e->loss;
+    if (e->prediction != WEFT_NO_VALUE) fetch[o->fetch_count++] = e->prediction;
+    for (int i = 0; i < e->further; i++) fetch[o->fetch_count++] = e->output_value[i];
+    o->fetch = fetch;
+}
+
+/* Builds the graph. */
+static weft_status begin(weft_context *context, weft_dtype real, const weft_model_options *model,
+                         const weft_bytes *text, const weft_eval_ranks *share, weft_evaluator *e)
+{
+    weft_model_options o = *model;
+    o.training = false;
+    e->batch = o.batch;
+    e->outputs = o.targets ? o.targets : o.classes;
+    e->positions = o.positions;
+    WEFT_TRY(WEFT_NEW(&e->row, e->outputs));
+    WEFT_TRY(WEFT_NEW(&e->number, 2 * (size_t)e->outputs));
+    WEFT_TRY(weft_graph_create(context, real, &e->whole));
+    WEFT_TRY(weft_build_model(e->whole, &o, text, &e->values));
+    e->graph = e->whole;
+    e->loss = weft_model_value(&e->values, WEFT_PORT_LOSS);
+    e->prediction = weft_model_value(&e->values, WEFT_PORT_PREDICTION);
+    e->counts_loss = e->counts_rows = true;
+    if (share) WEFT_TRY(take_part(e, share));
+    /* Ranks that evaluate together only count. */
+    while (!share && weft_model_output_at(e->whole, &e->values, e->further + 1,
+                                          &e->output[e->further], &e->output_value[e->further]))
+        e->further++;
+    return WEFT_OK;
 }
 
 weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft_dtype real,
@@ -59,30 +82,33 @@ weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft
                                   const weft_eval_ranks *share, weft_evaluator **out)
 {
     weft_evaluator *e;
-    weft_model_options o = *model;
-    weft_status status;
+    weft_program_options o;
+    weft_value fetch[2 + WEFT_MODEL_OUTPUTS];
     WEFT_TRY(WEFT_NEW(&e, 1));
-    o.training = false;
-    e->batch = o.batch;
-    e->outputs = o.targets ? o.targets : o.classes;
-    e->positions = o.positions;
-    WEFT_TRY_GOTO(WEFT_NEW(&e->row, e->outputs), failed);
-    WEFT_TRY_GOTO(WEFT_NEW(&e->number, 2 * (size_t)e->outputs), failed);
-    WEFT_TRY_GOTO(weft_graph_create(context, real, &e->whole), failed);
-    WEFT_TRY_GOTO(weft_build_model(e->whole, &o, text, &e->values), failed);
-    e->graph = e->whole;
-    e->loss = weft_model_value(&e->values, WEFT_PORT_LOSS);
-    e->prediction = weft_model_value(&e->values, WEFT_PORT_PREDICTION);
-    e->counts_loss = e->counts_rows = true;
-    if (share) WEFT_TRY_GOTO(take_part(e, share), failed);
-    /* Ranks that evaluate together only count. */
-    while (!share && weft_model_output_at(e->whole, &e->values, e->further + 1,
-                                          &e->output[e->further], &e->output_value[e->further]))
-        e->further++;
-    WEFT_TRY_GOTO(make_program(e, store, share), failed);
-    *out = e;
-    return WEFT_OK;
-failed:
+    weft_status status = begin(context, real, model, text, share, e);
+    program_options(e, fetch, &o);
+    if (status == WEFT_OK)
+        status = weft_instance_build_with(store, e->graph, &o, share ? share->comms : NULL,
+                                          &e->instance);
+    if (status == WEFT_OK)
+        *out = e;
+    else
+        weft_evaluator_destroy(&e);
+    return status;
+}
+
+weft_status weft_evaluator_dry_program(weft_context *context, weft_store *store, weft_dtype real,
+                                       const weft_model_options *model, const weft_bytes *text,
+                                       const weft_eval_ranks *share, weft_program **out)
+{
+    weft_evaluator *e;
+    weft_program_options o;
+    weft_value fetch[2 + WEFT_MODEL_OUTPUTS];
+    WEFT_TRY(WEFT_NEW(&e, 1));
+    weft_status status = begin(context, real, model, text, share, e);
+    program_options(e, fetch, &o);
+    o.dry = true;
+    if (status == WEFT_OK) status = weft_program_create_with(store, e->graph, &o, out);
     weft_evaluator_destroy(&e);
     return status;
 }

@@ -32,6 +32,11 @@ weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft
                                   const weft_model_options *model, const weft_bytes *text,
                                   const weft_eval_ranks *share,
                                   weft_evaluator **out) WEFT_NODISCARD;
+/* The evaluator's program alone, which is only looked at (weft_program_options, dry). */
+weft_status weft_evaluator_dry_program(weft_context *context, weft_store *store, weft_dtype real,
+                                       const weft_model_options *model, const weft_bytes *text,
+                                       const weft_eval_ranks *share,
+                                       weft_program **out) WEFT_NODISCARD;
 void weft_evaluator_destroy(weft_evaluator **evaluator);
 /* The instance that the evaluator runs. */
 weft_instance *weft_evaluator_instance(weft_evaluator *evaluator);
@@ -194,6 +199,11 @@ weft_status weft_rank_dry_program(const weft_rank *rank, weft_program **out) WEF
 /* Likewise, on a store of weft_rank_store. */
 weft_status weft_rank_dry_program_on(const weft_rank *rank, weft_store *store,
                                      weft_program **out) WEFT_NODISCARD;
+/* Likewise, the program that evaluates, where the run makes it before the first step, as the
+ * evaluation's memory must not be found missing after an epoch; else *out is NULL. After
+ * weft_rank_dry_program_on. */
+weft_status weft_rank_dry_evaluation_on(const weft_rank *rank, weft_store *store,
+                                        weft_program **out) WEFT_NODISCARD;
 /* Builds the rank: as weft_rank_rewrite, then its communicators, store, program and exchange, and
  * loads the checkpoint. The caller has also set `world`. Collective over the world. */
 weft_status weft_rank_build(weft_rank *rank) WEFT_NODISCARD;

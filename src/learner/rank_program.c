@@ -187,6 +187,25 @@ weft_status weft_rank_dry_program_on(const weft_rank *r, weft_store *store, weft
     return weft_program_create_with(store, weft_rewritten_graph(r->mine), &p, out);
 }
 
+/* Whether the programs of an evaluation are made before the first step: programs that cannot be
+ * made, since layouts differ or the memory of a device is too small, must not be found after an
+ * epoch. */
+static bool evaluates_early(const weft_rank *r, const weft_store *store)
+{
+    const weft_run_spec *k = r->run_spec;
+    if (weft_dataset_count(k->data, WEFT_TEST) == 0) return false;
+    return strchr(k->device, ',') || !weft_device_shares(store->schema->devices[0]);
+}
+
+weft_status weft_rank_dry_evaluation_on(const weft_rank *r, weft_store *store, weft_program **out)
+{
+    const weft_run_spec *k = r->run_spec;
+    const weft_eval_ranks share = {r->plan, r->rank % (int)k->plan.ranks, NULL};
+    *out = NULL;
+    if (!evaluates_early(r, store)) return WEFT_OK;
+    return weft_evaluator_dry_program(k->context, store, k->real, &k->model, k->text, &share, out);
+}
+
 weft_status weft_rank_dry_program(const weft_rank *r, weft_program **out)
 {
     weft_store *store;
@@ -292,14 +311,10 @@ void weft_rank_drop_programs(weft_rank *r)
 
 weft_status weft_rank_make_programs(weft_rank *r)
 {
-    const weft_run_spec *k = r->run_spec;
-    bool mixed = strchr(k->device, ','), evaluates = weft_dataset_count(k->data, WEFT_TEST) > 0;
     bool differs;
     WEFT_TRY(any_differs(r, make_program(r), &differs));
-    /* Programs of an evaluation that cannot be made, since layouts differ or the memory of a device
-     * is too small, must not be found after an epoch. */
-    bool early = mixed || !weft_device_shares(r->store->schema->devices[0]);
-    if (!differs && early && evaluates) WEFT_TRY(any_differs(r, make_evaluator(r), &differs));
+    if (!differs && evaluates_early(r, r->store))
+        WEFT_TRY(any_differs(r, make_evaluator(r), &differs));
     if (!differs) return WEFT_OK;
     r->plain_sums = true;
     weft_rank_drop_programs(r);

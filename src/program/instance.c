@@ -80,21 +80,31 @@ static weft_status bind_all(weft_instance *x)
     return WEFT_OK;
 }
 
-/* Fails if the device has less free memory than the instance takes: a device may promise memory
- * that it does not have, and fail in the middle of a run. */
-static weft_status check_device_memory(const weft_program *p)
+size_t weft_program_own_bytes(const weft_program *p)
 {
-    weft_device *device = p->schema->devices[0];
-    size_t total, free, need = p->info.device_bytes;
-    WEFT_TRY(weft_memory_usage(device, &total, &free));
+    size_t bytes = p->info.device_bytes;
     if (schema_home(p->schema) == SPACE_DEVICE)
-        need -= p->info.parameter_bytes + p->info.state_bytes;
+        bytes -= p->info.parameter_bytes + p->info.state_bytes;
+    return bytes;
+}
+
+weft_status weft_program_fits(const weft_program *p, size_t total, size_t free)
+{
+    size_t need = weft_program_own_bytes(p);
     if (total == 0 || need <= free) return WEFT_OK;
     return weft_fail(WEFT_ERR_MEMORY,
                      "the program needs %zu bytes of the memory of device %s, of whose %zu bytes "
                      "%zu are free; a smaller batch, more micro-batches, --recompute or --home cpu "
                      "take less",
-                     need, device->ops->name, total, free);
+                     need, p->schema->devices[0]->ops->name, total, free);
+}
+
+/* A device may promise memory that it does not have, and fail in the middle of a run. */
+static weft_status check_device_memory(const weft_program *p)
+{
+    size_t total, free;
+    WEFT_TRY(weft_memory_usage(p->schema->devices[0], &total, &free));
+    return weft_program_fits(p, total, free);
 }
 
 /* Allocates memory in each space that the program uses. */

@@ -436,6 +436,11 @@ weft_status weft_instruction_place(const weft_program *program, const instructio
 /* Makes the instance read an input from `data` in all slots from now on, in the layout of
  * weft_instance_input; NULL: from the instance's own memory again. Inputs are never written. */
 weft_status weft_instance_lend(weft_instance *x, weft_value input, const void *data) WEFT_NODISCARD;
+/* The bytes of the device's memory that an instance takes beside the store. MEMORY, of _fits: of
+ * `total` bytes (0: unknown) too few are free. */
+size_t weft_program_own_bytes(const weft_program *program);
+weft_status weft_program_fits(const weft_program *program, size_t total,
+                              size_t free) WEFT_NODISCARD;
 /* The address of buffer b in a slot. */
 weft_address weft_buffer_address(const weft_program *program, const bases *at, int b, int slot);
 

@@ -4,6 +4,7 @@
 
 #include "models/models.h"
 #include "ops/ops.h"
+#include "program/program.h"
 #include "train/trainer.h"
 
 /* Totals of a rank's program for one step. */
@@ -13,6 +14,10 @@ typedef struct figures {
     double bytes;    /* bytes that the rank sends to other ranks of its learner */
     double pass[2];  /* forward and backward of one micro-batch, in the units of the cost model */
     int transfers;
+    char about[256];   /* the device's words; empty: it has none */
+    size_t evaluation; /* bytes of the device's memory for the evaluation beside the training */
+    char lack[2]
+             [320]; /* the refusal of the program, and of that of the evaluation; empty: it fits */
 } figures;
 
 static void count_nodes(const weft_graph *g, int64_t microbatches, figures *f)
@@ -66,17 +71,19 @@ static void add_device(weft_text *text, int rank, const figures *f)
 {
     char need[32], free[32], total[32];
     const weft_program_info *info = &f->info;
-    if (info->device_about) weft_text_add(text, "%4d  on %s\n", rank, info->device_about);
+    if (*f->about) weft_text_add(text, "%4d  on %s\n", rank, f->about);
     if (info->device_bytes == 0) return;
     bytes_text((double)info->device_bytes, need, sizeof(need));
     bytes_text((double)info->device_free, free, sizeof(free));
     bytes_text((double)info->device_total, total, sizeof(total));
     weft_text_add(text, "%4d  of this in the memory of its device: %s", rank, need);
     if (info->device_total > 0) weft_text_add(text, " (%s of %s are free)", free, total);
-    if (info->device_total > 0 && info->device_bytes > info->device_free)
-        weft_text_add(text,
-                      "; it does not fit: a smaller batch, more micro-batches, --recompute or "
-                      "--home cpu take less");
+    if (*f->lack[0]) weft_text_add(text, "; it does not fit: %s", f->lack[0]);
+    weft_text_add(text, "\n");
+    if (f->evaluation == 0) return;
+    bytes_text((double)f->evaluation, need, sizeof(need));
+    weft_text_add(text, "%4d  of that memory for the evaluation: %s more", rank, need);
+    if (*f->lack[1]) weft_text_add(text, "; it does not fit: %s", f->lack[1]);
     weft_text_add(text, "\n");
 }
 
@@ -115,21 +122,59 @@ static void add_transfers(weft_text *text, const weft_graph *g, int rank, int64_
 
 /* --- planning without running --- */
 
+/* Whether the device has room for a program beside what takes it before; *free: the bytes that are
+ * left. */
+static void check_room(const weft_program *program, size_t *free, char *lack, size_t size)
+{
+    size_t need = weft_program_own_bytes(program);
+    size_t total = weft_program_describe(program).device_total;
+    if (weft_program_fits(program, total, *free) != WEFT_OK)
+        (void)snprintf(lack, size, "%s", weft_last_message());
+    *free -= WEFT_MIN(need, *free);
+}
+
+/* The device holds the store, the training program, and the one that evaluates. */
+static weft_status check_memory(const weft_rank *r, weft_store *store, const weft_program *program,
+                                figures *f)
+{
+    weft_program *evaluation;
+    size_t stored = f->info.device_bytes - weft_program_own_bytes(program);
+    size_t free = f->info.device_free - WEFT_MIN(stored, f->info.device_free);
+    if (f->info.device_bytes == 0) return WEFT_OK;
+    check_room(program, &free, f->lack[0], sizeof(f->lack[0]));
+    WEFT_TRY(weft_rank_dry_evaluation_on(r, store, &evaluation));
+    if (!evaluation) return WEFT_OK;
+    f->evaluation = weft_program_own_bytes(evaluation);
+    check_room(evaluation, &free, f->lack[1], sizeof(f->lack[1]));
+    weft_program_destroy(&evaluation);
+    return WEFT_OK;
+}
+
+static weft_status add_dump(const weft_rank *r, const weft_program *program, weft_text *dump)
+{
+    char *text = NULL;
+    WEFT_TRY(weft_graph_text(weft_rewritten_graph(r->mine), &text));
+    weft_text_add(dump, "\nGraph of rank %d:\n%s", r->rank, text);
+    free(text);
+    WEFT_TRY(weft_program_text(program, &text));
+    weft_text_add(dump, "\nProgram of rank %d:\n%s", r->rank, text);
+    free(text);
+    return WEFT_OK;
+}
+
 static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
 {
-    weft_program *program;
-    weft_status status = WEFT_OK;
-    char *text = NULL;
-    WEFT_TRY(weft_rank_dry_program(r, &program));
-    f->info = weft_program_describe(program);
-    if (dump) status = weft_graph_text(weft_rewritten_graph(r->mine), &text);
-    if (dump && status == WEFT_OK) weft_text_add(dump, "\nGraph of rank %d:\n%s", r->rank, text);
-    free(text);
-    text = NULL;
-    if (dump && status == WEFT_OK) status = weft_program_text(program, &text);
-    if (dump && status == WEFT_OK) weft_text_add(dump, "\nProgram of rank %d:\n%s", r->rank, text);
-    free(text);
+    weft_program *program = NULL;
+    weft_store *store;
+    WEFT_TRY(weft_rank_store(r, &store));
+    weft_status status = weft_rank_dry_program_on(r, store, &program);
+    if (status == WEFT_OK) f->info = weft_program_describe(program);
+    if (status == WEFT_OK && f->info.device_about)
+        (void)snprintf(f->about, sizeof(f->about), "%s", f->info.device_about);
+    if (status == WEFT_OK && dump) status = add_dump(r, program, dump);
+    if (status == WEFT_OK) status = check_memory(r, store, program, f);
     weft_program_destroy(&program);
+    weft_store_destroy(&store);
     return status;
 }
 

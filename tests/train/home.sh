@@ -54,5 +54,17 @@ grep -q 'of the memory of device distant, of whose 12000000 bytes [0-9]* are fre
 grep -q '^   0  of this in the memory of its device: .* MB (12 MB of 12 MB are free); it does not fit: ' out && pass || flunk "plan: $(cat out err)"
 "$weft" plan --model lenet --data glyphs:train=60,test=20 --batch 20 --device $device --home cpu >out 2>err
 grep -q '^   0  of this in the memory of its device: [0-9]* kB (12 MB of 12 MB are free)$' out && pass || flunk "plan, host memory: $(cat out err)"
+# The plan refuses what the run refuses, in the same words: the training, then the evaluation beside it, and at last nothing.
+refusals=
+for bytes in 2000000 2500000 3000000 4000000; do
+    run="--model lenet --data glyphs:size=16,train=60,test=20 --batch 20 --device distant:memory=$bytes"
+    words=
+    "$weft" train -q $run --steps 1 2>err || words=$(sed 's/^weft: //;s/ [0-9]* are free/ N are free/' err)
+    "$weft" plan $run >out 2>err || flunk "plan: $(cat err)"
+    refused=$(sed -n 's/.*; it does not fit: //p' out | sed 's/ [0-9]* are free/ N are free/' | head -1)
+    [ "$words" = "$refused" ] && pass || flunk "$bytes bytes: the run says '$words', the plan '$refused'"
+    refusals=$refusals$(grep -c 'does not fit' out)$(grep -c 'for the evaluation: .* does not fit' out)
+done
+[ $refusals = 21210100 ] || [ $refusals = 21211100 ] && pass || flunk "what the plan refuses: $refusals"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
