@@ -61,6 +61,13 @@ refuses_run() { # the loss of the device, whose message may come while steps are
 }
 refuses_run env OPENCL_LAYER_FAIL=clEnqueueNDRangeKernel=-2@150 $run --device opencl --checkpoint lost --checkpoint-every 1
 holds err 'operator [a-z_]+ \(.*\): device opencl .*: clEnqueueNDRangeKernel failed with -2'
+# So does one of ranks that queue their steps ahead on one card, with the steps that are queued.
+for way in "--zero 2 --microbatches 2" "--mesh pipeline=2 --microbatches 4"; do
+    for lost in clEnqueueNDRangeKernel=-2@250 clEnqueueBarrierWithWaitList=-2@77 clEnqueueMarkerWithWaitList=-2@78 clWaitForEvents=-2@9; do
+        refuses_run env OPENCL_LAYER_FAIL=$lost timeout 60 $run --device opencl -n 2 $way
+        holds err "device opencl.*: ${lost%%=*} failed with -2"
+    done
+done
 unset OPENCL_LAYERS
 "$weft" eval lost --device cpu >out 2>err && grep -q loss out && pass || flunk "the checkpoint before the loss"
 $run --device cpu --checkpoint lost --resume >out 2>err && grep -q 'step 20' out && pass || flunk "the run goes on on the cpu"

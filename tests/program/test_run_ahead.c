@@ -158,6 +158,7 @@ static void test_same_numbers(void **state)
         for (size_t w = 0; w < WEFT_COUNT(ways); w++) {
             pair p;
             float loss[MOST];
+            if (d > 0 && w % 2 != d % 2 && !in_full()) continue;
             if (!open_pair(&p, devices[d], &ways[w])) continue;
             take_steps(&p, 0, 4);
             take_steps(&p, 20, 3);
