@@ -319,6 +319,12 @@ typedef struct weft_device_ops {
      * communicators that read and write such memory once the host has waited for the device. NULL:
      * none does. */
     void *(*pointer)(weft_address address, weft_pointer_kind *kind);
+
+
+    /* For devices of tests: queues that memory holds no numbers, since what lies there is not read
+     * before it is written. Host memory of the device's programs is treated likewise. NULL: it
+     * stays as it is. */
+    weft_status (*forget)(weft_queue *queue, weft_address at, size_t bytes);
 } weft_device_ops;
 
 /* The head of every device; implementations extend the struct. */

@@ -78,6 +78,13 @@ weft_status weft_copy_out(weft_queue *queue, void *to, weft_address from,
 /* Copies within the memory of one device. */
 weft_status weft_copy(weft_queue *queue, weft_address to, weft_address from,
                       size_t bytes) WEFT_NODISCARD;
+/* Whether the device wants to know which memory is not read again, and tells it; without a queue it
+ * is host memory. */
+static inline bool weft_device_forgets(const weft_device *device)
+{
+    return device->ops->forget != NULL;
+}
+weft_status weft_memory_forget(weft_queue *queue, weft_address at, size_t bytes) WEFT_NODISCARD;
 weft_status weft_event_open(weft_device *device, weft_queue_event **out) WEFT_NODISCARD;
 void weft_event_close(weft_device *device, weft_queue_event **event);
 weft_status weft_event_record(weft_device *device, weft_queue *queue,

@@ -147,6 +147,17 @@ weft_status weft_memory_zero(weft_device *device, weft_queue *queue, weft_addres
     return status;
 }
 
+weft_status weft_memory_forget(weft_queue *queue, weft_address at, size_t bytes)
+{
+    uint64_t before = weft_failures();
+    if (bytes == 0) return WEFT_OK;
+    const weft_device *device = at.memory->device;
+    if (queue)
+        return weft_device_told(device, device->ops->forget(queue, at, bytes), before, "forget");
+    memset(weft_host(at), 0xff, bytes);
+    return WEFT_OK;
+}
+
 weft_status weft_event_open(weft_device *device, weft_queue_event **out)
 {
     *out = NULL;

@@ -218,6 +218,7 @@ static weft_status run_phase(weft_instance *x, weft_phase phase)
     for (size_t i = 0; i < p->code_count; i++)
         if (p->code[i].phase == phase) WEFT_TRY(weft_instance_run_one(x, (int)i));
     if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(weft_instance_drain(x));
+    WEFT_TRY(weft_instance_forget(x, phase, SPACE_DEVICE));
     if (p->writes[phase]) weft_store_touch(x->store);
     return weft_instance_end_run(x, p->changes[phase]);
 }
@@ -234,6 +235,7 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
     if (both) WEFT_TRY(run_phase(x, WEFT_PHASE_BACKWARD));
     WEFT_TRY(weft_deferred_advance(x, true));
     WEFT_TRY(weft_instance_wait_copies(x));
+    WEFT_TRY(weft_instance_forget(x, both ? WEFT_PHASE_BACKWARD : phase, SPACE_HOST));
     x->host_seconds += weft_seconds() - x->waited - began;
     return WEFT_OK;
 }

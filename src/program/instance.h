@@ -100,6 +100,10 @@ static inline weft_address weft_instance_address(const weft_instance *x, int b)
     return weft_buffer_address(x->program, &x->at, b, x->slot);
 }
 
+/* forget.c: after a phase, in the current slot and in one memory space. */
+weft_status weft_instance_forget(const weft_instance *x, weft_phase phase,
+                                 int space) WEFT_NODISCARD;
+
 /* sequence_state.c: sets the states of sequences of a new instance to zero. */
 weft_status weft_sequences_begin(weft_instance *x) WEFT_NODISCARD;
 

@@ -231,7 +231,7 @@ static weft_status queue_phase(weft_instance *x, weft_phase phase, int micro)
         WEFT_TRY(weft_instance_run_one(x, (int)i));
         if ((int)i == a->after) WEFT_TRY(weft_loss_watch_note(a->watch, micro));
     }
-    return WEFT_OK;
+    return weft_instance_forget(x, phase, SPACE_DEVICE);
 }
 
 static weft_status queue_phases(weft_instance *x, weft_comm_stats *apart)

@@ -406,4 +406,5 @@ const weft_device_ops weft_device_distant = {
     .capture = &distant_capture_ops,
     .reaches = reaches,
     .pointer = pointer,
+    .forget = distant_forget,
 };

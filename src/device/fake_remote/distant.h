@@ -20,7 +20,7 @@ typedef struct distant_command {
     uint64_t position;
     double *time; /* where it writes the time of the device's clock; NULL: nowhere */
     void *to;
-    const void *from;
+    const void *from; /* NULL: no numbers are written */
     size_t bytes;
 } distant_command;
 
@@ -49,6 +49,9 @@ weft_status distant_start(distant_device *d) WEFT_NODISCARD;
 void distant_end(distant_device *d);
 /* Appends a command to a queue. */
 weft_status distant_ask(weft_queue *queue, distant_command command) WEFT_NODISCARD;
+
+/* See weft_device_ops. */
+weft_status distant_forget(weft_queue *queue, weft_address at, size_t bytes) WEFT_NODISCARD;
 
 /* Converts a public address to the address that kernels may access. */
 static inline weft_address distant_inside(weft_address a)

@@ -1,7 +1,7 @@
 /* Implements memory that the host cannot read, and command queues. A thread executes the commands
  * of a queue only up to the position that a caller waits for, so a missing wait in Weft always
- * shows in a test. A wait for one queue executes no command of another queue. New and freed memory
- * holds no numbers. */
+ * shows in a test. A wait for one queue executes no command of another queue. New, freed and
+ * forgotten memory holds no numbers. */
 #include <sys/mman.h>
 
 #include "device/fake_remote/distant.h"
@@ -108,7 +108,10 @@ static weft_status execute(const distant_command *c)
     if (!c->bound && c->bytes == 0) return WEFT_OK;
     if (c->guard && *c->guard != 0) return WEFT_OK;
     if (c->bound) return c->bound->ops->run(c->bound, NULL);
-    memmove(c->to, c->from, c->bytes);
+    if (c->from)
+        memmove(c->to, c->from, c->bytes);
+    else
+        memset(c->to, 0xff, c->bytes);
     return WEFT_OK;
 }
 
@@ -264,6 +267,12 @@ static weft_status copy(weft_queue *queue, weft_address to, weft_address from, s
     return distant_ask(queue, (distant_command){.to = weft_host(distant_inside(to)),
                                                 .from = weft_host(distant_inside(from)),
                                                 .bytes = bytes});
+}
+
+weft_status distant_forget(weft_queue *queue, weft_address at, size_t bytes)
+{
+    return distant_ask(queue,
+                       (distant_command){.to = weft_host(distant_inside(at)), .bytes = bytes});
 }
 
 static weft_status open_event(weft_device *device, weft_queue_event **out)
