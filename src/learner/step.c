@@ -144,7 +144,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
         return weft_rank_explain(r, b, consensus->loss);
     }
     before = weft_comm_get_stats(r->world);
-    WEFT_TRY(weft_instance_micro(r->instance, 0));
+    if (r->runs_ahead) WEFT_TRY(weft_instance_micro(r->instance, 0));
     weft_instance_enable_ready_hook(r->instance, true);
     bool steps = b->valid > 0 || (r->exchange && r->exchange->ops->owns_update);
     WEFT_TRY(steps ? weft_instance_run(r->instance, WEFT_PHASE_UPDATE) : update_without_samples(r));

@@ -20,11 +20,6 @@ static weft_device *device_of(const loss_watch *w)
     return w->instance->program->schema->devices[0];
 }
 
-static weft_comm *learner_of(const weft_instance *x)
-{
-    return x->comms ? x->comms->learner : NULL;
-}
-
 static weft_status zeros(const loss_watch *w, size_t bytes, weft_memory **out)
 {
     WEFT_TRY(weft_memory_new(device_of(w), bytes, out));
@@ -47,7 +42,7 @@ static weft_status open_exchange(loss_watch *w, weft_comm *learner, weft_dtype d
 
 static weft_status make(loss_watch *w, weft_dtype dtype)
 {
-    weft_comm *learner = learner_of(w->instance);
+    weft_comm *learner = ahead_ranks(w->instance);
     int ranks = learner ? weft_comm_size(learner) : 1, count = w->micros * ranks;
     const weft_type type = {dtype, weft_shape_of(1, (int64_t[]){count})};
     weft_address in = {NULL, 0}, out;
@@ -119,7 +114,7 @@ weft_status weft_loss_watch_look(const loss_watch *w, weft_comm_stats *apart)
 {
     *apart = (weft_comm_stats){0};
     if (w->exchange) {
-        weft_comm *learner = learner_of(w->instance);
+        weft_comm *learner = ahead_ranks(w->instance);
         weft_comm_stats before = weft_comm_get_stats(learner), after;
         WEFT_TRY(exchange(w));
         after = weft_comm_get_stats(learner);

@@ -106,9 +106,9 @@ static void unmake(weft_instance *x)
 /* Whether all ranks can. */
 static weft_status agree(const weft_instance *x, bool *can)
 {
-    weft_comm *learner = x->comms ? x->comms->learner : NULL;
+    weft_comm *learner = ahead_ranks(x);
     double all = *can;
-    if (!learner || weft_comm_size(learner) < 2) return WEFT_OK;
+    if (!learner) return WEFT_OK;
     WEFT_TRY(weft_comm_run(learner, WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = WEFT_F64,
                                                   .what = "whether steps can be queued ahead",
                                                   .send = &all, .receive = &all, .count = 1)));
@@ -120,7 +120,7 @@ static weft_status agree(const weft_instance *x, bool *can)
 static bool is_reached(const weft_instance *x)
 {
     const reach *r = x->program->schema->reach;
-    return !x->comms || weft_comm_size(x->comms->learner) < 2 || (r && r->learner);
+    return !ahead_ranks(x) || (r && r->learner);
 }
 
 static weft_status open_here(weft_instance *x, const weft_ahead_options *o, bool *can)

@@ -6,6 +6,13 @@
 
 #include "program/instance.h"
 
+/* The ranks that queue ahead together; NULL: there is one. */
+static inline weft_comm *ahead_ranks(const weft_instance *x)
+{
+    weft_comm *learner = x->comms ? x->comms->learner : NULL;
+    return learner && weft_comm_size(learner) > 1 ? learner : NULL;
+}
+
 /* whole_step.c: whether a program computes on the device alone, so that nothing but the copies of
  * inputs and fetched values, and other ranks, makes the host wait. */
 bool weft_step_is_whole(const weft_program *program);
