@@ -89,7 +89,8 @@ typedef struct weft_exchange_setup {
                          for */
     bool (*asked)(void *user); /* whether the job is asked to stop; NULL: it cannot be asked */
     void *user;
-    uint64_t room[4]; /* of later versions: 0 */
+    bool bf16_sums;   /* what learners add up should cross ranks in BF16 (--sum-dtype) */
+    uint64_t room[3]; /* of later versions: 0 */
 } weft_exchange_setup;
 
 /* The plan of a run, to check it before any part of the run exists. Fields without a comment are as

@@ -59,6 +59,11 @@ typedef struct weft_plan_options {
      * each coordinate. A rank gets its share of the samples, rounded, and at least one. Values that
      * ranks would have to gather by samples or scatter are refused. NULL: equal shares. */
     const double *shares;
+    /* true: gradients of parameters cross ranks in BF16. Each rank's own sum, over its samples and
+     * micro-batches, is not rounded; it is rounded to the nearest BF16 where it leaves the rank,
+     * and so is each sum of the fixed tree over N ranks. A sum differs by at most (1 + ceil(log2
+     * N)) 2^-8 of the sum of the magnitudes of its addends. Not with virtual_workers. */
+    bool bf16_sums;
 } weft_plan_options;
 
 WEFT_API void weft_plan_options_init_size(weft_plan_options *options, size_t size);

@@ -61,8 +61,8 @@ typedef struct weft_parallel_choice {
     char *mesh, *schedule, *shard, *place, *exchange, *compress, *compress_downlink;
     int64_t zero, servers, replicas;
     bool recompute, profile;
-    char *shares;
-    uint64_t room[3]; /* of later versions: 0 */
+    char *shares, *sum_dtype;
+    uint64_t room[2]; /* of later versions: 0 */
 } weft_parallel_choice;
 
 /* The ranks of the job, restarts, and the time limit of waits. */

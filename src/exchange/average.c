@@ -24,8 +24,8 @@ typedef struct average {
     bool outer;
     double lr, momentum;
     const state_option *state;
-    /* State of the outer optimizer, laid out like the parameters: the parameters after its last
-     * step, and the velocity; NULL: no outer optimizer. */
+    /* Laid out like the parameters: the parameters after the last average, if an outer optimizer
+     * steps or changes cross ranks in bf16; and the velocity of the outer optimizer. Or NULL. */
     void *before, *velocity;
     int64_t last_average; /* step of the last average */
 } average;
@@ -41,7 +41,12 @@ static weft_status parse_state(const char *text, const state_option **out)
 
 static weft_status make_ranges(average *a)
 {
-    WEFT_TRY(weft_exchange_keep(&a->head, "outer", "the last mean of outer=nesterov", &a->before));
+    if (a->outer || a->head.setup.bf16_sums)
+        WEFT_TRY(weft_exchange_keep(&a->head, "outer",
+                                    a->outer ? "the last mean of outer=nesterov"
+                                             : "the last mean, for --sum-dtype bf16",
+                                    &a->before));
+    if (!a->outer) return WEFT_OK;
     return weft_exchange_keep(&a->head, "velocity", "the momentum of outer=nesterov", &a->velocity);
 }
 
@@ -73,7 +78,7 @@ static weft_status average_open(weft_exchange *exchange, const char *arguments,
                            isnan(lr) ? "momentum" : "lr", isnan(lr) ? "momentum" : "lr");
     a->lr = isnan(lr) ? 0.7 : lr;
     a->momentum = isnan(momentum) ? 0.9 : momentum;
-    if (status == WEFT_OK && a->outer && setup) status = make_ranges(a);
+    if (status == WEFT_OK && setup) status = make_ranges(a);
     free(outer);
     free(state);
     return status;
@@ -101,7 +106,6 @@ static void outer_numbers(average *a, weft_dtype dtype, void *data, size_t bytes
             m - (a->lr - 1) * d - a->lr * a->momentum * weft_number_get(dtype, a->velocity, i);
         weft_number_put(dtype, data, i, w);
     }
-    memcpy(a->before, data, bytes);
 }
 
 static weft_status outer_step(average *a)
@@ -114,7 +118,7 @@ static weft_status outer_step(average *a)
     return weft_store_unmap(a->head.setup.store, WEFT_ALL_PARAMETERS, data);
 }
 
-/* Records the initial parameters, from which the first outer step is measured. */
+/* Records the parameters, which are equal in all learners. */
 static weft_status remember(average *a)
 {
     void *data;
@@ -137,12 +141,15 @@ static weft_status clear(weft_store *store, int i)
     return weft_store_unmap(store, i, data);
 }
 
-/* Averages the learners, with the outer optimizer's step if `outer`. */
-static weft_status average_learners(average *a, bool outer)
+/* Averages the learners. began: they have begun with the parameters `before`, from which the outer
+ * optimizer takes its step. */
+static weft_status average_learners(average *a, bool began)
 {
     weft_store *store = a->head.setup.store;
-    WEFT_TRY(weft_exchange_average_learners(&a->head, a->state->averages));
-    if (outer) WEFT_TRY(outer_step(a));
+    bool changes = began && a->head.setup.bf16_sums;
+    WEFT_TRY(weft_exchange_average_from(&a->head, a->state->averages, changes ? a->before : NULL));
+    if (began && a->outer) WEFT_TRY(outer_step(a));
+    if (began && a->before) WEFT_TRY(remember(a));
     for (int i = 0; i < weft_store_count(store) && a->state->resets; i++)
         if (weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER) WEFT_TRY(clear(store, i));
     return WEFT_OK;
@@ -154,15 +161,15 @@ static weft_status average_after(weft_exchange *exchange, weft_step_result *resu
     result->met = result->last || (a->every > 0 && result->step % a->every == 0);
     if (!result->met || a->last_average == result->step) return WEFT_OK;
     a->last_average = result->step;
-    return average_learners(a, a->outer);
+    return average_learners(a, true);
 }
 
-/* The outer optimizer measures its first step from parameters that are equal in all learners. */
+/* The outer optimizer and changes in bf16 begin with parameters that are equal in all learners. */
 static weft_status average_begin(weft_exchange *exchange)
 {
     average *a = (average *)exchange;
     bool differ;
-    if (!a->outer || exchange->restored) return WEFT_OK;
+    if (!a->before || exchange->restored) return WEFT_OK;
     WEFT_TRY(weft_exchange_learners_differ(exchange, &differ));
     if (differ) WEFT_TRY(average_learners(a, false));
     return remember(a);
@@ -175,7 +182,7 @@ static weft_status average_end(weft_exchange *exchange)
     average *a = (average *)exchange;
     if (!exchange->finished || a->last_average > 0) return WEFT_OK;
     WEFT_TRY(weft_exchange_learners_differ(exchange, &exchange->changed));
-    return exchange->changed ? average_learners(a, a->outer) : WEFT_OK;
+    return exchange->changed ? average_learners(a, true) : WEFT_OK;
 }
 
 static const weft_exchange_ops average_ops = {

@@ -155,10 +155,14 @@ weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
  * with the state of their optimizers. `_check_layouts`: INTERNAL: their stores have different
  * layouts, which weft_rank_build prevents. `_learners_differ`: whether the parameters of the
  * learners differ, as they may in a resumed run; all ranks of all learners get the same answer.
- * `_equalize_learners` averages them if so. */
+ * `_equalize_learners` averages them if so. `_average_from`: only what learners have changed since
+ * the parameters `base`, which are equal in all of them and laid out like their own, crosses ranks,
+ * in bf16. NULL: as _average_learners. */
 weft_status weft_exchange_mean(weft_exchange *exchange, const char *what, weft_dtype dtype,
                                void *data, int64_t count) WEFT_NODISCARD;
 weft_status weft_exchange_average_learners(weft_exchange *exchange, bool optimizer) WEFT_NODISCARD;
+weft_status weft_exchange_average_from(weft_exchange *exchange, bool optimizer,
+                                       const void *base) WEFT_NODISCARD;
 weft_status weft_exchange_check_layouts(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_learners_differ(weft_exchange *exchange, bool *differ) WEFT_NODISCARD;
 weft_status weft_exchange_equalize_learners(weft_exchange *exchange, bool optimizer) WEFT_NODISCARD;

@@ -25,8 +25,29 @@ static bool is_averaged(const weft_store *store, int i, bool optimizer)
            (role == WEFT_ROLE_STATISTIC || (role == WEFT_ROLE_OPTIMIZER && optimizer));
 }
 
-/* Averages tensor i in its memory layout. */
-static weft_status average_mapped(weft_exchange *e, int i)
+/* Replaces numbers by `base`, which all learners have, and the mean of what they have changed. The
+ * changes cross ranks in bf16: a learner rounds each once, and the sum rounds in the fixed tree. */
+static weft_status mean_of_changes(weft_exchange *e, const char *what, weft_dtype dtype,
+                                   const void *base, void *data, int64_t count)
+{
+    uint16_t *change;
+    int n = e->setup.endpoint->learners;
+    WEFT_TRY(WEFT_NEW(&change, count));
+    for (int64_t i = 0; i < count; i++)
+        change[i] = weft_bf16_of(
+            (float)(weft_number_get(dtype, data, i) - weft_number_get(dtype, base, i)));
+    weft_status status = weft_learner_group_run(
+        e->setup.endpoint, WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = WEFT_BF16, .what = what,
+                                         .send = change, .receive = change, .count = count));
+    for (int64_t i = 0; i < count && status == WEFT_OK; i++)
+        weft_number_put(dtype, data, i,
+                        weft_number_get(dtype, base, i) + (double)weft_bf16_float(change[i]) / n);
+    free(change);
+    return status;
+}
+
+/* Averages tensor i in its memory layout. base: see weft_exchange_average_from. */
+static weft_status average_mapped(weft_exchange *e, int i, const void *base)
 {
     weft_store *store = e->setup.store;
     weft_dtype dtype;
@@ -35,8 +56,9 @@ static weft_status average_mapped(weft_exchange *e, int i)
     WEFT_TRY(weft_store_map(store, i, &dtype, &data, &bytes));
     const char *what =
         i == WEFT_ALL_PARAMETERS ? "parameters of the learners" : weft_store_name(store, i);
-    weft_status status =
-        weft_exchange_mean(e, what, dtype, data, (int64_t)(bytes / weft_dtype_size(dtype)));
+    int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
+    weft_status status = base ? mean_of_changes(e, what, dtype, base, data, count)
+                              : weft_exchange_mean(e, what, dtype, data, count);
     weft_status back = weft_store_unmap(store, i, data);
     return status == WEFT_OK ? back : status;
 }
@@ -68,14 +90,19 @@ weft_status weft_exchange_check_layouts(weft_exchange *e)
                      e->ops->name);
 }
 
-weft_status weft_exchange_average_learners(weft_exchange *e, bool optimizer)
+weft_status weft_exchange_average_from(weft_exchange *e, bool optimizer, const void *base)
 {
     weft_store *store = e->setup.store;
     WEFT_TRY(weft_exchange_check_layouts(e));
-    WEFT_TRY(average_mapped(e, WEFT_ALL_PARAMETERS));
+    WEFT_TRY(average_mapped(e, WEFT_ALL_PARAMETERS, base));
     for (int i = 0; i < weft_store_count(store); i++)
-        if (is_averaged(store, i, optimizer)) WEFT_TRY(average_mapped(e, i));
+        if (is_averaged(store, i, optimizer)) WEFT_TRY(average_mapped(e, i, NULL));
     return WEFT_OK;
+}
+
+weft_status weft_exchange_average_learners(weft_exchange *e, bool optimizer)
+{
+    return weft_exchange_average_from(e, optimizer, NULL);
 }
 
 weft_status weft_exchange_learners_differ(weft_exchange *e, bool *differ)

@@ -176,6 +176,7 @@ static weft_status open_exchange(weft_rank *r)
                                  .resumed_run = r->run_spec->resumed_run,
                                  .asked = r->run_spec->asked,
                                  .user = r->run_spec->user,
+                                 .bf16_sums = r->run_spec->plan.bf16_sums,
                                  .optimizer = &r->elsewhere};
     bool shared = false;
     if (link) WEFT_TRY(weft_unsharded_is_needed(r, link->layout, &shared));

@@ -171,9 +171,23 @@ static bool is_view(const weft_program *p, const weft_group *group)
     return outer == 1;
 }
 
+/* Whether views list the elements of a leaf in another type than its own, as what is gathered in
+ * bf16: a layout orders the elements of one type. */
+static bool listed_otherwise(const weft_graph *g, weft_value like)
+{
+    for (size_t n = 0; n < g->node_count; n++) {
+        const weft_node *node = g->nodes[n];
+        if (node->op->as_it_lies && weft_node_int(node, "like", 0, WEFT_NO_VALUE) == like &&
+            weft_out(g, node, 0)->dtype != weft_value_type(g, like)->dtype)
+            return true;
+    }
+    return false;
+}
+
 /* Chooses the element order of a parameter that ranks keep as ranges (ZeRO 3), unless the order is
  * chosen or the range is placed: the layout in which the first reader wants the whole parameter if
- * it is a kernel, else row-major. The order is chosen before the range is first read, and kept. */
+ * it is a kernel for its type, else row-major. The order is chosen before the range is first read,
+ * and kept. */
 static weft_status choose_order(weft_program *p, const grouping *groups, const weft_node *view)
 {
     weft_value like = (weft_value)weft_node_int(view, "like", 0, WEFT_NO_VALUE);
@@ -190,7 +204,8 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
         if (group && (!reader || group < reader)) reader = group;
     }
     WEFT_TRY(weft_schema_order(p->schema, entry, &p->schema->entries[entry].order));
-    if (!reader || reader->node[0]->op->view == WEFT_VIEW_WHOLE || reader->node[0]->op->transfer)
+    if (!reader || reader->node[0]->op->view == WEFT_VIEW_WHOLE || reader->node[0]->op->transfer ||
+        listed_otherwise(p->graph, like))
         return WEFT_OK;
     WEFT_TRY(weft_kernel_choose(p, reader, &chosen));
     const weft_layout *want = chosen.kernel->in[weft_group_in(reader, view->out)];

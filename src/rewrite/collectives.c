@@ -32,6 +32,21 @@ weft_value weft_move_emit(rewriter *r, const char *op, weft_value v, const weft_
     return out;
 }
 
+weft_value weft_move_cast(rewriter *r, weft_value v, weft_value x, weft_dtype dtype)
+{
+    weft_attr attr = WEFT_ATTR_INT("dtype", dtype);
+    if (x == WEFT_NO_VALUE || r->to->values[x].type.dtype == dtype) return x;
+    return weft_move_emit(r, "cast", v, &x, 1, &attr, 1);
+}
+
+weft_dtype weft_move_type(const rewriter *r, weft_value v)
+{
+    const value_state *s = &r->values[v];
+    weft_dtype dtype = r->from->values[v].type.dtype;
+    bool gradient = s->param != WEFT_NO_VALUE && !s->early && weft_dtype_is_float(dtype);
+    return r->plan->options.bf16_sums && gradient ? WEFT_BF16 : dtype;
+}
+
 weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, int dim)
 {
     int c = r->coordinate[axis];
@@ -158,7 +173,9 @@ weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding spl
                          WEFT_ATTR_INT("dim", 0),
                          WEFT_ATTR_INT("compare", !r->plan->options.plain_sums),
                          WEFT_ATTR_INT("leaves", n)};
-    return weft_move_emit(r, "reduce_scatter", v, &x, 1, attrs, r->workers > 0 ? 6 : 5);
+    x = weft_move_cast(r, v, x, weft_move_type(r, v));
+    x = weft_move_emit(r, "reduce_scatter", v, &x, 1, attrs, r->workers > 0 ? 6 : 5);
+    return weft_move_cast(r, v, x, r->from->values[v].type.dtype);
 }
 
 /* The number of ranks that the axes of a mask span, and the index of this rank among them, as in
@@ -194,13 +211,21 @@ weft_value weft_move_sum(rewriter *r, weft_value v, const weft_value *x, int cou
                          int parts)
 {
     weft_value rest[WEFT_MAX_OUTPUTS];
+    weft_dtype dtype = r->from->values[v].type.dtype, crossing = weft_move_type(r, v);
     int data = mask & 1 << AXIS_DATA, others = mask & ~(1 << AXIS_DATA);
     int each = WEFT_MAX(parts, 1), leaves = parts > 0 ? r->workers : r->plan->size[AXIS_DATA];
-    if (!r->workers || !data) return reduce_over(r, v, x, count * each, mask, 0, 1);
-    if (others) {
-        weft_value first = reduce_over(r, v, x, count * each, others, 0, 1);
-        for (int i = 0; i < count * each; i++) rest[i] = first + i;
-        x = rest;
+    for (int i = 0; i < count * each; i++) rest[i] = weft_move_cast(r, v, x[i], crossing);
+    if (!r->workers || !data) {
+        weft_value out = reduce_over(r, v, rest, count * each, mask, 0, 1), first = out;
+        for (int i = 0; i < count * each; i++) {
+            weft_value wide = weft_move_cast(r, v, out + i, dtype);
+            if (i == 0) first = wide; /* the others follow, since a cast has one result */
+        }
+        return first;
     }
-    return reduce_over(r, v, x, count * each, data, leaves, each);
+    if (others) {
+        weft_value first = reduce_over(r, v, rest, count * each, others, 0, 1);
+        for (int i = 0; i < count * each; i++) rest[i] = first + i;
+    }
+    return reduce_over(r, v, rest, count * each, data, leaves, each);
 }

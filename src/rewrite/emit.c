@@ -27,6 +27,8 @@ static weft_status gather_inputs(rewriter *r, const weft_node *node, const decis
         if (t.dim >= 0 && !t.aligned)
             WEFT_TRY(
                 weft_rewrite_halo(r, node->in[i], place, want[i], t.axis, t.dim, t.window, &in[i]));
+        else if (weft_node_rounds(r->from, node, i))
+            WEFT_TRY(weft_rewrite_gather_rounded(r, node->in[i], place, want[i], &in[i]));
         else
             WEFT_TRY(weft_rewrite_reshard(r, node->in[i], place, want[i], &in[i]));
     }

@@ -163,7 +163,7 @@ weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
     int mask = partial_mask(s->split);
     if (!mask || s->waits || readers_elsewhere(s)) return WEFT_OK;
     bool spreads = scatters(r, v);
-    if (s->place == r->place) return wait(r, v, 2 * mask + spreads);
+    if (weft_rewrite_here(r, s->place)) return wait(r, v, 2 * mask + spreads);
     if (spreads) return scatter(r, v);
     s->split = summed(s->split);
     return weft_rewrite_add_form(

@@ -16,14 +16,22 @@ static bool matches(const rewriter *r, const form *f, weft_value v, int place, w
     return f->phase == phase || !(f->halo || gathered);
 }
 
-form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding split,
-                        weft_phase phase)
+static form *find(const rewriter *r, weft_value v, int place, sharding split, weft_phase phase,
+                  bool rounded)
 {
     for (int i = r->values[v].first_form; i >= 0; i = r->forms[i].next) {
         form *f = &r->forms[i];
-        if (!f->halo && sharding_same(f->split, split) && matches(r, f, v, place, phase)) return f;
+        if (!f->halo && f->rounded == rounded && sharding_same(f->split, split) &&
+            matches(r, f, v, place, phase))
+            return f;
     }
     return NULL;
+}
+
+form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding split,
+                        weft_phase phase)
+{
+    return find(r, v, place, split, phase, false);
 }
 
 /* Declares the values of a form to be their part of the whole, whatever has made them: a node, a
@@ -76,6 +84,7 @@ weft_status weft_rewrite_send(rewriter *r, weft_value v)
                          "more than 30000 values would be transferred between ranks");
     WEFT_TRY(weft_rewrite_reshard(r, v, s->place, split_at(r, v, ANYWHERE), &local));
     if (r->place != s->place) return WEFT_OK;
+    local = weft_move_cast(r, v, local, weft_move_type(r, v));
     for (int q = 0; q < r->plan->places; q++) {
         if (!(others & (uint64_t)1 << q)) continue;
         weft_attr attrs[] = {WEFT_ATTR_INT("peer", weft_plan_rank_at(r->plan, r->rank, q)),
@@ -97,10 +106,11 @@ static weft_status receive(rewriter *r, weft_value v, int place, weft_value *loc
         weft_attr attrs[] = {WEFT_ATTR_INT("peer", weft_plan_rank_at(r->plan, r->rank, s->place)),
                              WEFT_ATTR_INT("tag", s->tag),
                              {.name = "shape", .count = part.rank},
-                             WEFT_ATTR_INT("dtype", r->from->values[v].type.dtype)};
+                             WEFT_ATTR_INT("dtype", weft_move_type(r, v))};
         for (int d = 0; d < part.rank; d++) attrs[2].ints[d] = part.dim[d];
-        bool own = r->from->values[v].type.dtype != r->from->real;
+        bool own = weft_move_type(r, v) != r->from->real;
         *local = weft_move_emit(r, "receive", v, NULL, 0, attrs, own ? 4 : 3);
+        *local = weft_move_cast(r, v, *local, r->from->values[v].type.dtype);
     }
     return weft_rewrite_add_form(
         r, (form){.value = v, .place = place, .split = split, .local = *local});
@@ -132,7 +142,9 @@ static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have
             mask |= 1 << a;
             continue;
         }
+        x = weft_move_cast(r, v, x, weft_move_type(r, v));
         x = weft_move_collective(r, "reduce_scatter", v, x, a, want.at[a], -1);
+        x = weft_move_cast(r, v, x, r->from->values[v].type.dtype);
         have.at[a] = want.at[a];
     }
     if (mask) {
@@ -190,6 +202,7 @@ weft_status weft_rewrite_sum_inputs(rewriter *r, const weft_node *node, int plac
             bool twice = false;
             for (int k = 0; k < count; k++) twice = twice || node->in[of[k]] == v;
             if (twice || !own || own->parts > 0 || sum_mask(r, v, want[j]) != mask ||
+                weft_move_type(r, v) != weft_move_type(r, node->in[i]) ||
                 weft_rewrite_form(r, v, place, want[j], r->phase))
                 continue;
             in[count] = own->local;
@@ -239,6 +252,25 @@ weft_status weft_rewrite_reshard(rewriter *r, weft_value v, int place, sharding 
         r, (form){.value = v, .place = place, .split = want, .local = *local}));
     if (sum_mask(r, v, want)) keep_sum(r, v, place, want);
     return WEFT_OK;
+}
+
+weft_status weft_rewrite_gather_rounded(rewriter *r, weft_value v, int place, sharding want,
+                                        weft_value *local)
+{
+    const value_state *s = &r->values[v];
+    if (!s->weak || place != s->place || sharding_same(s->split, want) ||
+        weft_rewrite_form(r, v, place, want, r->phase))
+        return weft_rewrite_reshard(r, v, place, want, local);
+    const form *f = find(r, v, place, want, r->phase, true);
+    *local = f ? f->local : WEFT_NO_VALUE;
+    if (f) return WEFT_OK;
+    if (weft_rewrite_here(r, place)) {
+        const form *own = weft_rewrite_form(r, v, place, s->split, r->phase);
+        *local = convert(r, v, weft_move_cast(r, v, own->local, WEFT_BF16), s->split, want, 0);
+    }
+    WEFT_TRY(weft_graph_status(r->to));
+    return weft_rewrite_add_form(
+        r, (form){.value = v, .place = place, .split = want, .local = *local, .rounded = true});
 }
 
 /* --- rows of neighbours --- */

@@ -71,7 +71,8 @@ typedef struct form {
     int next; /* next form of the same value, or -1 */
     int place;
     sharding split;
-    bool halo; /* the part with its halo, split along `axis` and `dim` */
+    bool rounded; /* a parameter as bf16, for readers that round it (weft_node_rounds) */
+    bool halo;    /* the part with its halo, split along `axis` and `dim` */
     int axis, dim;
     int64_t window[4];
     weft_phase phase; /* in which the form was made */
@@ -201,15 +202,20 @@ weft_status weft_leaf_settle(rewriter *r, const weft_node *node, const decision 
 /* --- collectives.c: each function adds nodes that convert x, this rank's copy of value v --- */
 weft_value weft_move_emit(rewriter *r, const char *op, weft_value v, const weft_value *in,
                           int count, const weft_attr *attrs, int attr_count);
+/* Casts x to a type, unless it has that. */
+weft_value weft_move_cast(rewriter *r, weft_value v, weft_value x, weft_dtype dtype);
+/* The type in which v crosses ranks where it is summed: bf16 for gradients, if the plan says so. A
+ * gradient that a reader before the update needs keeps its type. */
+weft_dtype weft_move_type(const rewriter *r, weft_value v);
 /* Slices this rank's part of dimension `dim` along an axis. */
 weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, int dim);
 /* Adds a collective over one axis, which splits dimension `dim` or gathers it; `from`: the
  * dimension that is split before, -1: none. */
 weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_value x, int axis,
                                 int dim, int from);
-/* Sums several values over the axes of a mask, as one message. parts > 0: each value consists of
- * that many sums of virtual workers' subtrees, which are added over the data axis in the fixed
- * tree, after the sum over the other axes. */
+/* Sums several values of one weft_move_type over the axes of a mask, as one message. parts > 0:
+ * each value consists of that many sums of virtual workers' subtrees, which are added over the data
+ * axis in the fixed tree, after the sum over the other axes. */
 weft_value weft_move_sum(rewriter *r, weft_value v, const weft_value *x, int count, int mask,
                          int parts);
 /* weft_move_join gathers the FLAT ranges of all ranks of the data axis to a part with this split.
@@ -233,6 +239,10 @@ weft_status weft_rewrite_add_form(rewriter *r, form f) WEFT_NODISCARD;
  * converted value; WEFT_NO_VALUE if this rank is at another place. */
 weft_status weft_rewrite_reshard(rewriter *r, weft_value v, int place, sharding want,
                                  weft_value *local) WEFT_NODISCARD;
+/* weft_rewrite_reshard for a reader that rounds the parameter v to bf16 (weft_node_rounds): what is
+ * gathered from ranges (ZeRO 3) is rounded before it crosses ranks, in half the bytes. */
+weft_status weft_rewrite_gather_rounded(rewriter *r, weft_value v, int place, sharding want,
+                                        weft_value *local) WEFT_NODISCARD;
 /* Sums inputs of a node as one message: those that need nothing but a sum over the same axes. */
 weft_status weft_rewrite_sum_inputs(rewriter *r, const weft_node *node, int place,
                                     const sharding *want) WEFT_NODISCARD;

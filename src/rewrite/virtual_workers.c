@@ -15,6 +15,11 @@ static weft_status check(const weft_plan *p)
                          "%d virtual workers cannot be shared out to %d ranks; the data axis must "
                          "divide them",
                          workers, ranks);
+    if (workers > 0 && p->options.bf16_sums)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "virtual workers have the same bits on any number of ranks, and "
+                         "gradients that cross ranks in bf16 are rounded where ranks meet; give "
+                         "--sum-dtype f32, or do without --virtual-workers");
     for (size_t i = 0; i < p->leaf_count && workers > 0; i++)
         if (p->leaves[i].split.at[AXIS_DATA] >= 0)
             return weft_fail(

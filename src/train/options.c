@@ -112,6 +112,10 @@ const weft_option weft_train_rows[] = {
     OPTION("shares", "N,...", TEXT, RUN(parallel.shares),
            .help = "shares of the ranks of the data axis in each batch, such as 3,1 for unlike "
                    "devices; measured: by their speeds"),
+    OPTION("sum-dtype", "TYPE", TEXT_IS("f32"), RUN(parallel.sum_dtype), .choices = "f32,bf16",
+           .help =
+               "numbers in which gradients cross ranks: f32 (f64 with --dtype f64), or bf16, half "
+               "the bytes; each rank's own sum is not rounded"),
     OPTION("zero", "STAGE", WHOLE("0", 0, 3), RUN(parallel.zero),
            .help =
                "ZeRO stage: shards over the data axis 1 optimizer state, 2 also gradients, 3 also "

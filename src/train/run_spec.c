@@ -62,6 +62,7 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->plan.zero = (int)o->parallel.zero;
     k->plan.shard = o->parallel.shard;
     k->plan.place = o->parallel.place;
+    k->plan.bf16_sums = strcmp(o->parallel.sum_dtype, weft_dtype_name(WEFT_BF16)) == 0;
     k->shares = o->parallel.shares;
     k->plan.virtual_workers = (int)o->length.virtual_workers;
     k->schedule = o->parallel.schedule;

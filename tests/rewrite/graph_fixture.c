@@ -234,6 +234,7 @@ weft_plan_options net_plan_options(const setting *s)
     o.shard = s->mesh->shard;
     o.bucket_bytes = s->bucket_bytes;
     o.virtual_workers = s->workers;
+    o.bf16_sums = s->bf16_sums;
     return o;
 }
 

@@ -55,6 +55,7 @@ typedef struct setting {
     bool recompute;
     size_t bucket_bytes; /* 0: the plan's default */
     weft_update update;  /* not HERE: gradients are exported, and momentum is 0 */
+    bool bf16_sums;      /* gradients cross ranks in bf16 */
     int workers; /* virtual workers: micro-batches times the ranks of the data axis; 0: none */
 } setting;
 

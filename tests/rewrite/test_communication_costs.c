@@ -54,6 +54,24 @@ static void test_data_bytes(void **state)
     }
 }
 
+/* The sum of N ranks in bf16 (weft_plan_options.bf16_sums) sends half of these bytes, and ZeRO half
+ * of its reduce-scatter. */
+static void test_data_bytes_in_bf16(void **state)
+{
+    (void)state;
+    const double w = 4.0 * (W1 + W2 + 16 * 8), share[] = {1, 1.5, 1.5, 2.5};
+    for (int n = 2; n <= 8; n *= 2)
+        for (int zero = 0; zero <= 3; zero++) {
+            char mesh[32];
+            (void)snprintf(mesh, sizeof(mesh), "data=%d", n);
+            const mesh_case c = {mesh, n, zero, NULL, NULL};
+            double again = zero == 3 ? 4.0 * W1 : 0;
+            bytes_case b = {net_setting(&dense8_case, &c), (n - 1) * (share[zero] * w - again)};
+            b.setting.bf16_sums = true;
+            on_ranks("threads", n, count_bytes, &b);
+        }
+}
+
 /* Integrated model and batch parallelism (Gholami et al. 2018) over P_r x P_c ranks. Each of the
  * P_c columns sends what its tensor axis needs for its share of the batch. A rank has 1 / P_r of
  * the weights, whose gradients are summed over the P_c ranks that hold the same part.
@@ -220,9 +238,10 @@ static void test_transformer_block(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_data_bytes),     cmocka_unit_test(test_integrated_bytes),
-        cmocka_unit_test(test_halo_bytes),     cmocka_unit_test(test_batch_norm_bytes),
-        cmocka_unit_test(test_pipeline_bytes), cmocka_unit_test(test_transformer_block),
+        cmocka_unit_test(test_data_bytes),        cmocka_unit_test(test_data_bytes_in_bf16),
+        cmocka_unit_test(test_integrated_bytes),  cmocka_unit_test(test_halo_bytes),
+        cmocka_unit_test(test_batch_norm_bytes),  cmocka_unit_test(test_pipeline_bytes),
+        cmocka_unit_test(test_transformer_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
