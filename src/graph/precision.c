@@ -129,8 +129,9 @@ static bool moves_narrow(const weft_graph_mapper *m, const weft_node *node)
 
 static weft_status gather_inputs(weft_graph_mapper *m, const weft_node *node, weft_value *in)
 {
-    bool moves = !weft_operator_computes(node->op),
-         narrow = moves ? moves_narrow(m, node) : node->op->narrows || meets_narrow(m, node);
+    bool moves = !weft_operator_computes(node->op), update = node->phase == WEFT_PHASE_UPDATE,
+         narrow = moves ? moves_narrow(m, node)
+                        : !update && (node->op->narrows || meets_narrow(m, node));
     for (int i = 0; i < node->in_count; i++) {
         weft_value v = m->value[node->in[i]];
         weft_dtype dtype = m->to->values[v].type.dtype;
