@@ -130,6 +130,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_graph_status(const weft_graph *graph);
 WEFT_API WEFT_NODISCARD weft_status weft_graph_narrow(weft_graph *graph, weft_value *const *wanted,
                                                       int count);
 
+/* Lets weft_graph_narrow make parameters and the optimizer's state of their shapes BF16, too,
+ * without copies in F32. Updates are computed in F32 and rounded up or down at random without bias
+ * (stochastic rounding, arXiv 2502.20566), by random numbers that depend on the seed, the step, the
+ * tensor and the element alone, and on no division of the graph. wide: parameters have such
+ * numbers, but stay F32, for an exchange that reads and changes them; state is BF16. The graph was
+ * created with type BF16, and weft_graph_narrow is called later. ARGUMENT: the graph has another
+ * type. */
+WEFT_API WEFT_NODISCARD weft_status weft_graph_keep_weights_narrow(weft_graph *graph, uint64_t seed,
+                                                                   bool wide);
+
 /* The type of parameters: F32 or F64. */
 WEFT_API weft_dtype weft_graph_real(const weft_graph *graph);
 

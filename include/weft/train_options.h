@@ -21,7 +21,8 @@ typedef struct weft_task_choice {
     size_t struct_size; /* sizeof(weft_task_choice); likewise in all groups */
     char *model, *data, *normalize, *dtype;
     int64_t seed;
-    uint64_t room[4]; /* of later versions: 0 */
+    char *weights;
+    uint64_t room[3]; /* of later versions: 0 */
 } weft_task_choice;
 
 /* The length of the run, and the division of a step into micro-batches. */

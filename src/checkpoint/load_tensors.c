@@ -21,6 +21,14 @@ static const weft_tensor *find(const weft_safetensors *file, const char *prefix,
     return NULL;
 }
 
+/* Whether a tensor in the file can be loaded: weights and state in bf16 are those of a run that
+ * keeps them so, of which f32 loads the numbers, and which rounds those in f32. */
+static bool loads(weft_dtype file, weft_dtype want)
+{
+    return file == want || (file == WEFT_F32 && want == WEFT_BF16) ||
+           (file == WEFT_BF16 && want == WEFT_F32);
+}
+
 /* Whether a tensor of the checkpoint (NULL: it has none) is what the model needs. */
 static weft_status check_fit(const weft_checkpoint *c, const weft_tensor *t, const char *name,
                              bool param, weft_type type)
@@ -35,7 +43,7 @@ static weft_status check_fit(const weft_checkpoint *c, const weft_tensor *t, con
             "another model (%s%s%s)",
             c->path, param ? "parameter" : "state", name, weft_settings_find(&c->settings, "model"),
             optimizer ? ", " : "", optimizer ? optimizer : "");
-    if (weft_safetensors_real(t->dtype, &dtype) && dtype == type.dtype &&
+    if (weft_safetensors_real(t->dtype, &dtype) && loads(dtype, type.dtype) &&
         weft_shape_equal(&t->shape, &type.shape))
         return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
@@ -45,6 +53,17 @@ static weft_status check_fit(const weft_checkpoint *c, const weft_tensor *t, con
                      weft_safetensors_dtype(type.dtype),
                      weft_shape_text(&type.shape, want, sizeof(want)),
                      weft_settings_find(&c->settings, "model"));
+}
+
+/* Replaces numbers by the same ones in another type. */
+static weft_status convert(const weft_type *from, weft_dtype to, void **data)
+{
+    void *made;
+    WEFT_TRY(weft_new_aligned(weft_type_bytes(&(weft_type){to, from->shape}), &made));
+    weft_numbers_cast(from->dtype, *data, to, made, weft_shape_elements(&from->shape));
+    free(*data);
+    *data = made;
+    return WEFT_OK;
 }
 
 /* Copies the part that the store has of its tensor i to *out, which the caller frees. The arguments
@@ -65,9 +84,12 @@ static weft_status read_part(const weft_checkpoint *c, const weft_store *store, 
         t = find(&c->tensors[file], prefix, "step");
     WEFT_TRY(check_fit(c, t, name, param, whole));
     /* The part is copied first, since the file may not have it aligned as the device requires. */
+    weft_dtype wanted = type.dtype;
+    (void)weft_safetensors_real(t->dtype, &type.dtype);
+    whole.dtype = type.dtype;
     WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), out));
     weft_copy_part(&whole, start, &type.shape, (void *)(uintptr_t)t->data, *out, true);
-    return WEFT_OK;
+    return wanted == type.dtype ? WEFT_OK : convert(&type, wanted, out);
 }
 
 weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store, int i, int file,
@@ -141,6 +163,7 @@ weft_status weft_checkpoint_check_leaves(const weft_checkpoint *c, const weft_gr
         int file = param || c->exported ? WEFT_PARAMETERS_FILE : WEFT_STATE_FILE;
         const weft_tensor *t = find(&c->tensors[file], NULL, name);
         WEFT_TRY(check_fit(c, t, name, param, type));
+        (void)weft_safetensors_real(t->dtype, &type.dtype);
         if (!is_finite(type.dtype, t))
             return weft_fail(WEFT_ERR_NUMERIC,
                              "%s: '%s' holds a number that is not finite; nothing is written",

@@ -192,6 +192,10 @@ struct weft_graph {
     weft_context *context;
     weft_dtype real;
     bool mixed; /* the pass of mixed precision is still to be applied */
+    /* The pass rounds what updates make of parameters and state to bf16, with this seed. Parameters
+     * stay f32 with bf16 numbers if `wide`, for exchanges, which read and change them. */
+    bool bf16_weights, wide_weights;
+    uint64_t seed;
     weft_node **nodes;
     size_t node_count, node_capacity;
     weft_value_info *values;

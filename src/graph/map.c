@@ -80,7 +80,8 @@ static weft_value stands_for(const weft_graph_mapper *m, weft_value v)
 static void link_value(const weft_graph_mapper *m, weft_value v)
 {
     const weft_value_info *info = &m->from->values[v];
-    weft_value made = m->value[v], assigned = stands_for(m, info->assigned),
+    bool other = m->next && m->next[v] != WEFT_NO_VALUE;
+    weft_value made = m->value[v], assigned = other ? m->next[v] : stands_for(m, info->assigned),
                exported = stands_for(m, info->exported);
     if (made == WEFT_NO_VALUE) return;
     if (info->kind != WEFT_VALUE_RESULT) m->to->values[made].role_of = stands_for(m, info->role_of);
@@ -112,6 +113,9 @@ static weft_status map_all(weft_graph_mapper *m, const weft_graph_pass *pass, co
     for (size_t v = 0; v < g->value_count; v++) m->value[v] = WEFT_NO_VALUE;
     m->to->differentiated = g->differentiated;
     m->to->mixed = g->mixed;
+    m->to->bf16_weights = g->bf16_weights;
+    m->to->wide_weights = g->wide_weights;
+    m->to->seed = g->seed;
     if (pass->begin) WEFT_TRY(pass->begin(m));
     for (size_t v = 0; v < g->value_count; v++)
         if (g->values[v].kind != WEFT_VALUE_RESULT && needed[v])

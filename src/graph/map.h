@@ -27,6 +27,9 @@ struct weft_graph_mapper {
     int *node;         /* of each node of `from`: what computes it (the last node made, unless the
                         pass says another), or -1 */
     void *user;
+    /* For each leaf of `from` what it is assigned, or WEFT_NO_VALUE for what stands for its next
+     * value. NULL: the latter for all; `begin` may set it. */
+    const weft_value *next;
 };
 
 /* Creates the graph that a pass makes of another one. wanted[count]: the values that must stay;

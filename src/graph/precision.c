@@ -74,21 +74,34 @@ typedef struct precision {
     weft_value *other;
     size_t capacity;
     const bool *kept; /* of each value of the old graph: it is read outside */
+    /* The rounded next values, in the new graph, of leaves of the old one; or WEFT_NO_VALUE. */
+    weft_value *rounded;
+    int streams; /* of random numbers, one for each tensor that is rounded */
 } precision;
+
+/* The cast of a value that was made before. A parameter is cast again for the update, so that no
+ * copy is kept until then. */
+static weft_value earlier(const weft_graph_mapper *m, weft_value v)
+{
+    const precision *p = m->user;
+    const weft_graph *g = m->to;
+    weft_value had = (size_t)v < p->capacity ? p->other[v] : WEFT_NO_VALUE;
+    if (had == WEFT_NO_VALUE || g->values[v].kind != WEFT_VALUE_PARAM) return had;
+    return g->nodes[g->values[had].node]->phase == g->phase ? had : WEFT_NO_VALUE;
+}
 
 static weft_status cast(weft_graph_mapper *m, weft_value v, weft_dtype dtype, weft_value *out)
 {
     precision *p = m->user;
     weft_graph *g = m->to;
-    bool same = g->values[v].type.dtype == dtype;
-    weft_value had = (size_t)v < p->capacity ? p->other[v] : WEFT_NO_VALUE;
-    *out = same ? v : had;
+    *out = g->values[v].type.dtype == dtype ? v : earlier(m, v);
     if (*out != WEFT_NO_VALUE) return WEFT_OK;
     weft_attr attr = WEFT_ATTR_INT("dtype", dtype);
     char *name = weft_graph_format(g, "%s/%s", g->values[v].name, weft_dtype_name(dtype));
     *out = weft_graph_node(g, "cast", name, &v, 1, &attr, 1);
     free(name);
     WEFT_TRY(weft_graph_status(g));
+    g->values[*out].weight = g->values[v].weight;
     for (size_t from = p->capacity; (size_t)*out >= p->capacity;) {
         WEFT_TRY(WEFT_GROW(&p->other, &p->capacity, p->capacity));
         for (; from < p->capacity; from++) p->other[from] = WEFT_NO_VALUE;
@@ -98,13 +111,43 @@ static weft_status cast(weft_graph_mapper *m, weft_value v, weft_dtype dtype, we
     return WEFT_OK;
 }
 
+/* Whether the next values of a leaf are rounded to bf16: of a parameter, or of the optimizer's
+ * state for each of its elements. */
+static bool is_rounded(const weft_graph *g, weft_value v)
+{
+    weft_value param = v;
+    const weft_value_info *info = &g->values[v];
+    if (!g->bf16_weights || info->type.dtype != WEFT_F32) return false;
+    if (info->kind == WEFT_VALUE_PARAM) return true;
+    if (info->kind != WEFT_VALUE_STATE || weft_graph_role(g, v, &param) != WEFT_ROLE_OPTIMIZER)
+        return false;
+    return param != WEFT_NO_VALUE &&
+           weft_shape_equal(&info->type.shape, &g->values[param].type.shape);
+}
+
+/* Whether a leaf becomes bf16. */
+static bool becomes_narrow(const weft_graph *g, weft_value v)
+{
+    return is_rounded(g, v) && !(g->wide_weights && g->values[v].kind == WEFT_VALUE_PARAM);
+}
+
+/* Whether a node reads such leaves as they are: a product, which would round them, or an operator
+ * whose results stay f32, as those of updates. */
+static bool takes_narrow(const weft_node *node)
+{
+    return node->phase == WEFT_PHASE_UPDATE ? node->op->narrow_out == 0 : node->op->narrows;
+}
+
 /* The type that operand i of a node gets; `narrow`: its operands are cast to bf16. */
 static weft_dtype wanted_type(const weft_graph_mapper *m, const weft_node *node, int i, bool narrow)
 {
     const weft_type *now = weft_value_type(m->to, m->value[node->in[i]]);
     if (!weft_dtype_is_float(now->dtype) || now->dtype == WEFT_F64) return now->dtype;
-    bool casts = narrow && may_be_narrow(m->from, node, i) && !m->from->values[node->in[i]].weight;
-    return casts ? WEFT_BF16 : WEFT_F32;
+    bool may = may_be_narrow(m->from, node, i), own = m->from->values[node->in[i]].weight;
+    if (now->dtype == WEFT_BF16 && may && becomes_narrow(m->from, node->in[i]) &&
+        takes_narrow(node))
+        return WEFT_BF16;
+    return narrow && may && !own ? WEFT_BF16 : WEFT_F32;
 }
 
 /* Whether some operand that may be bf16 is. */
@@ -112,7 +155,8 @@ static bool meets_narrow(const weft_graph_mapper *m, const weft_node *node)
 {
     bool any = false;
     for (int i = 0; i < node->in_count; i++)
-        any = any || (may_be_narrow(m->from, node, i) && is_narrow(m->to, m->value[node->in[i]]));
+        any = any || (may_be_narrow(m->from, node, i) && !becomes_narrow(m->from, node->in[i]) &&
+                      is_narrow(m->to, m->value[node->in[i]]));
     return any;
 }
 
@@ -153,6 +197,41 @@ static bool stays_wide(const weft_graph_mapper *m, weft_value v)
     return info->gradient_of != WEFT_NO_VALUE || info->next_of != WEFT_NO_VALUE || p->kept[v];
 }
 
+/* Rounds the next values of leaves, which a node has made. */
+static weft_status round_next(weft_graph_mapper *m, const weft_node *node, const weft_value *made)
+{
+    precision *p = m->user;
+    for (int o = 0; o < node->out_count; o++) {
+        weft_value leaf = m->from->values[node->out + o].next_of;
+        if (leaf == WEFT_NO_VALUE || !is_rounded(m->from, leaf)) continue;
+        weft_value in[] = {made[o], m->value[m->from->step]};
+        weft_attr attrs[] = {WEFT_ATTR_INT("seed", (int64_t)m->from->seed),
+                             WEFT_ATTR_INT("stream", p->streams++)};
+        char *name = weft_graph_format(m->to, "%s/rounded", m->from->values[leaf].name);
+        p->rounded[leaf] = weft_graph_node(m->to, "stochastic_round", name, in, 2, attrs, 2);
+        free(name);
+        WEFT_TRY(weft_graph_status(m->to));
+        if (!becomes_narrow(m->from, leaf))
+            WEFT_TRY(cast(m, p->rounded[leaf], WEFT_F32, &p->rounded[leaf]));
+    }
+    return WEFT_OK;
+}
+
+static weft_status begin(weft_graph_mapper *m)
+{
+    const precision *p = m->user;
+    m->next = p->rounded;
+    return WEFT_OK;
+}
+
+static weft_status map_leaf(weft_graph_mapper *m, weft_value v, weft_value *out)
+{
+    const weft_value_info *info = &m->from->values[v];
+    WEFT_TRY(weft_graph_map_leaf(m, v, info->name, &info->type.shape, out));
+    if (becomes_narrow(m->from, v)) m->to->values[*out].type.dtype = WEFT_BF16;
+    return WEFT_OK;
+}
+
 static weft_status map_node(weft_graph_mapper *m, int n, weft_value *out)
 {
     const weft_node *node = m->from->nodes[n];
@@ -173,13 +252,13 @@ static weft_status map_node(weft_graph_mapper *m, int n, weft_value *out)
         else if (begins && m->to->values[out[o]].type.dtype == WEFT_F32)
             WEFT_TRY(cast(m, first + o, WEFT_BF16, &out[o]));
     }
-    return WEFT_OK;
+    return round_next(m, node, out);
 }
 
 static weft_status narrow(weft_graph *graph, precision *p, weft_value *const *wanted, int count,
                           weft_value *map)
 {
-    static const weft_graph_pass pass = {.node = map_node};
+    static const weft_graph_pass pass = {.begin = begin, .leaf = map_leaf, .node = map_node};
     weft_graph *mixed;
     WEFT_TRY(weft_graph_map(graph, &pass, p, NULL, -1, &mixed, map));
     for (int i = 0; i < count; i++)
@@ -203,12 +282,29 @@ weft_status weft_graph_narrow(weft_graph *graph, weft_value *const *wanted, int 
     precision p = {0};
     weft_status status = WEFT_NEW(&kept, graph->value_count);
     if (status == WEFT_OK) status = WEFT_NEW(&map, graph->value_count);
+    if (status == WEFT_OK) status = WEFT_NEW(&p.rounded, graph->value_count);
+    for (size_t v = 0; v < graph->value_count && status == WEFT_OK; v++)
+        p.rounded[v] = WEFT_NO_VALUE;
     for (int i = 0; i < count && status == WEFT_OK; i++)
         if (*wanted[i] != WEFT_NO_VALUE) kept[*wanted[i]] = true;
     p.kept = kept;
     if (status == WEFT_OK) status = narrow(graph, &p, wanted, count, map);
     free(p.other);
+    free(p.rounded);
     free(kept);
     free(map);
     return status;
+}
+
+weft_status weft_graph_keep_weights_narrow(weft_graph *graph, uint64_t seed, bool wide)
+{
+    WEFT_NEED_AS("graph", graph);
+    WEFT_TRY(weft_graph_status(graph));
+    if (!graph->mixed)
+        return weft_fail(WEFT_ERR_ARGUMENT, "parameters can be bf16 in a graph of type bf16, to "
+                                            "which weft_graph_narrow is still to be applied");
+    graph->bf16_weights = true;
+    graph->wide_weights = wide;
+    graph->seed = seed;
+    return WEFT_OK;
 }

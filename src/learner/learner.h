@@ -92,6 +92,7 @@ typedef struct weft_run_spec {
     weft_model_options model; /* for training; its batch is a micro-batch of all ranks together */
     const weft_bytes *text;   /* see weft_build_model */
     weft_dtype real;
+    bool bf16_weights;                /* parameters are bf16, without f32 masters */
     const char *device;               /* one device, or a list that ranks take in turn */
     const char *shares;               /* of the data axis: numbers, or "measured"; NULL: equal */
     bool on_host;                     /* parameters stay in host memory (--home) */

@@ -50,6 +50,12 @@ static weft_status carry(weft_rank *r)
     return weft_graph_show(r->graph, "carrying states over", r->graphs);
 }
 
+/* Whether the run has an exchange; a single learner has none. */
+static bool exchanges(const weft_run_spec *k)
+{
+    return k->learners > 1 || k->simulated || k->cluster;
+}
+
 /* The optimizer options with which the learner's graph is built. If there is an exchange, it
  * determines where the update is made; a single learner has none. */
 static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_options *out)
@@ -57,9 +63,15 @@ static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_opti
     const weft_exchange_ops *ops;
     const char *arguments;
     *out = k->optimizer;
-    if (k->learners <= 1 && !k->simulated && !k->cluster) return WEFT_OK;
+    if (!exchanges(k)) return WEFT_OK;
     WEFT_TRY(weft_exchange_find(k->context, k->exchange, &ops, &arguments));
     out->update = weft_exchange_updates(ops);
+    if (k->bf16_weights && out->update == WEFT_UPDATE_ELSEWHERE)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange %s makes the update itself, on parameters in f32, and --weights "
+                         "bf16 is about updates of learners; give --weights f32, or another "
+                         "exchange",
+                         ops->name);
     return out->update == WEFT_UPDATE_ELSEWHERE ? weft_plan_check_exchange(&k->plan, ops->name)
                                                 : WEFT_OK;
 }
@@ -71,6 +83,7 @@ static weft_status build_graph(weft_rank *r)
     weft_optimizer_options optimizer;
     WEFT_TRY(optimizer_options(k, &optimizer));
     WEFT_TRY(weft_graph_create(k->context, k->real, &r->graph));
+    if (k->bf16_weights) WEFT_TRY(weft_graph_keep_weights_narrow(r->graph, k->seed, exchanges(k)));
     WEFT_TRY(weft_build_model(r->graph, &k->model, k->text, &r->values));
     WEFT_TRY(weft_graph_show(r->graph, "building the model", r->graphs));
     if (k->carries) WEFT_TRY(carry(r));

@@ -149,11 +149,12 @@ WEFT_OPERATOR(sgd,
               "stochastic gradient descent with momentum, Nesterov's or "
               "not, and weight decay",
               3, 4, .attrs = WEFT_ATTRS("momentum", "nesterov", "decay"), .shape = sgd_shape,
-              .labels = weft_labels_elementwise, .flops = sgd_flops,
+              .labels = weft_labels_elementwise, .narrow = 1u << 0 | 1u << 2, .flops = sgd_flops,
               .in_place = {1u << 0, 1u << 2});
 WEFT_OPERATOR(adam, "Adam (Kingma and Ba 2015); kind 1: AdamW (Loshchilov and Hutter 2019)", 6, 6,
               .attrs = WEFT_ATTRS("kind", "beta1", "beta2", "epsilon", "decay"),
-              .shape = adam_shape, .labels = weft_labels_elementwise, .flops = adam_flops,
+              .shape = adam_shape, .labels = weft_labels_elementwise,
+              .narrow = 1u << 0 | 1u << 2 | 1u << 3, .flops = adam_flops,
               .in_place = {1u << 0, 1u << 2, 1u << 3});
 WEFT_OPERATOR(schedule, "learning rate of a step by a schedule, after a linear warm-up", 1, 2,
               .attrs = WEFT_ATTRS("kind", "base", "warmup", "total", "every", "gamma", "floor",

@@ -126,6 +126,8 @@ void weft_update_owners(rewriter *r)
 weft_value weft_flat_like(const rewriter *r, weft_value param)
 {
     if (param == WEFT_NO_VALUE || r->plan->options.plain_sums) return WEFT_NO_VALUE;
+    /* Random numbers of stochastic_round are for elements in row-major order. */
+    if (r->from->values[param].type.dtype == WEFT_BF16) return WEFT_NO_VALUE;
     return weft_graph_find(r->to, r->from->values[param].name);
 }
 

@@ -55,6 +55,21 @@ static weft_status set_padding(const rewriter *r, const weft_node *node, const t
     return weft_node_set(part, &padding);
 }
 
+/* Tells a node that computes a range of a part which range it is; start: set to that of the part.
+ */
+static weft_status set_range(const rewriter *r, const weft_shape *whole, sharding split,
+                             weft_node *part, int64_t *start)
+{
+    weft_attr begin = WEFT_ATTR_INT("begin", start[0]), sizes = {.name = "part"};
+    weft_shape around;
+    split.at[AXIS_DATA] = WHOLE;
+    weft_rewrite_part(r, whole, split, &around, start);
+    sizes.count = around.rank;
+    for (int i = 0; i < around.rank; i++) sizes.ints[i] = around.dim[i];
+    WEFT_TRY(weft_node_set(part, &begin));
+    return weft_node_set(part, &sizes);
+}
+
 weft_status weft_window_localize(const rewriter *r, const weft_node *node, const decision *d,
                                  weft_node *part)
 {
@@ -68,8 +83,11 @@ weft_status weft_window_localize(const rewriter *r, const weft_node *node, const
         WEFT_TRY(set_padding(r, node, &t, part));
         windowed = true;
     }
-    weft_rewrite_part(r, &weft_out(r->from, node, 0)->shape,
-                      weft_decision_split(d, node, node->in_count), &shape, start);
+    sharding split = weft_decision_split(d, node, node->in_count);
+    const weft_shape *whole = &weft_out(r->from, node, 0)->shape;
+    weft_rewrite_part(r, whole, split, &shape, start);
+    if (split.at[AXIS_DATA] == FLAT && weft_operator_has(r->to->context, node->op->name, "begin"))
+        WEFT_TRY(set_range(r, whole, split, part, start));
     touched_rows out;
     WEFT_TRY(weft_window_touched(r, node, d, node->in_count, &out));
     if (out.dim >= 0) shape.dim[out.dim] = out.end - out.begin;

@@ -90,6 +90,10 @@ const weft_option weft_train_rows[] = {
     OPTION("dtype", "TYPE", TEXT_IS("f32"), RUN(task.dtype), .choices = "f32,f64,bf16",
            .help = "type of numbers; bf16: mixed precision, with activations and operands of "
                    "products in bf16, weights and sums in f32"),
+    OPTION("weights", "TYPE", TEXT_IS("f32"), RUN(task.weights), .choices = "f32,bf16",
+           .help = "numbers of weights and optimizer state: f32 (f64 with --dtype f64), or with "
+                   "--dtype bf16 also bf16, without f32 masters, which updates round at random "
+                   "without bias"),
     OPTION("threads", "N", WHOLE("0", 0, 1024), RUN(where.threads), .letter = 't',
            .help = "threads per rank; 0: OMP_NUM_THREADS, or the cores of the machine (in a job of "
                    "Slurm, those that it has allocated) divided by its ranks"),

@@ -13,6 +13,7 @@ static const struct {
     {"model", WEFT_RESUME_NETWORK, false},
     {"batch,seed,data,normalize", WEFT_RESUME_KEEPS, false},
     {"dtype", WEFT_RESUME_STORED, false},
+    {"weights", WEFT_RESUME_NAMES, false},
     {"optimizer", WEFT_RESUME_KEEPS, true},
     {"lr,warmup,decay-every,gamma,lr-floor", WEFT_RESUME_RATE, false},
     {"lr-schedule", WEFT_RESUME_RATE, true},

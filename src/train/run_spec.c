@@ -53,6 +53,12 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->text = &t->model;
     k->real = WEFT_F32;
     (void)weft_dtype_parse(o->task.dtype, &k->real);
+    k->bf16_weights = strcmp(o->task.weights, weft_dtype_name(WEFT_BF16)) == 0;
+    if (k->bf16_weights && k->real != WEFT_BF16)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "--weights bf16 and --dtype %s contradict each other: products would read "
+                         "weights that are converted as a whole; give --dtype bf16",
+                         o->task.dtype);
     k->device = o->where.device;
     k->on_host = strcmp(o->where.home, homes[HOME_HOST]) == 0;
     k->seed = (uint64_t)o->task.seed;

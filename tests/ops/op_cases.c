@@ -282,6 +282,13 @@ static void adam(fixture *f)
     weft_value w = X(f, 9), g = X(f, 9), m = X(f, 9), v = POSITIVE(f, 9);
     out(f, node(f, "adam", IN(w, g, m, v, SCALAR(f, 0.1), fixture_ints(f, 0, NULL, 5)), NONE));
 }
+static void stochastic_round(fixture *f)
+{
+    weft_value wide = node(f, "cast", IN(X(f, 3, 77)), ATTRS(WEFT_ATTR_INT("dtype", WEFT_F32)));
+    weft_value y = node(f, "stochastic_round", IN(wide, fixture_ints(f, 0, NULL, 5)),
+                        ATTRS(WEFT_ATTR_INT("seed", 3), WEFT_ATTR_INT("stream", 2)));
+    out(f, node(f, "cast", IN(y), ATTRS(WEFT_ATTR_INT("dtype", weft_graph_real(f->graph)))));
+}
 static void schedule(fixture *f)
 {
     out(f, node(f, "schedule", IN(fixture_ints(f, 0, NULL, 5)),
@@ -432,6 +439,7 @@ const op_case op_cases[] = {
     CASE(mse_read),
     FORWARD(sgd),
     FORWARD(adam),
+    FORWARD(stochastic_round),
     FORWARD(schedule),
     FORWARD(schedule_measured),
     FORWARD(counter),

@@ -256,10 +256,11 @@ static int run_types(const op_type_case *c, const weft_op *op, const weft_attr *
     return runs;
 }
 
-/* Casts and the gradient of embedding have tests of their own. */
+/* Casts, the gradient of embedding and random rounding have tests of their own. */
 static bool has_own_test(const char *op)
 {
-    return strcmp(op, "cast") == 0 || strcmp(op, "embedding_grad") == 0;
+    return strcmp(op, "cast") == 0 || strcmp(op, "embedding_grad") == 0 ||
+           strcmp(op, "stochastic_round") == 0;
 }
 
 static void test_operators(void **state)

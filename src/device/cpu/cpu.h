@@ -209,6 +209,7 @@ typedef struct cpu_entry {
     X(bias)                                                                                        \
     X(shape)                                                                                       \
     X(update)                                                                                      \
+    X(update_bf16)                                                                                 \
     X(norm)                                                                                        \
     X(batch_norm)                                                                                  \
     X(layer_norm)                                                                                  \

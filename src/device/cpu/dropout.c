@@ -3,9 +3,10 @@
  * et al. 2011). */
 #include "device/cpu/cpu.h"
 #include "device/cpu/simd.h"
+#include "device/cpu/update.h"
 
 /* Random numbers come in blocks of four, of which BLOCKS are drawn together. */
-enum { BLOCKS = 32, SEGMENT = 4 * BLOCKS * 8 };
+enum { BLOCKS = CPU_PHILOX, SEGMENT = 4 * BLOCKS * 8 };
 
 /* A tensor as rows of `n` elements with consecutive places; a sample has `each` rows. */
 typedef struct dropout_job {
@@ -21,8 +22,8 @@ typedef struct dropout_job {
     bool whole;                /* a sample is one row, and the whole of a sample */
 } dropout_job;
 
-/* Draws the numbers of blocks from `first` on, as weft_philox does. */
-static WEFT_CLONES void draw(uint64_t key, uint64_t high, uint64_t first, uint32_t *out)
+WEFT_CLONES void cpu_philox(uint64_t key, uint64_t high, uint64_t first,
+                            uint32_t out[4 * CPU_PHILOX])
 {
     uint32_t x0[BLOCKS], x1[BLOCKS], x2[BLOCKS], x3[BLOCKS];
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
@@ -91,7 +92,7 @@ static void part(void *user, int64_t begin, int64_t end)
         uint64_t high = j->step << 32 | (j->first + (uint64_t)(row / j->each));
         while (at < stop) {
             int64_t skipped = (place + at) & 3, count = WEFT_MIN(4 * BLOCKS - skipped, stop - at);
-            draw(j->key, high, (uint64_t)((place + at) >> 2), number);
+            cpu_philox(j->key, high, (uint64_t)((place + at) >> 2), number);
             apply(j, row * j->n + at, number + skipped, count);
             at += count;
         }

@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "base/moving_average.h"
-#include "device/cpu/cpu.h"
 #include "device/cpu/simd.h"
+#include "device/cpu/update.h"
 
 enum { GRAIN = 8192, CHUNK = 16384 };
 
@@ -13,22 +13,15 @@ enum { GRAIN = 8192, CHUNK = 16384 };
  * time, and updated while they are in cache. */
 enum { NEAR = 4096 };
 
-typedef struct adam_step {
-    const float *g, *from;
-    float *w, *m, *v;
-    float keep1, drop1, add1, keep2, drop2, add2; /* of the moments, see weft_decay */
-    float rate, root, epsilon, least, coupled, decoupled;
-} adam_step;
-
-WEFT_CLONES static void adam_span(const void *step, int64_t begin, int64_t end)
+WEFT_CLONES static void adam_span(const cpu_step *s, int64_t begin, int64_t end)
 {
-    const adam_step *s = step;
     const float *restrict g = s->g;
     float *restrict w = s->w, *restrict m = s->m, *restrict v = s->v;
-    float keep1 = s->keep1, drop1 = s->drop1, add1 = s->add1;
-    float keep2 = s->keep2, drop2 = s->drop2, add2 = s->add2;
-    float rate = s->rate, root = s->root, epsilon = s->epsilon, least = s->least;
-    float coupled = s->coupled, decoupled = s->decoupled;
+    float keep1 = s->of.adam.keep1, drop1 = s->of.adam.drop1, add1 = s->of.adam.add1;
+    float keep2 = s->of.adam.keep2, drop2 = s->of.adam.drop2, add2 = s->of.adam.add2;
+    float rate = s->of.adam.rate, root = s->of.adam.root, epsilon = s->of.adam.epsilon;
+    float least = s->of.adam.least, coupled = s->of.adam.coupled;
+    float decoupled = s->of.adam.decoupled;
     for (int64_t i = begin; i < end; i++) {
         float grad = g[i] + coupled * w[i];
         float first = keep1 * m[i] + (add1 * grad - drop1 * m[i]);
@@ -40,70 +33,35 @@ WEFT_CLONES static void adam_span(const void *step, int64_t begin, int64_t end)
     }
 }
 
-/* Runs `span` over elements [begin, end), with subnormal numbers as zero. If `to` is other memory
- * than `from`, the parameter is copied first, in pieces of NEAR elements. */
-static void run_span(const float *from, float *to, int64_t begin, int64_t end,
-                     void (*span)(const void *step, int64_t begin, int64_t end), const void *step)
+static cpu_step adam_of(const weft_node *node, const void *const *in)
 {
-    unsigned mode = weft_flush_subnormals();
-    int64_t piece = from == to ? end - begin : NEAR;
-    for (int64_t i = begin; i < end; i += piece) {
-        int64_t stop = WEFT_MIN(i + piece, end);
-        if (from != to) memcpy(to + i, from + i, (size_t)(stop - i) * sizeof(float));
-        span(step, i, stop);
-    }
-    weft_restore_subnormals(mode);
-}
-
-static void adam_part(void *user, int64_t begin, int64_t end)
-{
-    const adam_step *s = user;
-    run_span(s->from, s->w, begin, end, adam_span, s);
-}
-
-static void adam_loop(const cpu_loop *k)
-{
-    const weft_node *node = k->group.node[0];
-    double lr = (double)*(const float *)k->in[4], t = *(const int32_t *)k->in[5] + 1.0;
+    double lr = (double)*(const float *)in[4], t = *(const int32_t *)in[5] + 1.0;
     double beta1 = weft_node_real(node, "beta1", 0.9), beta2 = weft_node_real(node, "beta2", 0.999);
     double decay = weft_node_real(node, "decay", 0);
     double root = 1 / sqrt(weft_decay_weight(beta2, t));
     weft_decay first = weft_decay_of(beta1), second = weft_decay_of(beta2);
     bool decoupled = weft_node_int(node, "kind", 0, 0) == 1;
-    adam_step s = {.g = k->in[1],
-                   .from = k->in[0],
-                   .w = k->out[0],
-                   .m = k->out[1],
-                   .v = k->out[2],
-                   .keep1 = (float)first.keep,
-                   .drop1 = (float)first.drop,
-                   .add1 = (float)(1 - beta1),
-                   .keep2 = (float)second.keep,
-                   .drop2 = (float)second.drop,
-                   .add2 = (float)(1 - beta2),
-                   .rate = (float)(lr / weft_decay_weight(beta1, t)),
-                   .root = (float)root,
-                   .epsilon = (float)weft_node_real(node, "epsilon", 1e-8),
-                   .least = (float)weft_adam_least(root, WEFT_F32),
-                   .coupled = decoupled ? 0 : (float)decay,
-                   .decoupled = decoupled ? (float)(lr * decay) : 0};
-    weft_parallel(k->threads, k->size, GRAIN, adam_part, &s);
+    return (cpu_step){.span = adam_span,
+                      .of.adam = {.keep1 = (float)first.keep,
+                                  .drop1 = (float)first.drop,
+                                  .add1 = (float)(1 - beta1),
+                                  .keep2 = (float)second.keep,
+                                  .drop2 = (float)second.drop,
+                                  .add2 = (float)(1 - beta2),
+                                  .rate = (float)(lr / weft_decay_weight(beta1, t)),
+                                  .root = (float)root,
+                                  .epsilon = (float)weft_node_real(node, "epsilon", 1e-8),
+                                  .least = (float)weft_adam_least(root, WEFT_F32),
+                                  .coupled = decoupled ? 0 : (float)decay,
+                                  .decoupled = decoupled ? (float)(lr * decay) : 0}};
 }
 
-typedef struct sgd_step {
-    const float *g, *from;
-    float *w, *m;
-    float lr, keep, drop, decay; /* keep, drop: of the momentum, see weft_decay */
-    float now, ahead;            /* factors of the gradient and of the momentum in a step */
-} sgd_step;
-
-WEFT_CLONES static void sgd_span(const void *state, int64_t begin, int64_t end)
+WEFT_CLONES static void sgd_span(const cpu_step *s, int64_t begin, int64_t end)
 {
-    const sgd_step *s = state;
     const float *restrict g = s->g;
     float *restrict w = s->w, *restrict m = s->m;
-    float lr = s->lr, keep = s->keep, drop = s->drop, decay = s->decay;
-    float now = s->now, ahead = s->ahead;
+    float lr = s->of.sgd.lr, keep = s->of.sgd.keep, drop = s->of.sgd.drop, decay = s->of.sgd.decay;
+    float now = s->of.sgd.now, ahead = s->of.sgd.ahead;
     if (!m) {
         for (int64_t i = begin; i < end; i++) w[i] -= lr * (g[i] + decay * w[i]);
         return;
@@ -115,29 +73,62 @@ WEFT_CLONES static void sgd_span(const void *state, int64_t begin, int64_t end)
     }
 }
 
-static void sgd_part(void *user, int64_t begin, int64_t end)
+static cpu_step sgd_of(const weft_node *node, const void *const *in)
 {
-    const sgd_step *s = user;
-    run_span(s->from, s->w, begin, end, sgd_span, s);
-}
-
-static void sgd_loop(const cpu_loop *k)
-{
-    const weft_node *node = k->group.node[0];
     double momentum = weft_node_real(node, "momentum", 0);
     weft_decay decay = weft_decay_of(momentum);
     bool nesterov = weft_node_int(node, "nesterov", 0, 0) != 0;
-    sgd_step s = {.g = k->in[1],
-                  .from = k->in[0],
-                  .w = k->out[0],
-                  .m = node->in_count == 4 ? k->out[1] : NULL,
-                  .lr = *(const float *)k->in[node->in_count - 1],
-                  .keep = (float)decay.keep,
-                  .drop = (float)decay.drop,
-                  .decay = (float)weft_node_real(node, "decay", 0),
-                  .now = nesterov ? 1 : 0,
-                  .ahead = nesterov ? (float)momentum : 1};
-    weft_parallel(k->threads, k->size, GRAIN, sgd_part, &s);
+    return (cpu_step){.span = sgd_span,
+                      .of.sgd = {.lr = *(const float *)in[node->in_count - 1],
+                                 .keep = (float)decay.keep,
+                                 .drop = (float)decay.drop,
+                                 .decay = (float)weft_node_real(node, "decay", 0),
+                                 .now = nesterov ? 1 : 0,
+                                 .ahead = nesterov ? (float)momentum : 1}};
+}
+
+int cpu_step_states(const weft_node *node)
+{
+    return node->out_count - 1;
+}
+
+cpu_step cpu_step_of(const weft_node *node, const void *const *in)
+{
+    return cpu_step_states(node) == 2 ? adam_of(node, in) : sgd_of(node, in);
+}
+
+/* A step over a kernel's elements. If `to` is other memory than `from`, the parameter is copied
+ * first. */
+typedef struct whole_step {
+    cpu_step step;
+    const float *from;
+} whole_step;
+
+/* Updates elements [begin, end), with subnormal numbers as zero. If the new parameter is in other
+ * memory than the old one, that is copied first, in pieces of NEAR elements. */
+static void step_part(void *user, int64_t begin, int64_t end)
+{
+    const whole_step *s = user;
+    unsigned mode = weft_flush_subnormals();
+    float *to = s->step.w;
+    int64_t piece = s->from == to ? end - begin : NEAR;
+    for (int64_t i = begin; i < end; i += piece) {
+        int64_t stop = WEFT_MIN(i + piece, end);
+        if (s->from != to) memcpy(to + i, s->from + i, (size_t)(stop - i) * sizeof(float));
+        s->step.span(&s->step, i, stop);
+    }
+    weft_restore_subnormals(mode);
+}
+
+static void step_loop(const cpu_loop *k)
+{
+    int states = cpu_step_states(k->group.node[0]);
+    whole_step s = {cpu_step_of(k->group.node[0], k->in), k->in[0]};
+    s.step.g = k->in[1];
+    s.step.w = k->out[0];
+    s.step.m = states > 0 ? k->out[1] : NULL;
+    s.step.v = states > 1 ? k->out[2] : NULL;
+    weft_parallel(k->threads, k->size, GRAIN, step_part, &s);
 }
 
 /* The most pieces of an exact sum of squares, which threads compute; the sum does not depend on the
@@ -187,16 +178,10 @@ static weft_status squares_make(weft_device *device, const weft_group *group,
     return WEFT_OK;
 }
 
-static weft_status adam_make(weft_device *device, const weft_group *group,
+static weft_status step_make(weft_device *device, const weft_group *group,
                              const weft_layout *const *in, weft_kernel **out)
 {
-    return cpu_flat_make(device, group, adam_loop, in, out);
-}
-
-static weft_status sgd_make(weft_device *device, const weft_group *group,
-                            const weft_layout *const *in, weft_kernel **out)
-{
-    return cpu_flat_make(device, group, sgd_loop, in, out);
+    return cpu_flat_make(device, group, step_loop, in, out);
 }
 
 /* Whether each new state (momentum, moments) is assigned to the leaf that the node reads as the old
@@ -216,8 +201,8 @@ static bool assigned(const weft_group *group)
 }
 
 const cpu_entry cpu_update_entries[] = {
-    {"adam", "loop", assigned, adam_make, NULL, CPU_WIDE},
-    {"sgd", "loop", assigned, sgd_make, NULL, CPU_WIDE},
+    {"adam", "loop", assigned, step_make, NULL, CPU_WIDE},
+    {"sgd", "loop", assigned, step_make, NULL, CPU_WIDE},
     {"sum_squares", "loop", cpu_single, squares_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

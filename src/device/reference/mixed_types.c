@@ -1,5 +1,6 @@
 /* Implements kernels for elements of any type, and for operands of different types. */
 #include "device/reference/reference.h"
+#include "device/rounding.h"
 
 int64_t weft_ref_element_of(const weft_ref *a, int operand, int64_t i)
 {
@@ -27,7 +28,25 @@ static void constant(const weft_ref *a)
         weft_number_put(type->dtype, a->out[0], i, value);
 }
 
+/* Adds random numbers to the bits that are cut off; infinite numbers stay, and NaN stays one. */
+static void stochastic_round(const weft_ref *a)
+{
+    const uint32_t *bits = a->in[0];
+    uint16_t *y = a->out[0];
+    uint32_t random[4];
+    uint64_t key = weft_round_key(a->node), step = (uint64_t) * (const int32_t *)a->in[1];
+    for (int64_t i = 0, run; i < out_size(a, 0); i++) {
+        uint64_t place = (uint64_t)weft_round_position(a->graph, a->node, i, &run);
+        weft_philox(key, step, place / 8, random);
+        uint32_t low = random[place % 8 / 2] >> 16 * (place % 2) & 0xffff;
+        bool finite = (bits[i] & 0x7f800000) != 0x7f800000;
+        uint32_t nan = (bits[i] & 0x7fffff) != 0 ? 0x40 : 0;
+        y[i] = (uint16_t)(finite ? (bits[i] + low) >> 16 : bits[i] >> 16 | nan);
+    }
+}
+
 const weft_ref_entry weft_ref_any[] = {
+    {"stochastic_round", stochastic_round, 0},
     {"cast", cast, 0},
     {"constant", constant, 0},
     {NULL, NULL, 0},
