@@ -103,6 +103,7 @@ row(device     tiles                    T......UA.R..    1 internal)
 
 row(ops        ops                      T......UA.R.C   13 internal WITH op_ways op_fixture)
 row(ops        opencl_ops               T.........R.C   60 internal WITH op_fixture)
+row(ops        kernel_guards            T......U..R..    3 internal WITH op_fixture)
 row(ops        stochastic_round         T......UA.R..    1 public)
 row(ops        mixed_ops                T......UA.R..    4 internal WITH op_fixture op_ways)
 row(ops        winograd                 T......UA.R..    5 internal WITH op_ways op_fixture)

@@ -56,6 +56,9 @@ static inline void out(fixture *f, weft_value v)
     X(conv_groups)                                                                                 \
     X(conv_depthwise)                                                                              \
     X(conv_point)                                                                                  \
+    X(conv_point_stride)                                                                           \
+    X(conv_point_stride_one)                                                                       \
+    X(conv_point_stride_more)                                                                      \
     X(conv_line)                                                                                   \
     X(conv_line_blocks)                                                                            \
     X(conv_line_groups)                                                                            \
