@@ -36,7 +36,7 @@ static weft_status open_exchange(loss_watch *w, weft_comm *learner, weft_dtype d
                           .receive = w->all->base,
                           .count = w->micros};
     WEFT_TRY(weft_far_open(w->instance, &what, n, me, (weft_address){w->mine, 0},
-                           (weft_address){w->all, 0}, &w->far));
+                           (weft_address){w->all, 0}, NULL, &w->far));
     return weft_comm_prepare_far(learner, &what, weft_far_head(w->far), &w->exchange);
 }
 

@@ -166,7 +166,7 @@ static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
 {
     weft_program *program = NULL;
     weft_store *store;
-    WEFT_TRY(weft_rank_store(r, &store));
+    WEFT_TRY(weft_rank_store(r, NULL, &store));
     weft_status status = weft_rank_dry_program_on(r, store, &program);
     if (status == WEFT_OK) f->info = weft_program_describe(program);
     if (status == WEFT_OK && f->info.device_about)
