@@ -157,58 +157,21 @@ static const gpu_driver driver = {.name = "cuda",
                                   .launch = launch,
                                   .libraries = libraries};
 
-static weft_status device_open(weft_context *context, const char *arguments, weft_device **out)
-{
-    (void)context;
-    return gpu_device_open(&driver, arguments, out);
-}
-
-static weft_status plain(weft_device *device, const weft_type *type, const weft_layout **out)
-{
-    return weft->plain_layout(device, type, out);
-}
-
 static void *pointer(weft_address address, weft_pointer_kind *kind)
 {
     *kind = WEFT_POINTER_CUDA;
     return (void *)(uintptr_t)cuda_pointer_of(address);
 }
 
-static const char summary[] =
-    "an NVIDIA card; cuda:K is card K; cuda:K:libraries=none does without "
-    "cuBLASLt and cuDNN, cuda:K:libraries=cublaslt+cudnn+nccl adds up between cards by NCCL, and "
-    "cuda:K:tf32=on lets cuBLASLt and cuDNN use TF32";
-
-static const weft_device_ops ops = {
-    .struct_size = sizeof(weft_device_ops),
-    .name = "cuda",
-    .summary = summary,
-    .memory = &cuda_memory_ops,
-    .open = device_open,
-    .close = gpu_device_close,
-    .hardware = gpu_hardware,
-    .plain = plain,
-    /* Rates like those of a card of a data centre (A100, H100). They are constants for all cards,
-     * since the ranks of a job, which may have unlike cards, and a resumed run must choose the same
-     * kernels; nothing but the choice between the card and the host depends on them. */
-    .rates =
-        {.flops = 1.5e13, .bytes = 1.5e12, .start = 4e-6, .copied = 2e10, .copied_start = 1e-5},
-    .candidates = gpu_candidates,
-    .kernel = gpu_kernel_make,
-    .reorder = gpu_reorder,
-    .next = "cpu",
-    .watch = gpu_watch,
-    .guard = gpu_bound_guard,
-    .capture = &cuda_capture_ops,
-    .about = gpu_device_about,
-    .reaches = cuda_reaches,
-    .collectives = &cuda_nccl_collectives,
-    .pointer = pointer,
-};
-
-static const weft_entry entries[] = {
-    {.kind = WEFT_KIND_DEVICE, .name = "cuda", .summary = summary, .ops = &ops},
-    {.name = NULL},
-};
-
-WEFT_PLUGIN(weft_gpu_services, entries);
+/* Rates like those of a card of a data centre (A100, H100). They are constants for all cards, since
+ * the ranks of a job, which may have unlike cards, and a resumed run must choose the same kernels;
+ * nothing but the choice between the card and the host depends on them. */
+GPU_PLUGIN(
+    driver, "cuda",
+    "an NVIDIA card; cuda:K is card K; cuda:K:libraries=none does without cuBLASLt and cuDNN, "
+    "cuda:K:libraries=cublaslt+cudnn+nccl adds up between cards by NCCL, and cuda:K:tf32=on lets "
+    "cuBLASLt and cuDNN use TF32",
+    .memory = &cuda_memory_ops, .reaches = cuda_reaches, .capture = &cuda_capture_ops,
+    .collectives = &cuda_nccl_collectives, .pointer = pointer,
+    .rates = {
+        .flops = 1.5e13, .bytes = 1.5e12, .start = 4e-6, .copied = 2e10, .copied_start = 1e-5})

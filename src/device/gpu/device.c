@@ -210,6 +210,11 @@ static weft_status end_plain(gpu_plan *plan, const weft_layout *from, const weft
     return plan->status;
 }
 
+weft_status gpu_plain(weft_device *device, const weft_type *type, const weft_layout **out)
+{
+    return weft->plain_layout(device, type, out);
+}
+
 /* All layouts are plain, so a copy is one of bytes. */
 weft_status gpu_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
                         const weft_layout *to, weft_kernel **out)

@@ -152,6 +152,8 @@ weft_status gpu_kernel_make(weft_device *device, const weft_group *group,
                             weft_kernel **out) WEFT_NODISCARD;
 /* The name of a type in kernels. */
 const char *gpu_type_name(weft_dtype dtype);
+weft_status gpu_plain(weft_device *device, const weft_type *type,
+                      const weft_layout **out) WEFT_NODISCARD;
 weft_status gpu_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
                         const weft_layout *to, weft_kernel **out) WEFT_NODISCARD;
 weft_status gpu_watch(weft_device *device, const weft_type *type, weft_kernel **out) WEFT_NODISCARD;
@@ -318,5 +320,35 @@ const gpu_opened *gpu_library_of(const gpu_device *device, const weft_candidate 
 
 /* Whether nodes first, first + 1, ... of the group are functions of each element of one shape. */
 bool gpu_elements_supports(const weft_group *group);
+
+/* A plug-in with one device: its driver, name and summary, and what else its weft_device_ops have.
+ */
+#define GPU_PLUGIN(driver_, name_, summary_, ...)                                                  \
+    static weft_status device_open(weft_context *context, const char *arguments,                   \
+                                   weft_device **out)                                              \
+    {                                                                                              \
+        (void)context;                                                                             \
+        return gpu_device_open(&(driver_), arguments, out);                                        \
+    }                                                                                              \
+    static const weft_device_ops ops = {.struct_size = sizeof(weft_device_ops),                    \
+                                        .name = name_,                                             \
+                                        .summary = summary_,                                       \
+                                        .open = device_open,                                       \
+                                        .close = gpu_device_close,                                 \
+                                        .hardware = gpu_hardware,                                  \
+                                        .plain = gpu_plain,                                        \
+                                        .candidates = gpu_candidates,                              \
+                                        .kernel = gpu_kernel_make,                                 \
+                                        .reorder = gpu_reorder,                                    \
+                                        .next = "cpu",                                             \
+                                        .watch = gpu_watch,                                        \
+                                        .guard = gpu_bound_guard,                                  \
+                                        .about = gpu_device_about,                                 \
+                                        __VA_ARGS__};                                              \
+    static const weft_entry entries[] = {                                                          \
+        {.kind = WEFT_KIND_DEVICE, .name = name_, .summary = summary_, .ops = &ops},               \
+        {.name = NULL},                                                                            \
+    };                                                                                             \
+    WEFT_PLUGIN(weft_gpu_services, entries);
 
 #endif

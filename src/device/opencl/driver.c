@@ -195,44 +195,8 @@ static const gpu_driver driver = {
     .launch = launch,
 };
 
-static weft_status device_open(weft_context *context, const char *arguments, weft_device **out)
-{
-    (void)context;
-    return gpu_device_open(&driver, arguments, out);
-}
-
-static weft_status plain(weft_device *device, const weft_type *type, const weft_layout **out)
-{
-    return weft->plain_layout(device, type, out);
-}
-
-static const weft_device_ops ops = {
-    .struct_size = sizeof(weft_device_ops),
-    .name = "opencl",
-    .summary = "a device of OpenCL, such as a graphics card; opencl:PLATFORM.DEVICE",
-    .memory = &cl_memory_ops,
-    .open = device_open,
-    .close = gpu_device_close,
-    .hardware = gpu_hardware,
-    .plain = plain,
-    /* Rates of a card of the middle: what is on it stays there. */
-    .rates = {.flops = 5e12, .bytes = 3e11, .start = 5e-6, .copied = 1e10, .copied_start = 2e-5},
-    .candidates = gpu_candidates,
-    .kernel = gpu_kernel_make,
-    .reorder = gpu_reorder,
-    .next = "cpu",
-    .watch = gpu_watch,
-    .guard = gpu_bound_guard,
-    .about = gpu_device_about,
-    .reaches = cl_reaches,
-};
-
-static const weft_entry entries[] = {
-    {.kind = WEFT_KIND_DEVICE,
-     .name = "opencl",
-     .summary = "a device of OpenCL, such as a graphics card; opencl:PLATFORM.DEVICE",
-     .ops = &ops},
-    {.name = NULL},
-};
-
-WEFT_PLUGIN(weft_gpu_services, entries);
+/* Rates of a card of the middle: what is on it stays there. */
+GPU_PLUGIN(driver, "opencl", "a device of OpenCL, such as a graphics card; opencl:PLATFORM.DEVICE",
+           .memory = &cl_memory_ops, .reaches = cl_reaches,
+           .rates = {
+               .flops = 5e12, .bytes = 3e11, .start = 5e-6, .copied = 1e10, .copied_start = 2e-5})

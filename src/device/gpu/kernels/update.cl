@@ -27,15 +27,21 @@ KERNEL(adam, 256, 1)
  const real_t drop1, const real_t add1, const real_t keep2, const real_t drop2, const real_t add2,
  GUARD)
 {
+    LOCAL real_t of_step[4]; /* the same for all elements, computed by one item of a group */
     if (STOPPED) return;
-    const acc_t rate_of = (acc_t)AT(lr, const real_t)[0];
-    const acc_t t = (acc_t)AT(age, const int)[0] + 1;
-    /* 1 - beta^t, from the logarithm of beta. */
-    const acc_t correction = acc(1) / sqrt(-expm1(t * log2));
-    const real_t root = (real_t)correction, least = (real_t)(correction * smallest);
-    const real_t rate = (real_t)(rate_of / -expm1(t * log1));
+    if (ITEM_X == 0) {
+        const acc_t rate_of = (acc_t)AT(lr, const real_t)[0];
+        const acc_t t = (acc_t)AT(age, const int)[0] + 1;
+        /* 1 - beta^t, from the logarithm of beta. */
+        const acc_t correction = acc(1) / sqrt(-expm1(t * log2));
+        of_step[0] = (real_t)correction;
+        of_step[1] = (real_t)(correction * smallest);
+        of_step[2] = (real_t)(rate_of / -expm1(t * log1));
+        of_step[3] = decoupled ? (real_t)(rate_of * decay) : real(0);
+    }
+    BARRIER;
+    const real_t root = of_step[0], least = of_step[1], rate = of_step[2], own = of_step[3];
     const real_t coupled = decoupled ? real(0) : (real_t)decay;
-    const real_t own = decoupled ? (real_t)(rate_of * decay) : real(0);
     for (int i = GROUP_X * 256 + ITEM_X; i < count; i += GROUPS_X * 256) {
         const real_t old = AT(w, const real_t)[i];
         const real_t grad = AT(g, const real_t)[i] + coupled * old;
