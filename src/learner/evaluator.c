@@ -52,19 +52,9 @@ static void program_options(const weft_evaluator *e, weft_value *fetch, weft_pro
     o->fetch = fetch;
 }
 
-/* Whether the parameters of a store are bf16. */
-static bool keeps_narrow(const weft_store *store)
-{
-    for (int i = 0; i < weft_store_count(store); i++)
-        if (weft_store_kind(store, i) == WEFT_VALUE_PARAM)
-            return weft_store_type(store, i).dtype == WEFT_BF16;
-    return false;
-}
-
 /* Builds the graph. */
-static weft_status begin(weft_context *context, const weft_store *store, weft_dtype real,
-                         const weft_model_options *model, const weft_bytes *text,
-                         const weft_eval_ranks *share, weft_evaluator *e)
+static weft_status begin(weft_context *context, weft_dtype real, const weft_model_options *model,
+                         const weft_bytes *text, const weft_eval_ranks *share, weft_evaluator *e)
 {
     weft_model_options o = *model;
     o.training = false;
@@ -74,7 +64,8 @@ static weft_status begin(weft_context *context, const weft_store *store, weft_dt
     WEFT_TRY(WEFT_NEW(&e->row, e->outputs));
     WEFT_TRY(WEFT_NEW(&e->number, 2 * (size_t)e->outputs));
     WEFT_TRY(weft_graph_create(context, real, &e->whole));
-    if (keeps_narrow(store)) WEFT_TRY(weft_graph_keep_weights_narrow(e->whole, 0, false));
+    if (share && share->bf16_weights)
+        WEFT_TRY(weft_graph_keep_weights_narrow(e->whole, 0, false));
     WEFT_TRY(weft_build_model(e->whole, &o, text, &e->values));
     e->graph = e->whole;
     e->loss = weft_model_value(&e->values, WEFT_PORT_LOSS);
@@ -96,7 +87,7 @@ weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft
     weft_program_options o;
     weft_value fetch[2 + WEFT_MODEL_OUTPUTS];
     WEFT_TRY(WEFT_NEW(&e, 1));
-    weft_status status = begin(context, store, real, model, text, share, e);
+    weft_status status = begin(context, real, model, text, share, e);
     program_options(e, fetch, &o);
     if (status == WEFT_OK)
         status = weft_instance_build_with(store, e->graph, &o, share ? share->comms : NULL,
@@ -116,7 +107,7 @@ weft_status weft_evaluator_dry_program(weft_context *context, weft_store *store,
     weft_program_options o;
     weft_value fetch[2 + WEFT_MODEL_OUTPUTS];
     WEFT_TRY(WEFT_NEW(&e, 1));
-    weft_status status = begin(context, store, real, model, text, share, e);
+    weft_status status = begin(context, real, model, text, share, e);
     program_options(e, fetch, &o);
     o.dry = true;
     if (status == WEFT_OK) status = weft_program_create_with(store, e->graph, &o, out);

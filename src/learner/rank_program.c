@@ -210,10 +210,19 @@ static bool evaluates_early(const weft_rank *r, const weft_store *store)
     return strchr(k->device, ',') || !weft_device_shares(store->schema->devices[0]);
 }
 
+static weft_eval_ranks eval_ranks(const weft_rank *r, const weft_comms *comms)
+{
+    const weft_run_spec *k = r->run_spec;
+    return (weft_eval_ranks){.plan = r->plan,
+                             .rank = r->rank % (int)k->plan.ranks,
+                             .comms = comms,
+                             .bf16_weights = k->bf16_weights && !exchanges(k)};
+}
+
 weft_status weft_rank_dry_evaluation_on(const weft_rank *r, weft_store *store, weft_program **out)
 {
     const weft_run_spec *k = r->run_spec;
-    const weft_eval_ranks share = {r->plan, r->rank % (int)k->plan.ranks, NULL};
+    const weft_eval_ranks share = eval_ranks(r, NULL);
     *out = NULL;
     if (!evaluates_early(r, store)) return WEFT_OK;
     return weft_evaluator_dry_program(k->context, store, k->real, &k->model, k->text, &share, out);
@@ -291,7 +300,7 @@ int64_t weft_rank_parameters(const weft_rank *r)
 static weft_status make_evaluator(weft_rank *r)
 {
     const weft_run_spec *k = r->run_spec;
-    weft_eval_ranks share = {r->plan, r->rank % k->plan.ranks, &r->comms};
+    weft_eval_ranks share = eval_ranks(r, &r->comms);
     if (r->evaluator) return WEFT_OK;
     return weft_evaluator_create(k->context, r->store, k->real, &k->model, k->text, &share,
                                  &r->evaluator);

@@ -54,12 +54,15 @@ kilobytes() { "$weft" plan $images --dtype bf16 "$@" | awk '$1 == "0" { print $3
 wide=$(kilobytes) less=$(kilobytes --weights bf16)
 [ $((100 * less / wide)) -le 52 ] && pass || flunk "$less kB of $wide kB"
 
-# Meshes, exchanges, devices, where the state is.
+# Meshes, of which one has a stage without weights; exchanges, devices, where the state is.
+printf 'layers:\n  - {type: dense, units: 6, bias: false}\n  - {type: dense, units: classes, bias: false}\n' >two.yaml
+printf 'a,b,c,label\n.4,-.5,.7,1\n.4,-.8,.6,0\n-.8,.4,-.2,1\n' >rows.csv
 while read -r options; do
     "$weft" train -t 1 --dtype bf16 --weights bf16 --steps 3 $options >out 2>err && grep -q 'test loss [0-9]' out && pass || flunk "$options"
 done <<WAYS
 --model lenet --data glyphs:size=28,train=40,test=20 --batch 8 -n 2 --mesh domain=2
 $images -n 2 --mesh pipeline=2 --microbatches 2
+--model two.yaml --data csv:rows.csv,label=label,test=0.34 --batch 2 -n 3 --mesh pipeline=3 --device reference
 $images -n 4 --mesh data=2,tensor=2 --zero 1
 $images -n 4 --mesh data=2,tensor=2 --zero 3 --sum-dtype bf16
 $tokens -n 2 --mesh domain=2
