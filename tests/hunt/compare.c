@@ -29,6 +29,11 @@ bool is_f64(const hunt_case *c)
     return c->options[DTYPE] == F64;
 }
 
+bool is_narrow(const hunt_case *c)
+{
+    return c->options[DTYPE] == BF16 || c->options[SUM_DTYPE] == NARROW;
+}
+
 /* The largest absolute difference that rounding may make in a network: 1e-10, times 316 for each
  * norm beyond the second. Some values are zero but for rounding, such as the gradient of a bias
  * that a norm behind it subtracts again. A norm whose input does not vary divides them by the root
@@ -135,7 +140,7 @@ void compare(trial *t, const char *stage, const result *a, const result *b, clos
              bool losses_too)
 {
     char what[64];
-    if (t->v->fault != CLEAN) return;
+    if (t->v->fault != CLEAN || (how != EXACT && is_narrow(t->c))) return;
     set_text(t->v->stage, sizeof(t->v->stage), stage);
     set_text(t->v->command, sizeof(t->v->command), b->command);
     if (how == ROUGH) {

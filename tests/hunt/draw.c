@@ -213,6 +213,16 @@ static void draw_generation(dice *d, hunt_case *c)
     c->temperature = chance(d, 0.5) ? 0 : ONE_OF(d, 0.3, 1, 2);
 }
 
+/* Servers make updates in f32, and virtual workers promise bits that sums in bf16 do not keep. */
+static void draw_types(dice *d, hunt_case *c)
+{
+    double *o = c->options;
+    bool servers = learners_of(c) > 1 && c->exchange.kind == SERVER;
+    if (chance(d, 0.1)) o[DTYPE] = BF16;
+    if (o[DTYPE] == BF16 && !servers && chance(d, 0.5)) o[WEIGHTS] = NARROW;
+    if (o[VIRTUAL_WORKERS] == 0 && chance(d, 0.1)) o[SUM_DTYPE] = NARROW;
+}
+
 void draw_case(dice *d, hunt_case *c)
 {
     memset(c, 0, sizeof(*c));
@@ -236,6 +246,7 @@ void draw_case(dice *d, hunt_case *c)
         c->options[DTYPE] = F32;
         c->options[THREADS] = between(d, 1, 2);
     }
+    draw_types(d, c);
     draw_network(d, c);
     smooth_over(c);
     /* A batch norm counts only samples with a weight, so cases with one have no zero weights. */

@@ -120,7 +120,8 @@ static bool is_lossless(const exchange *e)
 
 bool is_comparable(const hunt_case *c)
 {
-    return is_repeatable(c) && is_lossless(&c->exchange);
+    bool rounds = is_narrow(c) && c->options[VIRTUAL_WORKERS] == 0;
+    return is_repeatable(c) && is_lossless(&c->exchange) && !rounds;
 }
 
 /* Whether a run that is stopped and resumed must equal one that is not. A resumed downlink codec

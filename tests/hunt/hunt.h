@@ -183,6 +183,8 @@ typedef enum option_id {
     THREADS,
     DEVICE,
     DTYPE,
+    SUM_DTYPE,
+    WEIGHTS,
     NORMALIZE,
     CHECK_COLLECTIVES,
     NO_BIND,
@@ -191,7 +193,8 @@ typedef enum option_id {
 } option_id;
 enum { SGD, ADAM, ADAMW };
 enum { CPU, REFERENCE };
-enum { F32, F64 };
+enum { F32, F64, BF16 };
+enum { WIDE, NARROW }; /* of sums and weights */
 enum { AUTO, NONE };
 
 typedef struct hunt_case {

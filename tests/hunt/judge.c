@@ -106,6 +106,8 @@ way plain_way(void)
  * fused when no other node reads a value that is computed again. */
 static closeness across(const hunt_case *c, const way *w)
 {
+    /* Groups of nodes round their results to bf16, and devices make other groups. */
+    if (is_narrow(c) && (w->recompute || w->home || w->elsewhere)) return ROUGH;
     bool fuses = w->recompute && c->options[DEVICE] != REFERENCE;
     if (c->options[VIRTUAL_WORKERS] > 0 && only_data(w) && !fuses && has_own_bits(c, w))
         return EXACT;
@@ -116,6 +118,7 @@ static closeness across(const hunt_case *c, const way *w)
  * or another kernel of such a device. */
 static closeness unless_far(const hunt_case *c)
 {
+    if (is_narrow(c)) return ROUGH;
     return has_own_bits(c, &c->way) ? EXACT : is_f64(c) ? CLOSE : ROUGH;
 }
 
@@ -229,6 +232,7 @@ static void check_evaluation(trial *t, const result *r)
         found(t, listed_refusal(e.message) ? REFUSED : SENTENCE, "%s", e.message);
         return;
     }
+    if (is_narrow(t->c)) return; /* other programs fuse other nodes */
     compare_numbers(t, "the loss of the test part", r->test_loss, e.test_loss, how);
     if (how == CLOSE)
         compare_numbers(t, "accuracy or R2 of the test part", r->figure, e.figure, how);
@@ -269,7 +273,7 @@ static void check_precision(trial *t)
     way one = plain_way();
     hunt_case c = *t->c;
     result r;
-    if (is_f64(t->c) || rounding_decides(t->c) || !is_comparable(t->c)) return;
+    if (is_f64(t->c) || is_narrow(t->c) || rounding_decides(t->c) || !is_comparable(t->c)) return;
     c.options[DEVICE] = REFERENCE;
     c.options[DTYPE] = F64;
     if (!train(t, "one rank in double precision", &c, &one, &r)) return;

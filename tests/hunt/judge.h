@@ -24,6 +24,8 @@ typedef struct trial {
 void found(trial *t, fault f, const char *form, ...) __attribute__((format(printf, 3, 4)));
 void set_text(char *to, size_t room, const char *text);
 bool is_f64(const hunt_case *c);
+/* Whether numbers are rounded to bf16, which only equal bits can be held against. */
+bool is_narrow(const hunt_case *c);
 way plain_way(void);
 
 /* compare.c */

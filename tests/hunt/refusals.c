@@ -18,6 +18,11 @@ static const char *const listed[] = {
     /* models that have diverged */
     "*: the predictions for * of * samples are not finite (the first one: sample *); *",
     "*: the loss is *; the parameters have diverged",
+    /* types, where a case is made simpler */
+    "--weights bf16 and --dtype * contradict each other: *; give --dtype bf16",
+    "exchange * makes the update itself, on parameters in f32, and --weights bf16 is about *",
+    "virtual workers have the same bits on any number of ranks, and gradients that cross ranks in "
+    "*",
     /* servers */
     "servers is *, and the model has only * parameter* to share out; give --servers *",
     ("exchange easgd: --compress * gathers gradients with a momentum of *; give the codec "

@@ -23,6 +23,7 @@ static unsigned char *read_all(const char *path, size_t *size)
 
 static size_t dtype_size(const char *dtype)
 {
+    if (strcmp(dtype, "BF16") == 0) return 2;
     return strcmp(dtype, "F64") == 0 || strcmp(dtype, "I64") == 0 ? 8 : 4;
 }
 
@@ -110,6 +111,11 @@ double tensor_at(const tensor *t, int64_t i)
     if (strcmp(t->dtype, "F64") == 0) {
         memcpy(&d, t->data + 8 * i, sizeof(d));
         return d;
+    }
+    if (strcmp(t->dtype, "BF16") == 0) {
+        uint32_t bits = (uint32_t)t->data[2 * i] << 16 | (uint32_t)t->data[2 * i + 1] << 24;
+        memcpy(&f, &bits, sizeof(f));
+        return (double)f;
     }
     memcpy(&f, t->data + 4 * i, sizeof(f));
     memcpy(&n, t->data + 4 * i, sizeof(n));
