@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test check bench bench-links bench-serve bench-sequences clients torch tokenizers strategies soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
+.PHONY: all deps demo test check bench bench-links bench-serve bench-sequences clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
 
 all: $(BUILD)/weft
 
@@ -77,6 +77,10 @@ bench-serve: $(BUILD)/weft
 # What each strategy needs to learn and what it sends; about half an hour. EPOCHS and NAMES choose.
 strategies: $(BUILD)/weft
 	@/usr/bin/python3 bench/strategies.py $(BUILD)/weft $(or $(EPOCHS),5) $(NAMES)
+
+# What bf16 costs in accuracy, over three seeds; about half an hour. NAMES choose models.
+precision: $(BUILD)/weft
+	@/usr/bin/python3 bench/precision.py $(BUILD)/weft $(NAMES)
 
 # Learners with a slow line between them, synchronous and compressed: about ten minutes. EPOCHS and NAMES choose, MBIT and
 # MS say what the line is like.
