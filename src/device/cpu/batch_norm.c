@@ -77,20 +77,16 @@ static bool cast(const weft_group *group, batch_kernel *k)
 static bool supports(const weft_group *group)
 {
     batch_kernel k = {.threads = 0};
-    if (!cast(group, &k)) return false;
-    const role tensors[] = {X, DY, Y, DX};
-    weft_dtype dtype[ROLES], of = WEFT_F32;
-    for (int r = 0; r < ROLES; r++) dtype[r] = WEFT_F32;
-    for (size_t i = 0; i < WEFT_COUNT(tensors); i++) {
-        weft_value v = k.value[tensors[i]];
-        if (v != WEFT_NO_VALUE) of = weft_value_type(group->graph, v)->dtype;
-    }
-    for (size_t i = 0; i < WEFT_COUNT(tensors); i++) dtype[tensors[i]] = of;
-    for (int r = 0; r < ROLES; r++)
-        if (k.value[r] != WEFT_NO_VALUE &&
-            weft_value_type(group->graph, k.value[r])->dtype != dtype[r])
-            return false;
-    return true;
+    bool fits = cast(group, &k), narrow = false;
+    for (int pass = 0; pass < 2; pass++)
+        for (int r = 0; r < ROLES && fits; r++) {
+            if (k.value[r] == WEFT_NO_VALUE) continue;
+            bool is = weft_value_type(group->graph, k.value[r])->dtype == WEFT_BF16;
+            bool tensor = r == X || r == DY || r == Y || r == DX;
+            if (pass == 1) fits = is == (narrow && tensor);
+            narrow = narrow || is;
+        }
+    return fits;
 }
 
 /* --- one block of channels --- */
@@ -117,20 +113,6 @@ static void *plane(const batch_kernel *k, const block_job *j, role r, int64_t b)
     return cpu_element(k->data[r], b * k->p.batch + j->block * k->p.channel, k->p.narrow);
 }
 
-WEFT_INLINE void square_plane_of(const void *x, const cpu_planes *p, int64_t lanes,
-                                 const float *mean, double *sum, bool narrow)
-{
-    for (int64_t l = 0; l < lanes; l++) sum[l] = 0;
-    for (int64_t i = 0; i < p->inner; i++)
-        for (int64_t l = 0; l < lanes; l++) {
-            double d = (double)cpu_get(x, i * p->step + l, narrow) - (double)mean[l];
-            sum[l] += d * d;
-        }
-}
-CPU_PRECISIONS(square_plane, p->narrow,
-               (const void *x, const cpu_planes *p, int64_t lanes, const float *mean, double *sum),
-               x, p, lanes, mean, sum)
-
 static void find_mean(const batch_kernel *k, block_job *j)
 {
     double part[WIDEST];
@@ -146,7 +128,7 @@ static void find_variance(const batch_kernel *k, const block_job *j)
 {
     double part[WIDEST], sum[WIDEST] = {0};
     for (int64_t b = 0; b < k->p.batch_count; b++) {
-        square_plane(plane(k, j, X, b), &k->p, j->lanes, vector(k, MEAN) + j->first, part);
+        cpu_square_plane(plane(k, j, X, b), &k->p, j->lanes, vector(k, MEAN) + j->first, part);
         for (int64_t l = 0; l < j->lanes; l++) sum[l] += share(k, b) * part[l];
     }
     bool single = vector(k, COUNTS)[1] == 1 && k->positions == 1; /* which has no variance */
@@ -186,51 +168,17 @@ static void normalize(const batch_kernel *k, const block_job *j)
         cpu_affine_plane(plane(k, j, X, b), plane(k, j, Y, b), &k->p, j->lanes, &a);
 }
 
-/* Sums of dy and of dy * (x - mean) over one plane. */
-WEFT_INLINE void grad_sums_of(const void *dy, const void *x, const cpu_planes *p, int64_t lanes,
-                              const float *mean, double *sum, double *sum_x, bool narrow)
-{
-    for (int64_t i = 0; i < p->inner; i++)
-        for (int64_t l = 0; l < lanes; l++) {
-            int64_t at = i * p->step + l;
-            double g = (double)cpu_get(dy, at, narrow);
-            sum[l] += g;
-            sum_x[l] += g * ((double)cpu_get(x, at, narrow) - (double)mean[l]);
-        }
-}
-CPU_PRECISIONS(grad_sums, p->narrow,
-               (const void *dy, const void *x, const cpu_planes *p, int64_t lanes,
-                const float *mean, double *sum, double *sum_x),
-               dy, x, p, lanes, mean, sum, sum_x)
-
 static void find_sums(const batch_kernel *k, const block_job *j)
 {
     double sum[WIDEST] = {0}, sum_x[WIDEST] = {0};
     for (int64_t b = 0; b < k->p.batch_count; b++)
-        grad_sums(plane(k, j, DY, b), plane(k, j, X, b), &k->p, j->lanes,
-                  vector(k, MEAN) + j->first, sum, sum_x);
+        cpu_grad_sums(plane(k, j, DY, b), plane(k, j, X, b), &k->p, j->lanes,
+                      vector(k, MEAN) + j->first, sum, sum_x);
     for (int64_t l = 0; l < j->lanes; l++) {
         vector(k, DGAMMA)[j->first + l] = (float)(sum_x[l] * rstd_of(k, j->first + l));
         vector(k, DBETA)[j->first + l] = (float)sum[l];
     }
 }
-
-/* dx = scale * (dy - base - (x - mean) * slope) on one plane. */
-WEFT_INLINE void grad_plane_of(const void *dy, const void *x, void *dx, const cpu_planes *p,
-                               int64_t lanes, const float *mean, const float *scale,
-                               const float *base, const float *slope, bool narrow)
-{
-    for (int64_t i = 0; i < p->inner; i++)
-        for (int64_t l = 0; l < lanes; l++) {
-            int64_t at = i * p->step + l;
-            float g = cpu_get(dy, at, narrow), d = cpu_get(x, at, narrow) - mean[l];
-            cpu_put(dx, at, narrow, scale[l] * (g - base[l] - d * slope[l]));
-        }
-}
-CPU_PRECISIONS(grad_plane, p->narrow,
-               (const void *dy, const void *x, void *dx, const cpu_planes *p, int64_t lanes,
-                const float *mean, const float *scale, const float *base, const float *slope),
-               dy, x, dx, p, lanes, mean, scale, base, slope)
 
 static void find_dx(const batch_kernel *k, const block_job *j)
 {
@@ -246,8 +194,8 @@ static void find_dx(const batch_kernel *k, const block_job *j)
             base[l] = (float)(part * (double)vector(k, DBETA)[j->first + l]);
             slope[l] = (float)(part * rstd[l] * (double)vector(k, DGAMMA)[j->first + l]);
         }
-        grad_plane(plane(k, j, DY, b), plane(k, j, X, b), plane(k, j, DX, b), &k->p, j->lanes,
-                   vector(k, MEAN) + j->first, scale, base, slope);
+        cpu_grad_plane(plane(k, j, DY, b), plane(k, j, X, b), plane(k, j, DX, b), &k->p, j->lanes,
+                       vector(k, MEAN) + j->first, scale, base, slope);
     }
 }
 

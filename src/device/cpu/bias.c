@@ -29,7 +29,7 @@ WEFT_INLINE void bias_part_of(void *user, int64_t begin, int64_t end, bool narro
             cpu_put(y, i, narrow, cpu_get(x, i, narrow) + number);
     }
 }
-CPU_PRECISIONS(bias_part, ((const bias_job *)user)->narrow,
+CPU_PRECISIONS(static, bias_part, ((const bias_job *)user)->narrow,
                (void *user, int64_t begin, int64_t end), user, begin, end)
 
 static void bias_loop(const cpu_loop *k)

@@ -78,7 +78,7 @@ WEFT_INLINE void apply_of(const dropout_job *j, int64_t at, const uint32_t *numb
     for (int64_t i = 0; i < count; i++)
         cpu_put(y, i, narrow, number[i] < threshold ? 0 : cpu_get(x, i, narrow) * keep);
 }
-CPU_PRECISIONS(apply, j->narrow,
+CPU_PRECISIONS(static, apply, j->narrow,
                (const dropout_job *j, int64_t at, const uint32_t *number, int64_t count), j, at,
                number, count)
 

@@ -43,7 +43,7 @@ WEFT_INLINE void add_row_of(const gather_job *j, int64_t at, float *restrict y, 
     const void *restrict x = cpu_element(j->from, at, narrow);
     for (int64_t i = 0; i < j->width; i++) y[i] += cpu_get(x, i, narrow);
 }
-CPU_PRECISIONS(add_row, j->narrow, (const gather_job *j, int64_t at, float *y), j, at, y)
+CPU_PRECISIONS(static, add_row, j->narrow, (const gather_job *j, int64_t at, float *y), j, at, y)
 
 /* Adds up the gradients of rows [begin, end) of each of the outer parts. */
 static void add_part(void *user, int64_t begin, int64_t end)

@@ -154,7 +154,7 @@ static norm_job job_of(const cpu_loop *k, int gamma)
     }                                                                                              \
     PRECISIONS(name##_grad_columns)
 #define PRECISIONS(name)                                                                           \
-    CPU_PRECISIONS(name, ((const norm_job *)user)->narrow,                                         \
+    CPU_PRECISIONS(static, name, ((const norm_job *)user)->narrow,                                 \
                    (void *user, int64_t begin, int64_t end), user, begin, end)
 PARTS(layer_norm, true)
 PARTS(rms_norm, false)

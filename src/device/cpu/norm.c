@@ -10,48 +10,6 @@ typedef struct norm_job {
     double epsilon;
 } norm_job;
 
-/* Functions with WEFT_CLONES are static, since gcc exports the clones of a function that is not
- * static, even if it is hidden. */
-WEFT_INLINE void sum_plane_of(const void *x, const cpu_planes *p, int64_t lanes, double *sum,
-                              bool narrow)
-{
-    if (p->block == 1) {
-        double s = 0;
-        for (int64_t i = 0; i < p->inner; i++) s += (double)cpu_get(x, i * p->step, narrow);
-        sum[0] = s;
-        return;
-    }
-    for (int64_t l = 0; l < lanes; l++) sum[l] = 0;
-    for (int64_t i = 0; i < p->inner; i++)
-        for (int64_t l = 0; l < lanes; l++) sum[l] += (double)cpu_get(x, i * p->step + l, narrow);
-}
-CPU_PRECISIONS(sum_plane, p->narrow,
-               (const void *x, const cpu_planes *p, int64_t lanes, double *sum), x, p, lanes, sum)
-
-void cpu_sum_plane(const void *x, const cpu_planes *p, int64_t lanes, double *sum)
-{
-    sum_plane(x, p, lanes, sum);
-}
-
-WEFT_INLINE void affine_plane_of(const void *x, void *y, const cpu_planes *p, int64_t lanes,
-                                 const cpu_affine *a, bool narrow)
-{
-    for (int64_t i = 0; i < p->inner; i++)
-        for (int64_t l = 0; l < lanes; l++) {
-            float d = cpu_get(x, i * p->step + l, narrow) - a->mean[l] - a->low[l];
-            cpu_put(y, i * p->step + l, narrow, d * a->scale[l] + a->shift[l]);
-        }
-}
-CPU_PRECISIONS(affine_plane, p->narrow,
-               (const void *x, void *y, const cpu_planes *p, int64_t lanes, const cpu_affine *a), x,
-               y, p, lanes, a)
-
-void cpu_affine_plane(const void *x, void *y, const cpu_planes *p, int64_t lanes,
-                      const cpu_affine *a)
-{
-    affine_plane(x, y, p, lanes, a);
-}
-
 static void infer_part(void *user, int64_t begin, int64_t end)
 {
     const norm_job *j = user;
@@ -121,7 +79,7 @@ WEFT_INLINE void spread_part_of(void *user, int64_t begin, int64_t end, bool nar
         }
     }
 }
-CPU_PRECISIONS(spread_part, ((const norm_job *)user)->p.narrow,
+CPU_PRECISIONS(static, spread_part, ((const norm_job *)user)->p.narrow,
                (void *user, int64_t begin, int64_t end), user, begin, end)
 
 static void spread_loop(const cpu_loop *k)
@@ -156,39 +114,6 @@ static weft_status spread_make(weft_device *device, const weft_group *group,
         return status;
     }
     *out = &k->head;
-    return WEFT_OK;
-}
-
-weft_status cpu_planes_choose(weft_device *device, const weft_group *group, weft_value first,
-                              const weft_layout *const *in, cpu_planes *planes,
-                              const weft_layout **out)
-{
-    const weft_type *type = weft_value_type(group->graph, first);
-    int at = weft_group_in(group, first);
-    *out = at < 0 ? NULL : in[at];
-    bool fits = cpu_planes_of(type, *out, planes) && planes->block <= WIDEST &&
-                planes->channel_count % planes->block == 0;
-    if (*out && fits) return WEFT_OK;
-    WEFT_TRY(weft_layout_plain(device, type, out));
-    (void)cpu_planes_of(type, *out, planes);
-    return WEFT_OK;
-}
-
-weft_status cpu_planes_lay(weft_device *device, const weft_group *group, weft_value first,
-                           const weft_layout *layout, weft_kernel *kernel)
-{
-    const weft_graph *g = group->graph;
-    const weft_type *type = weft_value_type(g, first);
-    for (int side = 0; side < 2; side++) {
-        int count = side ? group->out_count : group->in_count;
-        for (int i = 0; i < count; i++) {
-            const weft_type *t = weft_value_type(g, side ? group->out[i] : group->in[i]);
-            const weft_layout **at = side ? &kernel->out[i] : &kernel->in[i];
-            *at = layout;
-            if (!weft_shape_equal(&t->shape, &type->shape))
-                WEFT_TRY(weft_layout_plain(device, t, at));
-        }
-    }
     return WEFT_OK;
 }
 

@@ -71,7 +71,7 @@ WEFT_INLINE void pack_pairs_of(const cpu_packed *p, int64_t d, int64_t at, int64
     else
         pair_numbers(p, d, at, count, to, p->by_unit, narrow);
 }
-CPU_PRECISIONS(pack_pairs, p->narrow,
+CPU_PRECISIONS(static, pack_pairs, p->narrow,
                (const cpu_packed *p, int64_t d, int64_t at, int64_t count, uint32_t *to), p, d, at,
                count, to)
 

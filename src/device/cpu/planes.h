@@ -30,6 +30,15 @@ typedef struct cpu_affine {
 } cpu_affine;
 void cpu_affine_plane(const void *x, void *y, const cpu_planes *p, int64_t lanes,
                       const cpu_affine *a);
+/* Sums of (x - mean)^2 over one plane. */
+void cpu_square_plane(const void *x, const cpu_planes *p, int64_t lanes, const float *mean,
+                      double *sum);
+/* Adds the sums of dy and of dy * (x - mean) over one plane. */
+void cpu_grad_sums(const void *dy, const void *x, const cpu_planes *p, int64_t lanes,
+                   const float *mean, double *sum, double *sum_x);
+/* dx = scale * (dy - base - (x - mean) * slope) on one plane. */
+void cpu_grad_plane(const void *dy, const void *x, void *dx, const cpu_planes *p, int64_t lanes,
+                    const float *mean, const float *scale, const float *base, const float *slope);
 
 /* Chooses the layout for the tensors of a group, with its planes: the layout of value `first` if it
  * is suitable, else the plain layout. A blocked layout whose last block is not full is not

@@ -41,6 +41,10 @@ typedef struct recurrence_step {
         }                                                                                          \
     } while (0)
 
+/* Computes the gates on a tile, for the recurrence_step `user`. */
+typedef void (*cpu_gates)(void *user, cpu_tile *tile);
+cpu_gates cpu_gates_of(const recurrence *j);
+
 recurrence cpu_recurrence_of(const cpu_loop *k, int gates, bool gradient);
 
 static inline int64_t cpu_position(const weft_recurrence *r, int64_t step)

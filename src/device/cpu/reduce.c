@@ -58,7 +58,7 @@ WEFT_INLINE void sum_columns_of(const reduction *j, int64_t from, int64_t at, in
     for (int64_t i = 0; i < count; i++)
         cpu_put(j->y, at + i, j->narrow_out, (float)(sum[i] * j->factor));
 }
-CPU_PRECISIONS(sum_columns, j->narrow,
+CPU_PRECISIONS(static, sum_columns, j->narrow,
                (const reduction *j, int64_t from, int64_t at, int64_t count), j, from, at, count)
 
 /* The maximum of numbers of which one is NaN is NaN. */
@@ -74,7 +74,7 @@ WEFT_INLINE void largest_of_columns_of(const reduction *j, int64_t from, int64_t
         }
     for (int64_t i = 0; i < count; i++) cpu_put(j->y, at + i, j->narrow_out, most[i]);
 }
-CPU_PRECISIONS(largest_of_columns, j->narrow,
+CPU_PRECISIONS(static, largest_of_columns, j->narrow,
                (const reduction *j, int64_t from, int64_t at, int64_t count), j, from, at, count)
 
 static int64_t blocks_of(const reduction *j)

@@ -60,7 +60,7 @@ WEFT_INLINE void rotary_part_of(void *user, int64_t begin, int64_t end, bool nar
         }
     }
 }
-CPU_PRECISIONS(rotary_part, ((const rotary_job *)user)->narrow,
+CPU_PRECISIONS(static, rotary_part, ((const rotary_job *)user)->narrow,
                (void *user, int64_t begin, int64_t end), user, begin, end)
 
 /* Fills turns[] with the cosines, then the sines, of all positions from `first` plus added[table]

@@ -38,8 +38,10 @@ typedef float weft_lanes __attribute__((vector_size(32), aligned(4), may_alias))
 typedef int32_t weft_mask __attribute__((vector_size(32), aligned(4), may_alias));
 
 /* Defines the function `name`, by its body name_of, which has a last parameter `narrow` more: it is
- * a constant in both versions of the body, of which `condition` chooses. */
-#define CPU_PRECISIONS(name, condition, parameters, ...)                                           \
+ * a constant in both versions of the body, of which `condition` chooses. linkage: static, or
+ * nothing. Versions are static in any case, since gcc exports the clones of a function that is not,
+ * even if it is hidden. */
+#define CPU_PRECISIONS(linkage, name, condition, parameters, ...)                                  \
     static WEFT_CLONES void name##_single parameters                                               \
     {                                                                                              \
         name##_of(__VA_ARGS__, false);                                                             \
@@ -48,7 +50,7 @@ typedef int32_t weft_mask __attribute__((vector_size(32), aligned(4), may_alias)
     {                                                                                              \
         name##_of(__VA_ARGS__, true);                                                              \
     }                                                                                              \
-    static void name parameters                                                                    \
+    linkage void name parameters                                                                   \
     {                                                                                              \
         ((condition) ? name##_narrow : name##_single)(__VA_ARGS__);                                \
     }
