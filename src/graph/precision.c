@@ -47,7 +47,7 @@ bool weft_node_rounds(const weft_graph *g, const weft_node *node, int i)
 
 weft_status weft_node_types(weft_graph *g, weft_node *node, weft_type *out)
 {
-    bool narrow[WEFT_MAX_LABELS];
+    bool narrow[WEFT_MAX_LABELS] = {false};
     if (!weft_operator_computes(node->op) || !any_narrow(g, node) ||
         node->in_count > WEFT_MAX_LABELS)
         return node->op->shape(g, node, out);

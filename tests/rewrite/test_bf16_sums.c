@@ -120,7 +120,7 @@ static void test_formula(void **state)
                     size += fabs((double)own[r]);
                 }
                 float want = -tree(own, 0, n);
-                if (memcmp(&c.w[k], &want, sizeof(want)) != 0)
+                if (c.w[k] != want)
                     fail_msg("%d ranks, zero %d, column %d: %.9g, must be %.9g", n, zero, k,
                              (double)c.w[k], (double)want);
                 double bound = (1 + ceil(log2(n))) / 256 * 1.02 * size;
