@@ -60,7 +60,7 @@ set_source_files_properties(${WEFT_CPU} PROPERTIES COMPILE_OPTIONS "-fno-math-er
 # Products of rows are sums of multiply-adds, which the standard's mode does not contract by itself.
 set_property(SOURCE src/device/cpu/tile.c src/device/cpu/attention.c src/device/cpu/attention_grad.c
   src/device/cpu/recurrence.c src/device/cpu/recurrence_gates.c src/device/cpu/recurrence_grad.c
-  src/device/cpu/panel.c src/device/cpu/winograd.c src/device/cpu/winograd_grad.c
+  src/device/cpu/winograd.c src/device/cpu/winograd_grad.c
   APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=fast)
 # Every platform must draw the same glyphs.
 set_source_files_properties(src/data/glyphs.c PROPERTIES COMPILE_OPTIONS -ffp-contract=off)

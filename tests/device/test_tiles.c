@@ -40,7 +40,7 @@ static void check(void (*multiply)(const tile_product *), tile_operands of, int 
     }
     for (int i = 0; i < ROWS * STRIDE; i++) c[i] = 3;
     multiply(&(tile_product){m, n, of == TILE_SINGLE ? k : (k + 1) / 2, a, b, c, a_row, a_column,
-                             STRIDE, STRIDE, add, of});
+                             STRIDE, STRIDE, add, of, NULL, 0});
     for (int i = 0; i < m; i++)
         for (int j = 0; j < n; j++) {
             double want = add ? 3 : 0, have = (double)c[i * STRIDE + j];

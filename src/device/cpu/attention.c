@@ -224,11 +224,12 @@ static void forward_tile(const cpu_loop *k, const attention *p, const forward *m
         const float *keys = (const float *)m->keys + at / MOST_KEYS * d * TILE_STRIDE;
         const float *values = (const float *)m->values + cpu_elements(p, at) * p->e_stride;
         tile_multiply(&(tile_product){count, n, d, m->queries, keys, m->scores, p->d_row, 1,
-                                      TILE_STRIDE, TILE_STRIDE, false, p->of});
+                                      TILE_STRIDE, TILE_STRIDE, false, p->of, NULL, 0});
         absorb(m, count, at, n, p->e_stride, p->narrow ? p->scale : 1);
         if (p->narrow) cpu_scores_round(m->scores, count, n, m->shares);
         tile_multiply(&(tile_product){count, p->e, cpu_elements(p, n), m->shares, values, m->y,
-                                      TILE_STRIDE, 1, p->e_stride, p->e_stride, true, p->of});
+                                      TILE_STRIDE, 1, p->e_stride, p->e_stride, true, p->of, NULL,
+                                      0});
     }
     forward_write(k, p, m, pair, begin, count);
 }

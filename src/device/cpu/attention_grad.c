@@ -117,9 +117,9 @@ static void backward_tile(const attention *p, const backward *m, int64_t begin, 
     n = WEFT_MIN(n, reach - at);
     if (n <= 0) return;
     tile_multiply(&(tile_product){count, n, d, q, m->k_turned, m->p, p->d_row, 1, TILE_STRIDE,
-                                  TILE_STRIDE, false, p->of});
+                                  TILE_STRIDE, false, p->of, NULL, 0});
     tile_multiply(&(tile_product){count, n, e, dy, m->v_turned, m->ds, p->e_row, 1, TILE_STRIDE,
-                                  TILE_STRIDE, false, p->of});
+                                  TILE_STRIDE, false, p->of, NULL, 0});
     differentiate(m, begin, count, at, n, p->narrow ? p->scale : 1);
     if (p->narrow) {
         cpu_scores_mix(m->p, count, n, m->p_mixed);
@@ -127,12 +127,12 @@ static void backward_tile(const attention *p, const backward *m, int64_t begin, 
         cpu_scores_round(m->ds, count, n, m->ds_rows);
     }
     tile_multiply(&(tile_product){n, p->e, cpu_elements(p, count), m->p_mixed, dy_mixed, m->dv, 1,
-                                  TILE_STRIDE, p->e_stride, p->e_stride, true, p->of});
+                                  TILE_STRIDE, p->e_stride, p->e_stride, true, p->of, NULL, 0});
     tile_multiply(&(tile_product){n, p->d, cpu_elements(p, count), m->ds_mixed, q_mixed, m->dk, 1,
-                                  TILE_STRIDE, p->d_stride, p->d_stride, true, p->of});
+                                  TILE_STRIDE, p->d_stride, p->d_stride, true, p->of, NULL, 0});
     tile_multiply(&(tile_product){count, p->d, cpu_elements(p, n), m->ds_rows, m->k_mixed,
                                   m->dq + begin * p->d_stride, TILE_STRIDE, 1, p->d_stride,
-                                  p->d_stride, true, p->of});
+                                  p->d_stride, true, p->of, NULL, 0});
 }
 
 /* Computes the gradients of the tile of keys from `at` on, of which queries see n. */

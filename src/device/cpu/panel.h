@@ -1,42 +1,43 @@
-/* Declares sums of products of panels, the inner loop of products whose operands were packed. */
+/* Declares panels: operands of products that are packed in the order in which the micro-kernel of
+ * tile.h reads them. */
 #ifndef WEFT_DEVICE_CPU_PANEL_H
 #define WEFT_DEVICE_CPU_PANEL_H
 
-#include "base/base.h"
+#include "device/cpu/tile.h"
 
-/* Most rows and columns of a block of the result, which is held in registers. */
-enum { PANEL_MOST_ROWS = 11, PANEL_MOST_COLUMNS = 32 };
+/* Most rows and columns of a block, which one panel of each operand gives. */
+enum { PANEL_MOST_ROWS = TILE_WIDE_ROWS, PANEL_MOST_COLUMNS = 2 * TILE_COLUMNS };
 
-/* The set of instructions of a product, and the rows and columns of its whole blocks. */
+/* The rows and columns of a whole block on this processor, by instructions that oneDNN may use, too
+ * (its variable ONEDNN_MAX_CPU_ISA). narrow: of bf16 numbers; rows is 0 if it has no instructions
+ * for their products. */
 typedef struct panel_shape {
-    enum { PANEL_NONE, PANEL_ANY, PANEL_AVX512, PANEL_AVX512_BF16 } set;
     int rows, columns;
+    bool narrow, masks; /* masks: AVX-512 */
 } panel_shape;
-/* The shape for f32 or, if `narrow`, for bf16 on this processor, by instructions that oneDNN may
- * use, too (its variable ONEDNN_MAX_CPU_ISA). PANEL_NONE: it has none for bf16. */
 panel_shape panel_shape_of(bool narrow);
 
-/* Panels consist of steps. A step has a word of four bytes for each row or column: an f32, or two
- * bf16, of which both products are added. A run is `depth` steps, from step a of the panel of the
- * rows on, and from step b of the panel of the columns on. */
-typedef struct panel_run {
-    int32_t a, b, depth;
-} panel_run;
-
-/* A block of the result: the sum over the steps of all runs of a[row] * b[column], in this order.
- * Word (row, step) of a is a[row * a_row + step * a_step]; a step of b is a whole block of columns
- * in sequence. */
-typedef struct panel_product {
-    const uint32_t *a, *b;
-    int64_t a_row, a_step;
-    const panel_run *runs;
-    int run_count, rows; /* rows: from 1 to those of a whole block */
-    panel_shape shape;
-    float *c; /* [rows, columns of a whole block]; overwritten */
-} panel_product;
-void panel_multiply(const panel_product *p);
-
-/* --- packing --- */
+/* The product of a panel of rows, whose word (row, step) is a[row * a_row + step * a_step], and one
+ * of columns, of which a step is `columns` words in sequence, into block [rows, columns]. A step is
+ * an f32 number or a pair of bf16. Without runs, of `depth` steps. */
+static inline void panel_multiply(panel_shape shape, const void *a, int64_t a_row, int64_t a_step,
+                                  const void *b, int64_t rows, int64_t depth, const tile_run *runs,
+                                  int run_count, float *block)
+{
+    tile_multiply(&(tile_product){.m = rows,
+                                  .n = shape.columns,
+                                  .k = depth,
+                                  .a = a,
+                                  .b = b,
+                                  .c = block,
+                                  .a_row = a_row,
+                                  .a_column = a_step,
+                                  .b_row = shape.columns,
+                                  .c_row = shape.columns,
+                                  .of = shape.narrow ? TILE_PAIRS_DOT : TILE_SINGLE,
+                                  .runs = runs,
+                                  .run_count = run_count});
+}
 
 /* Some channels of images, of f32 or bf16: the number of a channel at a position is at the sum of
  * their offsets. A position without numbers has offset -1. */

@@ -1,5 +1,6 @@
 /* Packs numbers of images into panels. A step of a panel is copied in parts of channels that lie in
  * sequence, of which each is one load and one store with AVX-512, whose masks keep within them. */
+#include "device/cpu/onednn.h"
 #include "device/cpu/panel.h"
 #include "device/cpu/simd.h"
 
@@ -105,8 +106,16 @@ void panel_pack(const panel_source *s, panel_shape shape, int width, uint32_t *t
 {
     part parts[MOST_PARTS];
     int count = parts_of(s, parts);
-    if (count <= MOST_PARTS && shape.set != PANEL_ANY)
+    if (count <= MOST_PARTS && shape.masks)
         pack_parts(s, parts, count, width, to);
     else
         pack_numbers(s, width, to);
+}
+
+panel_shape panel_shape_of(bool narrow)
+{
+    bool wide = onednn_has_avx512(narrow);
+    if (narrow && !wide) return (panel_shape){0};
+    return (panel_shape){wide ? TILE_WIDE_ROWS : TILE_ROWS, TILE_COLUMNS * (wide ? 2 : 1), narrow,
+                         wide};
 }

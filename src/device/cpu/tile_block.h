@@ -8,21 +8,24 @@
 TILE_TARGET WEFT_INLINE void TILE(block)(const tile_product *p, int rows, int vectors, int64_t i,
                                          int64_t j)
 {
-    lanes sum[TILE_ROWS][2];
-    const tile_number *a = (const tile_number *)p->a + i * p->a_row;
-    const tile_number *b = (const tile_number *)p->b + j;
-#pragma GCC unroll 6
+    lanes sum[TILE_WIDE_ROWS][2];
+    const tile_run whole = {0, 0, (int32_t)p->k}, *run = p->runs ? p->runs : &whole;
+#pragma GCC unroll 11
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) sum[r][v] = (lanes){0};
-    for (int64_t q = 0; q < p->k; q++, a += p->a_column, b += p->b_row)
-#pragma GCC unroll 6
-        for (int r = 0; r < rows; r++)
+    for (const tile_run *end = run + (p->runs ? p->run_count : 1); run < end; run++) {
+        const tile_number *a = (const tile_number *)p->a + i * p->a_row + run->a * p->a_column;
+        const tile_number *b = (const tile_number *)p->b + j + run->b * p->b_row;
+        for (int32_t q = run->depth; q > 0; q--, a += p->a_column, b += p->b_row)
+#pragma GCC unroll 11
+            for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++)
-                TILE_STEP(sum[r][v], a + r * p->a_row, b + (int64_t)v * LANES);
+                for (int v = 0; v < vectors; v++)
+                    TILE_STEP(sum[r][v], a + r * p->a_row, b + (int64_t)v * LANES);
+    }
     float *c = p->c + i * p->c_row + j;
-#pragma GCC unroll 6
+#pragma GCC unroll 11
     for (int r = 0; r < rows; r++, c += p->c_row)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) {
@@ -31,10 +34,10 @@ TILE_TARGET WEFT_INLINE void TILE(block)(const tile_product *p, int rows, int ve
         }
 }
 
-/* The columns of all rows, in blocks of about the same number of rows. */
-TILE_TARGET WEFT_INLINE void TILE(columns)(const tile_product *p, int vectors, int64_t j)
+/* The columns of all rows, in blocks of about the same number of rows, `most` at most. */
+TILE_TARGET WEFT_INLINE void TILE(columns)(const tile_product *p, int most, int vectors, int64_t j)
 {
-    int64_t blocks = (p->m + TILE_ROWS - 1) / TILE_ROWS;
+    int64_t blocks = (p->m + most - 1) / most;
     for (int64_t k = 0; k < blocks; k++) {
         int64_t i = p->m * k / blocks;
         switch (p->m * (k + 1) / blocks - i) {
@@ -43,7 +46,22 @@ TILE_TARGET WEFT_INLINE void TILE(columns)(const tile_product *p, int vectors, i
         case 3: TILE(block)(p, 3, vectors, i, j); break;
         case 4: TILE(block)(p, 4, vectors, i, j); break;
         case 5: TILE(block)(p, 5, vectors, i, j); break;
-        default: TILE(block)(p, 6, vectors, i, j); break;
+        case 6: TILE(block)(p, 6, vectors, i, j); break;
+        case 7:
+            if (most > 6) TILE(block)(p, 7, vectors, i, j);
+            break;
+        case 8:
+            if (most > 6) TILE(block)(p, 8, vectors, i, j);
+            break;
+        case 9:
+            if (most > 6) TILE(block)(p, 9, vectors, i, j);
+            break;
+        case 10:
+            if (most > 6) TILE(block)(p, 10, vectors, i, j);
+            break;
+        default:
+            if (most > 6) TILE(block)(p, 11, vectors, i, j);
+            break;
         }
     }
 }
@@ -53,13 +71,14 @@ TILE_TARGET WEFT_INLINE void TILE(columns)(const tile_product *p, int vectors, i
 TILE_TARGET WEFT_INLINE void TILE(wide)(const tile_product *p)
 {
     int64_t j = 0;
-    for (; j + TILE_COLUMNS < p->n; j += 2 * (int64_t)TILE_COLUMNS) TILE(columns)(p, 2, j);
-    if (j < p->n) TILE(columns)(p, 1, j);
+    for (; j + TILE_COLUMNS < p->n; j += 2 * (int64_t)TILE_COLUMNS)
+        TILE(columns)(p, TILE_WIDE_ROWS, 2, j);
+    if (j < p->n) TILE(columns)(p, TILE_WIDE_ROWS, 1, j);
 }
 
 TILE_TARGET WEFT_INLINE void TILE(plain)(const tile_product *p)
 {
-    for (int64_t j = 0; j < p->n; j += TILE_COLUMNS) TILE(columns)(p, 1, j);
+    for (int64_t j = 0; j < p->n; j += TILE_COLUMNS) TILE(columns)(p, TILE_ROWS, 1, j);
 }
 
 #undef TILE

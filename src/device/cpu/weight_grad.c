@@ -16,7 +16,7 @@ typedef struct chunk_run {
     const weight_grad *g;
     int64_t begin, images, steps; /* steps of a position */
     uint32_t *x, *dy;
-    panel_run *runs; /* in steps */
+    tile_run *runs; /* in steps */
 } chunk_run;
 
 static int64_t row_begin(const weight_grad *g, int64_t block)
@@ -126,15 +126,10 @@ static void multiply(void *user, int64_t begin, int64_t end)
         int64_t row = row_begin(g, i % blocks), rows = row_begin(g, i % blocks + 1) - row;
         int64_t column = i / blocks * g->shape.columns;
         for (int64_t t = 0; t < g->taps; t++) {
-            panel_multiply(&(panel_product){.a = r->x + row * g->x.positions * r->steps,
-                                            .b = r->dy + column * g->dy.positions * r->steps,
-                                            .a_row = 1,
-                                            .a_step = rows,
-                                            .runs = r->runs + g->first[t],
-                                            .run_count = (int)(g->first[t + 1] - g->first[t]),
-                                            .rows = (int)rows,
-                                            .shape = g->shape,
-                                            .c = block});
+            int count = (int)(g->first[t + 1] - g->first[t]);
+            panel_multiply(g->shape, r->x + row * g->x.positions * r->steps, 1, rows,
+                           r->dy + column * g->dy.positions * r->steps, rows, 0,
+                           r->runs + g->first[t], count, block);
             put(r, block, t, row, rows, column);
         }
     }
@@ -150,14 +145,14 @@ void weight_grad_loop(const cpu_loop *k)
                    .g = g,
                    .x = (uint32_t *)(void *)scratch,
                    .dy = (uint32_t *)(void *)(scratch + g->x_bytes),
-                   .runs = (panel_run *)(void *)(scratch + g->x_bytes + g->dy_bytes)};
+                   .runs = (tile_run *)(void *)(scratch + g->x_bytes + g->dy_bytes)};
     for (; r.begin < g->images; r.begin += r.images) {
         r.images = WEFT_MIN(g->images - r.begin, g->chunk);
         r.steps = weight_grad_steps(g, r.images);
         for (int64_t i = 0; i < g->first[g->taps]; i++)
             r.runs[i] =
-                (panel_run){(int32_t)(g->runs[i].a * r.steps), (int32_t)(g->runs[i].b * r.steps),
-                            (int32_t)(g->runs[i].depth * r.steps)};
+                (tile_run){(int32_t)(g->runs[i].a * r.steps), (int32_t)(g->runs[i].b * r.steps),
+                           (int32_t)(g->runs[i].depth * r.steps)};
         weft_parallel(k->threads, blocks, 1, pack_x, &r);
         weft_parallel(k->threads, panels, 1, pack_dy, &r);
         weft_parallel(k->threads, blocks * panels, 1, multiply, &r);

@@ -69,7 +69,7 @@ static int64_t space_offset(const cpu_blocks *b, const int64_t *at)
 }
 
 /* The runs of a tap: neighbours of dy, in row-major order, that read neighbours of x. */
-static int64_t runs_of(const sizes *s, int64_t tap, panel_run *to)
+static int64_t runs_of(const sizes *s, int64_t tap, tile_run *to)
 {
     int64_t w[WEFT_MAX_SPACE], y[WEFT_MAX_SPACE], x[WEFT_MAX_SPACE], count = 0;
     split(s->w, tap, w);
@@ -81,8 +81,8 @@ static int64_t runs_of(const sizes *s, int64_t tap, panel_run *to)
             inside = inside && x[i] >= 0 && x[i] < s->x[i];
         }
         if (!inside) continue;
-        panel_run next = {(int32_t)x_position(s, x), (int32_t)p, 1};
-        panel_run *last = count > 0 && to ? &to[count - 1] : NULL;
+        tile_run next = {(int32_t)x_position(s, x), (int32_t)p, 1};
+        tile_run *last = count > 0 && to ? &to[count - 1] : NULL;
         if (last && last->a + last->depth == next.a && last->b + last->depth == next.b)
             last->depth++;
         else if (to)
@@ -116,7 +116,7 @@ static size_t lay_out(weight_grad *g, const sizes *s, const operands *o)
                         take(g, &used, ys),   take(g, &used, w[1]),     take(g, &used, w[0]),
                         take(g, &used, taps), take(g, &used, taps + 1), NULL};
     parts[8] = take(g, &used, 0);
-    used += ((size_t)(taps * ys) * sizeof(panel_run) + sizeof(int64_t) - 1) / sizeof(int64_t);
+    used += ((size_t)(taps * ys) * sizeof(tile_run) + sizeof(int64_t) - 1) / sizeof(int64_t);
     if (!g) return used;
     g->x = (tensor){.channels = w[1], .positions = xs, .channel = parts[0], .position = parts[1]};
     g->dy = (tensor){.channels = w[0], .positions = ys, .channel = parts[2], .position = parts[3]};
@@ -124,7 +124,7 @@ static size_t lay_out(weight_grad *g, const sizes *s, const operands *o)
     g->out = parts[5];
     g->tap = parts[6];
     g->first = parts[7];
-    g->runs = (panel_run *)(void *)parts[8];
+    g->runs = (tile_run *)(void *)parts[8];
     g->taps = taps;
     return used;
 }
@@ -223,7 +223,7 @@ bool cpu_weight_grad_supports(const weft_group *group)
     return (group->count == 1 || cpu_with_bias_sum(group, 1, channel)) && x->dtype == dy->dtype &&
            weft_out(g, node, 0)->dtype == WEFT_F32 && node->in[0] != node->in[1] &&
            weft_node_int(node, "groups", 0, 1) == 1 &&
-           panel_shape_of(x->dtype == WEFT_BF16).set != PANEL_NONE;
+           panel_shape_of(x->dtype == WEFT_BF16).rows > 0;
 }
 
 /* Whether panels are faster than oneDNN's primitive by measurements with oneDNN 2.6 and 3.7 on
@@ -236,7 +236,7 @@ static bool is_faster(const weft_group *group)
     const weft_shape *x = &weft_in(g, node, 0)->shape, *w = &weft_out(g, node, 0)->shape;
     bool narrow = weft_in(g, node, 0)->dtype == WEFT_BF16;
     int64_t channels = WEFT_MIN(w->dim[0], w->dim[1]), all = weft_shape_elements(x);
-    if (panel_shape_of(narrow).set == PANEL_ANY || onednn_has_amx()) return false;
+    if (!panel_shape_of(narrow).masks || onednn_has_amx()) return false;
     if (!node->op->window) return !narrow && channels >= 128 && all / w->dim[0] >= 512;
     int64_t positions = all / (x->dim[0] * x->dim[1]);
     int64_t taps = weft_shape_elements(w) / (w->dim[0] * w->dim[1]);
@@ -269,7 +269,7 @@ weft_status cpu_weight_grad_make(weft_device *device, const weft_group *group,
         g->narrow = onednn_md_dtype(o.x) == WEFT_BF16;
         g->shape = panel_shape_of(g->narrow);
         choose_chunk(g);
-        k->head.scratch = g->x_bytes + g->dy_bytes + (size_t)g->first[g->taps] * sizeof(panel_run);
+        k->head.scratch = g->x_bytes + g->dy_bytes + (size_t)g->first[g->taps] * sizeof(tile_run);
         status = set_layouts(device, group, m, &o, &k->head);
     }
     if (status == WEFT_OK)

@@ -105,21 +105,13 @@ static void results_of(const wino_run *r, int64_t tile, int64_t rows, int64_t pa
     const winograd *g = r->g;
     int64_t depth = g->from.channels, columns = g->shape.columns;
     int64_t blocks = (rows + g->shape.rows - 1) / g->shape.rows, apart = rows * columns;
-    panel_run all = {0, 0, (int32_t)depth};
     for (int64_t p = 0; p < WINO_PRODUCTS; p++)
         for (int64_t b = 0; b < blocks; b++) {
             int64_t row = rows * b / blocks, next = rows * (b + 1) / blocks;
             const float *a = r->tiles + (p * r->count + tile + row) * depth;
             const float *w = r->weights + (p * winograd_panels(g) + panel) * depth * columns;
-            panel_multiply(&(panel_product){.a = (const uint32_t *)(const void *)a,
-                                            .b = (const uint32_t *)(const void *)w,
-                                            .a_row = depth,
-                                            .a_step = 1,
-                                            .runs = &all,
-                                            .run_count = 1,
-                                            .rows = (int)(next - row),
-                                            .shape = g->shape,
-                                            .c = memory + p * apart + row * columns});
+            panel_multiply(g->shape, a, depth, 1, w, next - row, depth, NULL, 0,
+                           memory + p * apart + row * columns);
         }
     int64_t channel = panel * columns, width = WEFT_MIN(g->to.channels - channel, columns);
     for (int64_t i = 0; i < rows; i++)

@@ -53,21 +53,12 @@ static void multiply(void *user, int64_t begin, int64_t end)
     int64_t depth = g->from.channels, columns = g->shape.columns;
     int64_t blocks = (depth + g->shape.rows - 1) / g->shape.rows;
     float block[PANEL_MOST_ROWS * PANEL_MOST_COLUMNS];
-    panel_run all = {0, 0, (int32_t)r->count};
     for (int64_t n = begin; n < end; n++) {
         int64_t panel = n / blocks, product = panel / winograd_panels(g); /* of all products */
         int64_t row = depth * (n % blocks) / blocks, next = depth * (n % blocks + 1) / blocks;
         const float *a = r->tiles + product * r->count * depth + row;
         const float *b = to_tiles(r) + panel * r->count * columns;
-        panel_multiply(&(panel_product){.a = (const uint32_t *)(const void *)a,
-                                        .b = (const uint32_t *)(const void *)b,
-                                        .a_row = 1,
-                                        .a_step = depth,
-                                        .runs = &all,
-                                        .run_count = 1,
-                                        .rows = (int)(next - row),
-                                        .shape = g->shape,
-                                        .c = block});
+        panel_multiply(g->shape, a, 1, depth, b, next - row, r->count, NULL, 0, block);
         add_block(block, (next - row) * columns, r->first == 0,
                   r->weights + (panel * depth + row) * columns);
     }
