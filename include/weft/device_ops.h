@@ -320,7 +320,6 @@ typedef struct weft_device_ops {
      * none does. */
     void *(*pointer)(weft_address address, weft_pointer_kind *kind);
 
-
     /* For devices of tests: queues that memory holds no numbers, since what lies there is not read
      * before it is written. Host memory of the device's programs is treated likewise. NULL: it
      * stays as it is. */

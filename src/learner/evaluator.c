@@ -64,8 +64,7 @@ static weft_status begin(weft_context *context, weft_dtype real, const weft_mode
     WEFT_TRY(WEFT_NEW(&e->row, e->outputs));
     WEFT_TRY(WEFT_NEW(&e->number, 2 * (size_t)e->outputs));
     WEFT_TRY(weft_graph_create(context, real, &e->whole));
-    if (share && share->bf16_weights)
-        WEFT_TRY(weft_graph_keep_weights_narrow(e->whole, 0, false));
+    if (share && share->bf16_weights) WEFT_TRY(weft_graph_keep_weights_narrow(e->whole, 0, false));
     WEFT_TRY(weft_build_model(e->whole, &o, text, &e->values));
     e->graph = e->whole;
     e->loss = weft_model_value(&e->values, WEFT_PORT_LOSS);

@@ -116,11 +116,12 @@ done
 if [ -n "$mpi" ]; then
     timeout 100 "$weft" train $mlp --steps 100000 -n 3 --engine mpi --device "$(cards nccl 3)" --max-restarts 0 >out 2>err &
     job=$!
-    for ((i = 0; i < 600; i++)); do
+    victim=
+    for ((i = 0; i < 800; i++)); do
         sleep 0.1
-        ls tmp/fake-nccl*/job3.* >/dev/null 2>&1 && break
+        victim=$(ranks $job | sed -n 2p)
+        [ -n "$victim" ] && grep -q '^step' out && break
     done
-    victim=$(ranks $job | sed -n 2p)
     [ -n "$victim" ] && kill -9 "$victim"
     wait $job
     code=$?

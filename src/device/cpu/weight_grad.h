@@ -29,7 +29,7 @@ typedef struct weight_grad {
     int64_t images, chunk, taps;
     int64_t *in, *out, *tap; /* offsets in the gradient */
     bool rows_of_out;        /* 16 outputs lie in sequence, if they begin at a multiple of 16 */
-    tile_run *runs;         /* in positions; those of tap t begin at first[t] */
+    tile_run *runs;          /* in positions; those of tap t begin at first[t] */
     int64_t *first;
     bool narrow;
     panel_shape shape;

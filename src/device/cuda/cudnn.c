@@ -192,9 +192,24 @@ static weft_status plan_of(problem *p, const cudnn_problem *asked)
     return status;
 }
 
+/* cuDNN derives the sizes of results from equal paddings at both ends. */
+static bool sides_are_alike(const gpu_window *w)
+{
+    for (int d = 0; d < 3; d++) {
+        int64_t covered = w->dilation[d] * (w->kernel[d] - 1) + 1;
+        if (w->y[d] != (w->x[d] + 2 * w->padding[d] - covered) / w->stride[d] + 1) return false;
+    }
+    return true;
+}
+
 static void make(gpu_plan *plan, const gpu_product *product)
 {
     problem *p;
+    if (plan->status == WEFT_OK && !sides_are_alike(&product->window))
+        plan->status = weft->fail(WEFT_ERR_UNSUPPORTED,
+                                  "operator %s: cuDNN has no convolution with different paddings "
+                                  "before and behind an image",
+                                  plan->kernel->what);
     if (plan->status == WEFT_OK) plan->status = weft->allocate(sizeof(*p), &p);
     if (plan->status != WEFT_OK) return;
     p->l = plan->library->state;
