@@ -52,8 +52,8 @@ for every in 1 2; do # step 2 ends with a mean
     figures $options
     before=$counted
     figures $options --sum-dtype bf16
-    rest=$((2 * counted - before)) # of losses and requests to stop
-    [ $rest -ge 0 ] && [ $rest -lt 2000 ] && pass || flunk "average:every=$every sends $before, in bf16 $counted bytes"
+    rest=$((2 * counted - before)) # of losses and requests to stop; the first mean of a run in f32 compares layouts (8 bytes)
+    [ $rest -ge -8 ] && [ $rest -lt 2000 ] && pass || flunk "average:every=$every sends $before, in bf16 $counted bytes"
 done
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -190,6 +190,11 @@ static inline void *cpu_take(void *base, size_t *used, int64_t count)
  * of them, without which oneDNN has none or slow ones. */
 typedef enum cpu_narrow { CPU_WIDE, CPU_ANY, CPU_HARDWARE } cpu_narrow;
 
+/* A candidate that the rule of its file finds slower takes so many times as long as the others: so
+ * much that conversions of operands, which the others may need, do not outweigh it. So the choice,
+ * and the bits of results, depend on types, shapes and the processor, and not on layouts. */
+static const double CPU_SLOWER = 8;
+
 typedef struct cpu_entry {
     const char *op;   /* operator of the group's main node; each row is a candidate */
     const char *name; /* for dumps */

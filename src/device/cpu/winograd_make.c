@@ -110,7 +110,7 @@ double cpu_winograd_seconds(const weft_group *group, const weft_layout *const *i
     double own =
         WINO_PRODUCTS * (tiles * from * to + OF_WEIGHT * from * to + OF_TILE * tiles * (from + to));
     double seconds = weft_group_seconds(&weft_device_cpu.rates, group);
-    return seconds * (own < 0.85 * direct ? 0.7 : 1.25);
+    return seconds * (own < 0.85 * direct ? 0.7 : CPU_SLOWER);
 }
 
 /* --- kernels --- */

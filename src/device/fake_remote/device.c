@@ -230,9 +230,12 @@ static int candidates(weft_device *device, const weft_group *group, const weft_l
     if (lacks(d, group->node[0]->op->name) || inner_all(device, group, in, layouts) != WEFT_OK)
         return 0;
     int count = d->inside->ops->candidates(d->inside, group, layouts, out);
+    /* By the rates of this device, in the proportions of the device inside. */
+    double share = weft_group_seconds(&device->ops->rates, group) /
+                   weft_group_seconds(&d->inside->ops->rates, group);
     for (int i = 0; i < count; i++) {
         out[i].name = "distant";
-        out[i].seconds = weft_group_seconds(&device->ops->rates, group);
+        out[i].seconds *= share;
     }
     return count;
 }
