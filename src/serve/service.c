@@ -56,7 +56,8 @@ static weft_status check_names(weft_context *context, const weft_service_options
         bool needed;
     } texts[] = {{"device", o->device, true},  {"policy", o->policy, true},
                  {"models", o->models, false}, {"mesh", o->mesh, false},
-                 {"shares", o->shares, false}, {"times", o->times, false}};
+                 {"shares", o->shares, false}, {"times", o->times, false},
+                 {"tune", o->tune, false}};
     for (size_t i = 0; i < WEFT_COUNT(texts); i++)
         if (texts[i].text ? !*texts[i].text : texts[i].needed)
             return weft_fail(WEFT_ERR_ARGUMENT, "the option '%s' of a service is %s; %s",
@@ -124,7 +125,8 @@ static weft_status copy_options(weft_service *s)
         const char **from;
         char **to;
     } texts[] = {{&o->device, &s->device}, {&o->policy, &s->policy}, {&o->models, &s->models},
-                 {&o->mesh, &s->mesh},     {&o->times, &s->times},   {&o->shares, &s->shares}};
+                 {&o->mesh, &s->mesh},     {&o->times, &s->times},   {&o->shares, &s->shares},
+                 {&o->tune, &s->tune}};
     for (size_t i = 0; i < WEFT_COUNT(texts); i++) {
         if (!*texts[i].from) continue;
         WEFT_TRY(weft_strdup(*texts[i].from, texts[i].to));
@@ -232,6 +234,7 @@ void weft_service_destroy(weft_service **service)
     free(s->mesh);
     free(s->times);
     free(s->shares);
+    free(s->tune);
     free(s);
     *service = NULL;
 }

@@ -23,7 +23,7 @@ typedef struct weft_model_entry {
 struct weft_service {
     weft_context *context;
     weft_service_options options;
-    char *device, *policy, *models, *mesh, *times, *shares;
+    char *device, *policy, *models, *mesh, *times, *shares, *tune;
     int ranks; /* ranks of an instance's mesh; 1 without a mesh */
     weft_batcher *batcher;
     weft_core_sets *cores;
