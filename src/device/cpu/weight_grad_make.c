@@ -246,7 +246,8 @@ static bool is_faster(const weft_group *group)
 double cpu_weight_grad_seconds(const weft_group *group, const weft_layout *const *in)
 {
     (void)in;
-    return weft_group_seconds(&weft_device_cpu.rates, group) * (is_faster(group) ? 0.8 : CPU_SLOWER);
+    return weft_group_seconds(&weft_device_cpu.rates, group) *
+           (is_faster(group) ? 0.8 : CPU_SLOWER);
 }
 
 weft_status cpu_weight_grad_make(weft_device *device, const weft_group *group,
