@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test check bench bench-links bench-serve bench-sequences clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
+.PHONY: all deps demo test check bench bench-links bench-serve bench-peers clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
 
 all: $(BUILD)/weft
 
@@ -60,11 +60,11 @@ tokenizers: $(BUILD)/weft
 	@RUST_BACKTRACE=0 build/tokenizers/bin/python tests/golden/pieces.py build/pieces.jsonl $(or $(SEED),1) $(or $(COUNT),4000) 2>/dev/null
 	@WEFT_PIECES=build/pieces.jsonl $(BUILD)/tests/test_tokenizers
 
-# Models of sequences against PyTorch from PyPI: speed and memory of training, tokens a second, and the accuracy of twin-lstm
+# Models beside PyTorch from PyPI, in f32 and bf16: speed and memory of training, tokens a second, and the accuracy of twin-lstm
 # on pairs of passages. ROUNDS and MODELS choose.
-bench-sequences: $(BUILD)/weft
+bench-peers: $(BUILD)/weft
 	@test -x build/torch/bin/python || { /usr/bin/python3 -m venv build/torch && build/torch/bin/pip install -q torch numpy; }
-	@build/torch/bin/python bench/sequences.py $(BUILD)/weft $(or $(ROUNDS),5) $(MODELS)
+	@build/torch/bin/python bench/peers.py $(BUILD)/weft $(or $(ROUNDS),5) $(MODELS)
 	@build/torch/bin/python bench/generating.py $(BUILD)/weft $(or $(ROUNDS),5)
 	@build/torch/bin/python bench/pairs.py $(BUILD)/weft
 

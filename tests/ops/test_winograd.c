@@ -87,10 +87,44 @@ static void test_errors(void **state)
     }
 }
 
+/* Where an image is zero in all channels, a convolution is exactly zero, and a relu behind it
+ * passes on no gradient: with each candidate as many results and gradients are zero as with the
+ * direct sum. */
+static void sparse(fixture *f)
+{
+    const int64_t x[] = {2, 32, 11, 9}, w[] = {48, 32, 3, 3};
+    const weft_attr padding = {.name = "padding", .count = 2, .ints = {1, 1}};
+    weft_value a = fixture_input(f, 4, x, true, 1, 0), b = fixture_input(f, 4, w, true, 1, 0);
+    for (int64_t i = 0; i < 2 * 32 * 99; i++)
+        if (i % 99 / 9 > 2 || i % 9 > 4) f->data[0][i] = 0;
+    out(f, node(f, "relu", IN(node(f, "conv", IN(a, b), &padding, 1)), NONE));
+}
+static const op_case sparse_case = {.name = "sparse", .build = sparse};
+
+static void test_zeros(void **state)
+{
+    (void)state;
+    op_run run = {.ways = 1};
+    double *have = NULL;
+    int64_t zeros = 0;
+    for (int way = 0; way < run.ways; way++) {
+        int64_t count = 0;
+        op_run_open(&run, &sparse_case, WEFT_F32, "cpu", way, false);
+        have = realloc(have, (size_t)run.total * sizeof(double));
+        assert_non_null(have);
+        op_run_go(&run, have);
+        for (int64_t i = 0; i < run.sizes[0]; i++) count += have[i] == 0;
+        if (way == 0) zeros = count;
+        assert_true(count == zeros && zeros > run.sizes[0] / 2);
+        op_run_close(&run);
+    }
+    free(have);
+}
+
 int main(int argc, char **argv)
 {
     (void)argv;
     wordy = argc > 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors), cmocka_unit_test(test_zeros)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

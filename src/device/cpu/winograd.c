@@ -47,27 +47,49 @@ wino_place winograd_place(const winograd *g, int64_t tile)
     return (wino_place){tile / each, in / across * WINO_TILE, in % across * WINO_TILE};
 }
 
+/* The offset of number p of a tile in its image, for the first channels; -1: outside. */
+WEFT_INLINE int64_t number_at(const winograd *g, const wino_place *at, int p)
+{
+    int64_t y = at->y + p / WINO_SIDE - g->above, x = at->x + p % WINO_SIDE - g->left;
+    bool inside = y >= 0 && y < g->from.height && x >= 0 && x < g->from.width;
+    return inside ? at->image * g->from.image + y * g->from.row + x * g->from.column : -1;
+}
+
+/* Bit p: number p of the tile is not zero in all channels. */
+static WEFT_CLONES uint64_t filled_of(const wino_run *r, const wino_place *at)
+{
+    const wino_image *from = &r->g->from;
+    uint64_t filled = 0;
+    for (int p = 0; p < WINO_PRODUCTS; p++) {
+        int64_t x = number_at(r->g, at, p);
+        words any = {0};
+        int32_t all = 0;
+        for (int64_t b = 0; b < from->channels / LANES && x >= 0; b++, x += from->block)
+            any |= *(const words *)(const void *)(r->from + x) << 1; /* without the sign */
+        for (int l = 0; l < LANES; l++) all |= any[l];
+        filled |= (uint64_t)(all != 0) << p;
+    }
+    return filled;
+}
+
 WEFT_CLONES void winograd_tiles(void *user, int64_t begin, int64_t end)
 {
     const wino_run *r = user;
     const winograd *g = r->g;
-    const wino_image *from = &g->from;
-    int64_t product = r->count * from->channels;
+    int64_t channels = g->from.channels, product = r->count * channels;
     lanes d[WINO_PRODUCTS];
     for (int64_t t = begin; t < end; t++) {
         wino_place at = winograd_place(g, r->first + t);
-        for (int64_t b = 0; b < from->channels / LANES; b++) {
-            const float *x = r->from + at.image * from->image + b * from->block;
-            for (int i = 0; i < WINO_SIDE; i++)
-                for (int j = 0; j < WINO_SIDE; j++) {
-                    int64_t y = at.y + i - g->above, z = at.x + j - g->left;
-                    bool inside = y >= 0 && y < from->height && z >= 0 && z < from->width;
-                    const float *p = x + y * from->row + z * from->column;
-                    d[i * WINO_SIDE + j] = inside ? *(const lanes *)(const void *)p : (lanes){0};
-                }
+        r->filled[t] = filled_of(r, &at);
+        for (int64_t b = 0; b < channels / LANES; b++) {
+            const float *x = r->from + b * g->from.block;
+            for (int p = 0; p < WINO_PRODUCTS; p++) {
+                int64_t from = number_at(g, &at, p);
+                d[p] = from < 0 ? (lanes){0} : *(const lanes *)(const void *)(x + from);
+            }
             for (int j = 0; j < WINO_SIDE; j++) input_points(d + j, WINO_SIDE);
             for (int i = 0; i < WINO_SIDE; i++) input_points(d + i * WINO_SIDE, 1);
-            float *to = r->tiles + t * from->channels + b * LANES;
+            float *to = r->tiles + t * channels + b * LANES;
             for (int p = 0; p < WINO_PRODUCTS; p++) *(lanes *)(void *)(to + p * product) = d[p];
         }
     }
@@ -83,6 +105,8 @@ static WEFT_CLONES void put_tile(const wino_run *r, int64_t tile, int64_t channe
     const wino_image *to = &g->to;
     wino_place at = winograd_place(g, r->first + tile);
     lanes m[WINO_PRODUCTS], bias = {0};
+    /* Numbers that result (0, 0) reads. */
+    const uint64_t window = 7 | 7 << WINO_SIDE | 7 << 2 * WINO_SIDE, filled = r->filled[tile];
     for (int p = 0; p < WINO_PRODUCTS; p++)
         m[p] = *(const lanes *)(const void *)(products + p * apart);
 #pragma GCC unroll 1
@@ -93,7 +117,8 @@ static WEFT_CLONES void put_tile(const wino_run *r, int64_t tile, int64_t channe
     float *out = r->to + at.image * to->image + channel / LANES * to->block;
     for (int i = 0; i < WINO_TILE && at.y + i < to->height; i++)
         for (int j = 0; j < WINO_TILE && at.x + j < to->width; j++) {
-            lanes v = m[i * WINO_SIDE + j] + bias;
+            lanes v =
+                (filled >> (i * WINO_SIDE + j) & window ? m[i * WINO_SIDE + j] : (lanes){0}) + bias;
             if (g->relu) v = (lanes)((words)v & ~(words)(v < 0)); /* NaN stays NaN */
             *(lanes *)(void *)(out + (at.y + i) * to->row + (at.x + j) * to->column) = v;
         }
@@ -127,8 +152,8 @@ static void multiply(void *user, int64_t begin, int64_t end)
     int64_t most = (int64_t)g->shape.rows * WINO_BLOCKS, groups = (r->count + most - 1) / most;
     int64_t items = winograd_panels(g) * groups;
     for (int64_t i = begin; i < end; i++) {
-        char *memory =
-            (char *)r->k->scratch + g->weight_bytes + g->tile_bytes + (size_t)i * g->worker_bytes;
+        char *memory = (char *)r->k->scratch + g->weight_bytes + g->tile_bytes + g->filled_bytes +
+                       (size_t)i * g->worker_bytes;
         for (int64_t n = items * i / r->k->threads; n < items * (i + 1) / r->k->threads; n++) {
             int64_t tile = r->count * (n % groups) / groups;
             int64_t next = r->count * (n % groups + 1) / groups;
@@ -148,7 +173,8 @@ void winograd_loop(const cpu_loop *k)
                   .bias = k->bias,
                   .to = k->result,
                   .weights = (float *)(void *)scratch,
-                  .tiles = (float *)(void *)(scratch + g->weight_bytes)};
+                  .tiles = (float *)(void *)(scratch + g->weight_bytes),
+                  .filled = (uint64_t *)(void *)(scratch + g->weight_bytes + g->tile_bytes)};
     weft_parallel(k->threads, g->to.channels / LANES, 1, transform_weights, &r);
     for (; r.first < g->tiles; r.first += r.count) {
         r.count = WEFT_MIN(g->tiles - r.first, g->chunk);

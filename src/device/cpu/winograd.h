@@ -40,7 +40,7 @@ typedef struct winograd {
     panel_shape shape;
     /* Scratch memory: transformed weights, tiles of `from`, and the products of each thread or the
      * tiles of `to`. */
-    size_t weight_bytes, tile_bytes, worker_bytes;
+    size_t weight_bytes, tile_bytes, filled_bytes, worker_bytes;
 } winograd;
 
 /* Rows of blocks for which the products are computed before they are transformed. */
@@ -52,8 +52,10 @@ typedef struct wino_run {
     const winograd *g;
     const float *from, *w, *bias;
     float *to;
-    float *weights;       /* [products, panels, channels of from, columns] */
-    float *tiles;         /* [products, tiles of the chunk, channels of from] */
+    float *weights; /* [products, panels, channels of from, columns] */
+    float *tiles;   /* [products, tiles of the chunk, channels of from] */
+    uint64_t
+        *filled; /* [tiles of the chunk]: bit p: number p of the tile is not zero in all channels */
     int64_t first, count; /* tiles of the chunk */
 } wino_run;
 

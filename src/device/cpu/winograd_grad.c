@@ -7,7 +7,8 @@
 /* The tiles of `to`, [products, panels, tiles of the chunk, columns], behind those of `from`. */
 static float *to_tiles(const wino_run *r)
 {
-    return (float *)(void *)((char *)r->k->scratch + r->g->weight_bytes + r->g->tile_bytes);
+    return (float *)(void *)((char *)r->k->scratch + r->g->weight_bytes + r->g->tile_bytes +
+                             r->g->filled_bytes);
 }
 
 /* Items are tiles. */
@@ -121,7 +122,8 @@ void winograd_grad_loop(const cpu_loop *k)
                   .from = k->in[0],
                   .to = (float *)(uintptr_t)k->in[1],
                   .weights = (float *)(void *)scratch,
-                  .tiles = (float *)(void *)(scratch + g->weight_bytes)};
+                  .tiles = (float *)(void *)(scratch + g->weight_bytes),
+                  .filled = (uint64_t *)(void *)(scratch + g->weight_bytes + g->tile_bytes)};
     for (; r.first < g->tiles; r.first += r.count) {
         r.count = WEFT_MIN(g->tiles - r.first, g->chunk);
         weft_parallel(k->threads, r.count, 1, winograd_tiles, &r);

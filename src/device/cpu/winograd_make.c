@@ -172,8 +172,9 @@ static size_t size_memory(winograd *g, bool of_weight, int threads)
     g->chunk = WEFT_MIN(g->tiles, WEFT_MAX(most, CHUNK_TILES));
     g->weight_bytes = whole_lines(each * panels * columns);
     g->tile_bytes = whole_lines(each * g->chunk);
+    g->filled_bytes = whole_lines(2 * g->chunk); /* of 64 bits each */
     g->worker_bytes = whole_lines((int64_t)WINO_PRODUCTS * WINO_BLOCKS * g->shape.rows * columns);
-    return g->weight_bytes + g->tile_bytes +
+    return g->weight_bytes + g->tile_bytes + g->filled_bytes +
            (of_weight ? whole_lines(WINO_PRODUCTS * panels * columns * g->chunk)
                       : (size_t)threads * g->worker_bytes);
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Models of sequences against PyTorch: samples/s and peak memory of training in float32, in rounds that take turns.
+"""Training beside PyTorch: samples/s and peak memory in float32 and in bfloat16, in rounds that take turns.
 
-usage: sequences.py WEFT [ROUNDS [PART...]]    (make bench-sequences installs PyTorch)
+usage: peers.py WEFT [ROUNDS [PART...]]    (make bench-peers installs PyTorch)
 
-PyTorch runs as it stands and compiled, with its fused attention and LSTM; the better of both is the peer. A step is forward,
-backward and Adam, on as many threads as the machine has cores. A part is a model, or `floor`, how much of a step are its
-products alone, by oneDNN, and the pass of Adam, or `length`, the memory of attention over 1,024 to 8,192 positions.
+PyTorch runs in several ways, and the best is the peer: as it stands and compiled, images in both memory formats, with fused
+Adam, attention and LSTM, in bfloat16 by autocast. A step is forward, backward and Adam, on as many threads as the machine has
+cores. A part is a model in both types, MODEL:f32 or MODEL:bf16, `floor`, how much of a step are its products alone, by
+oneDNN, and the pass of Adam, or `length`, the memory of attention over 1,024 to 8,192 positions.
 """
 import json
 import os
@@ -19,12 +20,20 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 TEXT = HERE.parent.parent / "shared" / "data" / "tinyshakespeare" / "input.txt"
 THREADS = len(os.sched_getaffinity(0))
-# name: (model of weft, data of weft, samples a step, steps, bound of the ratio)
+# name: (model of weft, data of weft, samples a step, steps, bounds of the ratio in f32 and in bf16)
 CASES = {
-    "gpt": ("gpt:layers=6,heads=6,width=384", "text:{text},unit=char,context=256", 8, 8, 1.2),
-    "char-lstm": ("char-lstm:layers=2,units=256", "text:{text},unit=char,context=128", 32, 20, 1.5),
-    "twin-lstm": ("twin-lstm:units=64", "pairs:{text},train=4000,test=200", 50, 20, 1.5),
+    "lenet": ("lenet", "glyphs:train=20000,test=100", 100, 60, (1.4, 1.4)),
+    "vgg11": ("vgg11", "glyphs:size=32,train=2000,test=100", 100, 8, (1.4, 1.25)),
+    "gpt": ("gpt:layers=6,heads=6,width=384", "text:{text},unit=char,context=256", 8, 8, (1.1, 1.25)),
+    "char-lstm": ("char-lstm:layers=2,units=256", "text:{text},unit=char,context=128", 32, 20, (1.25, 1.25)),
+    "twin-lstm": ("twin-lstm:units=64", "pairs:{text},train=4000,test=200", 50, 20, (2, 2)),
 }
+TYPES = ("f32", "bf16")
+
+
+def ways(name):
+    formats = ("", ",channels_last") if name in ("lenet", "vgg11") else ("",)
+    return [f"{run}{form}" for run in ("eager", "compiled") for form in formats]
 
 
 def own_memory():
@@ -34,12 +43,12 @@ def own_memory():
     return 1024 * max(kib["RssAnon"], kib["VmHWM"] - kib["RssFile"] - kib["RssShmem"])
 
 
-def of_weft(weft, name, text):
+def of_weft(weft, name, dtype):
     model, data, batch, steps, _ = CASES[name]
     with tempfile.TemporaryDirectory() as folder:
         metrics = f"{folder}/metrics"
-        subprocess.run([weft, "train", "-q", "--model", model, "--data", data.format(text=text), "--batch", str(batch), "--steps", str(steps),
-                        "--threads", str(THREADS), "--metrics", metrics], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([weft, "train", "-q", "--model", model, "--data", data.format(text=TEXT), "--batch", str(batch), "--steps", str(steps),
+                        "--threads", str(THREADS), "--dtype", dtype, "--metrics", metrics], check=True, stdout=subprocess.DEVNULL)
         rows = [json.loads(line) for line in open(metrics)]
     rates = [row["samples_per_second"] for row in rows if row["event"] == "step"][steps // 4:]
     return statistics.median(rates), next(row["peak_rss_bytes"] for row in rows if row["event"] == "summary")
@@ -91,10 +100,20 @@ def build(name, torch, tokens):
 
         def forward(self, pair):
             return self.head(torch.cat([self.lstm(x)[1][0][0] for x in pair], 1))
-    return {"gpt": Gpt, "char-lstm": Chars, "twin-lstm": Twins}[name]()
+    def lenet():
+        return nn.Sequential(nn.Conv2d(1, 32, 5), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5), nn.MaxPool2d(2), nn.Flatten(),
+                             nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
+
+    def vgg11():
+        layers, channels = [], 1
+        for filters, pooled in zip((64, 128, 256, 256, 512, 512, 512, 512), (1, 1, 0, 1, 0, 1, 0, 1)):
+            layers += [nn.Conv2d(channels, filters, 3, padding=1), nn.ReLU()] + ([nn.MaxPool2d(2)] if pooled else [])
+            channels = filters
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512, 512), nn.ReLU(), nn.Dropout(0.5), nn.Linear(512, 10))
+    return {"lenet": lenet, "vgg11": vgg11, "gpt": Gpt, "char-lstm": Chars, "twin-lstm": Twins}[name]()
 
 
-def of_torch(name, mode):
+def of_torch(name, dtype, way):
     """Runs in a process of its own, and prints samples/s and peak memory."""
     import torch
     torch.set_num_threads(THREADS)
@@ -105,27 +124,34 @@ def of_torch(name, mode):
     if name == "twin-lstm":
         x = torch.zeros(2, batch, 140, 256).scatter_(3, torch.randint(0, 256, (2, batch, 140, 1)), 1)
         y = torch.randint(0, 2, (batch,))
+    elif name in ("lenet", "vgg11"):
+        size = 32 if name == "vgg11" else 28
+        x, y = torch.rand(batch, 1, size, size), torch.randint(0, 10, (batch,))
     else:
         x, y = torch.randint(0, tokens, (batch, context)), torch.randint(0, tokens, (batch * context,))
+    if "channels_last" in way:
+        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     loss_of = torch.nn.CrossEntropyLoss()
-    run = torch.compile(model) if mode == "compiled" else model
+    run = torch.compile(model) if "compiled" in way else model
     times = []
     for _ in range(steps + 3):
         begun = time.perf_counter()
         optimizer.zero_grad()
-        logits = run(x)
-        loss_of(logits.reshape(-1, logits.shape[-1]), y).backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bf16"):
+            logits = run(x)
+            loss = loss_of(logits.reshape(-1, logits.shape[-1]), y)
+        loss.backward()
         optimizer.step()
         times.append(time.perf_counter() - begun)
     print("RESULT", batch / statistics.median(times[3:]), own_memory())
 
 
-def peer(name, mode):
-    done = subprocess.run([sys.executable, __file__, "--torch", name, mode], capture_output=True, text=True)
+def peer(name, dtype, way):
+    done = subprocess.run([sys.executable, __file__, "--torch", name, dtype, way], capture_output=True, text=True)
     words = [line.split() for line in done.stdout.splitlines() if line.startswith("RESULT")]
     if not words:
-        print(f"  PyTorch {mode} of {name} does not run: {(done.stderr.strip().splitlines() or ['no output'])[-1][:120]}")
+        print(f"  PyTorch {way} of {name} in {dtype} does not run: {(done.stderr.strip().splitlines() or ['no output'])[-1][:120]}")
         return None
     return float(words[0][1]), float(words[0][2])
 
@@ -136,6 +162,8 @@ def peer(name, mode):
 def floor(weft, rounds, missed):
     bench = pathlib.Path(weft).parent / "bench" / "weft_bench"
     for name, (model, data, batch, steps, _) in CASES.items():
+        if name in ("lenet", "vgg11"):
+            continue  # `make bench` has them
         said = subprocess.run([bench, model, data.format(text=TEXT), str(batch), str(steps), str(rounds)], check=True, capture_output=True, text=True)
         line = said.stdout.splitlines()[0]
         good = float(line.split("share of the floor")[1].split("%")[0]) >= 80
@@ -164,6 +192,26 @@ def length(weft, rounds, missed):
 PARTS = {"floor": floor, "length": length}
 
 
+def compare(weft, name, dtype, rounds, missed):
+    ours, others = [], {way: [] for way in ways(name)}
+    for _ in range(rounds):
+        ours.append(of_weft(weft, name, dtype))
+        for way in list(others):
+            value = peer(name, dtype, way)
+            others[way].append(value) if value else others.pop(way)
+    best = max(others, key=lambda way: statistics.median(rate for rate, _ in others[way]))
+    ratios = sorted(a[0] / b[0] for a, b in zip(ours, others[best]))
+    memory = statistics.median(a[1] for a in ours), statistics.median(b[1] for b in others[best])
+    rate, bound, ratio = statistics.median(a[0] for a in ours), CASES[name][4][TYPES.index(dtype)], statistics.median(ratios)
+    print(f"{name} {dtype}: weft {rate:.1f} samples/s; PyTorch "
+          + ", ".join(f"{way} {statistics.median(b[0] for b in values):.1f}" for way, values in others.items())
+          + f"; ratio to {best} {ratio:.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f} in {rounds} rounds; asked {bound}{'' if ratio >= bound else '; MISSED'})")
+    print(f"  peak memory {memory[0] / 1e6:.0f} MB, PyTorch {memory[1] / 1e6:.0f} MB", flush=True)
+    if ratio < bound or memory[0] >= memory[1]:
+        missed.append(f"{name} {dtype}")
+    return rate
+
+
 def main():
     weft, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 5
     names = sys.argv[3:] or [*CASES, *PARTS]
@@ -171,33 +219,22 @@ def main():
         sys.exit(f"skipped: {TEXT} is not there")
     # PyTorch is not imported here: a child's peak memory counts that of the process that has begun it.
     version = subprocess.run([sys.executable, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True).stdout.strip()
-    processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
-    print(f"{processor}, {THREADS} threads; PyTorch {version}; float32, Adam")
+    cpu = dict(line.split(":", 1) for line in open("/proc/cpuinfo").read().split("\n\n")[0].replace("\t", "").splitlines() if ":" in line)
+    sets = [s for s in ("amx_bf16", "avx512_bf16", "avx512f", "avx2") if s in cpu.get("flags", "").split()]
+    print(f"{cpu.get('model name', 'unknown').strip()} (family {cpu.get('cpu family', '?').strip()}, {(sets or ['no AVX2'])[0]}), {THREADS} threads; PyTorch {version}; Adam")
     missed = []
     for name in names:
         if name in PARTS:
             PARTS[name](weft, rounds, missed)
             continue
-        ours, others = [], {"eager": [], "compiled": []}
-        for _ in range(rounds):
-            ours.append(of_weft(weft, name, TEXT))
-            for mode in list(others):
-                value = peer(name, mode)
-                others[mode].append(value) if value else others.pop(mode)
-        best = max(others, key=lambda mode: statistics.median(rate for rate, _ in others[mode]))
-        ratios = sorted(a[0] / b[0] for a, b in zip(ours, others[best]))
-        memory = statistics.median(a[1] for a in ours), statistics.median(b[1] for b in others[best])
-        bound, ratio = CASES[name][4], statistics.median(ratios)
-        print(f"{name}: weft {statistics.median(a[0] for a in ours):.1f} samples/s; PyTorch "
-              + ", ".join(f"{mode} {statistics.median(b[0] for b in values):.1f}" for mode, values in others.items())
-              + f"; ratio to {best} {ratio:.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f} in {rounds} rounds; asked {bound}{'' if ratio >= bound else '; MISSED'})")
-        print(f"{'':{len(name)}}  peak memory {memory[0] / 1e6:.0f} MB, PyTorch {memory[1] / 1e6:.0f} MB")
-        if ratio < bound or memory[0] >= memory[1]:
-            missed.append(name)
+        model, *types = name.split(":")
+        rates = {dtype: compare(weft, model, dtype, rounds, missed) for dtype in types or TYPES}
+        if len(rates) == 2:
+            print(f"  weft in bf16 beside f32: {rates['bf16'] / rates['f32']:.2f}")
     sys.exit(f"missed: {', '.join(missed)}" if missed else 0)
 
 
 if sys.argv[1] == "--torch":
-    of_torch(*sys.argv[2:4])
+    of_torch(*sys.argv[2:5])
 else:
     main()
