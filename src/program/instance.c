@@ -231,9 +231,11 @@ void weft_instance_destroy(weft_instance **instance)
     weft_error message = {.status = WEFT_OK};
     weft_error_catch(&message, WEFT_ERR_INTERNAL);
     weft_status status = weft_instance_synchronize(x);
-    if (status != WEFT_OK) status = weft_error_raise(&message);
+    bool synchronized = status == WEFT_OK;
+    if (!synchronized) status = weft_error_raise(&message);
     (void)status;
     weft_instance_detach(x);
+    if (!synchronized) weft_instance_end_commands(x); /* they use memory that is freed here */
     weft_run_ahead_close(x);
     for (size_t i = 0; x->bound && i < cells; i++)
         if (x->bound[i]) x->bound[i]->ops->destroy(x->bound[i]);

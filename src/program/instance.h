@@ -80,6 +80,8 @@ struct weft_instance {
 /* --- instance_queue.c: an instance has a queue of its own. Accesses to a store that could conflict
  * are ordered by events: the device waits, the host does not. --- */
 weft_status weft_instance_open_queue(weft_instance *x) WEFT_NODISCARD;
+/* Closes the queues, which waits for their commands also after a failure. */
+void weft_instance_end_commands(weft_instance *x);
 void weft_instance_close_queue(weft_instance *x);
 /* Adds the instance to its store's list, or removes it. */
 void weft_instance_attach(weft_instance *x);

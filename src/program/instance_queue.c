@@ -16,10 +16,15 @@ weft_status weft_instance_open_queue(weft_instance *x)
     return weft_event_open(device_of(x), &x->copied);
 }
 
-void weft_instance_close_queue(weft_instance *x)
+void weft_instance_end_commands(weft_instance *x)
 {
     weft_queue_close(device_of(x), &x->queue);
     weft_queue_close(device_of(x), &x->transfers);
+}
+
+void weft_instance_close_queue(weft_instance *x)
+{
+    weft_instance_end_commands(x);
     weft_event_close(device_of(x), &x->ended);
     weft_event_close(device_of(x), &x->copied);
 }
