@@ -38,8 +38,7 @@ void tuning_free(tuning **table)
 
 weft_status tuning_damaged(const tuning *t, int number, const char *why)
 {
-    return weft_fail(WEFT_ERR_FORMAT,
-                     "%s:%d: %s; weft train --tune with the name of a new file measures anew",
+    return weft_fail(WEFT_ERR_FORMAT, "%s:%d: %s; --tune with the name of a new file measures anew",
                      t->where, number, why);
 }
 
@@ -206,7 +205,7 @@ static const char *label_of(const tuning *t, const weft_device *device)
 
 weft_status tuning_check(const tuning *t, const weft_device *device)
 {
-    static const char advice[] = "weft train --tune with the name of a new file measures anew";
+    static const char advice[] = "--tune with the name of a new file measures anew";
     char processor[200];
     weft_processor_name(processor, sizeof(processor));
     if (strcmp(t->version, weft_version()) != 0)

@@ -100,8 +100,7 @@ weft_status weft_tuning_read_file(const char *file, weft_bytes *out)
     WEFT_TRY(weft_file_read(file, out));
     if (out->size > 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT,
-                     "%s: is empty; weft train --tune with the name of a new file measures anew",
-                     file);
+                     "%s: is empty; --tune with the name of a new file measures anew", file);
 }
 
 static weft_status read_or_measure(weft_trainer *t)

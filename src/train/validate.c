@@ -192,9 +192,10 @@ weft_status weft_trainer_count_learners(weft_trainer *t)
     if (t->linked && mesh != t->size)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
-            "a process that joins is one learner, of %lld ranks by its mesh, but it has "
-            "%d (-n); start another process for another learner",
-            (long long)mesh, t->size);
+            "a process that joins is one learner, of %lld rank%s by its mesh, but it has %d (-n); "
+            "give "
+            "its mesh, such as --mesh data=%d, or start another process for another learner",
+            (long long)mesh, weft_plural(mesh), t->size, t->size);
     /* Even a single learner, which does not use its exchange, has one that fits. */
     return exchange ? check_plan(t) : WEFT_OK;
 }
