@@ -102,6 +102,12 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
                          "needed; give one of them",
                          name);
     WEFT_TRY(find(context, name, &ops));
+    if (name[size] && !name[size + 1])
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "device '%s': nothing stands behind ':'; give the device's options there, or "
+            "leave ':' out",
+            name);
     uint64_t before = weft_failures();
     weft_status status = ops->open(context, name[size] ? name + size + 1 : "", out);
     WEFT_TRY(weft_ensure_message(status, before, "device", ops->name, "open"));

@@ -55,6 +55,7 @@ same --place 'shrink=distant:of=cpu,*=reference' -- --device distant:of=cpu,refe
 same --place 'shrink=distant:memory=64000000,*=distant' -- --device distant:memory=64000000,distant -n 2 --place 'shrink=rank:0,*=rank:1'
 same --place 'shrink=cpu:cores=0,*=distant:of=cpu' -- --device cpu:cores=0,distant:of=cpu -n 2 --place 'shrink=rank:0,*=rank:1'
 same --device cpu:cores=0,distant:of=cpu -n 2 --place 'shrink=distant:of=cpu,edge=cpu,*=cpu:cores=0' -- --device cpu,distant:of=cpu -n 2 --place 'shrink=rank:1,*=rank:0'
+refuses 2 "device 'cpu:': nothing stands behind" "$weft" train $small --model first.yaml --device cpu:
 refuses 2 "place 'shrink=distant:of=cpu': no rank has that device; --device is distant,cpu for 2 ranks" "$weft" train $small --model first.yaml --device distant,cpu -n 2 \
     --place 'shrink=distant:of=cpu,*=cpu'
 same --place 'shrink=distant,*=reference' --engine mpi -- --device distant,reference -n 2 --place 'shrink=rank:0,*=rank:1' --engine mpi
