@@ -41,7 +41,7 @@ static void open_rounding(rounding *r, const char *device, const weft_shape *sha
 {
     weft_attr attrs[8] = {WEFT_ATTR_INT("seed", 7), WEFT_ATTR_INT("stream", 3)};
     weft_shape scalar = {0};
-    memcpy(attrs + 2, more, (size_t)count * sizeof(*more));
+    if (more) memcpy(attrs + 2, more, (size_t)count * sizeof(*more));
     assert_ok(weft_context_create(&r->context));
     assert_ok(weft_context_set_threads(r->context, 2));
     assert_ok(weft_graph_create(r->context, WEFT_F32, &r->graph));
