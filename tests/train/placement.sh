@@ -50,11 +50,12 @@ same --place 'edge=distant,shrink=reference,*=distant' -- --device distant,refer
 same --place 'shrink=distant,edge=cpu:0,*=cpu:1' -- --device distant,cpu -n 3 --place 'shrink=rank:0,edge=rank:1,*=rank:2' --device distant,cpu,cpu
 same --place 'shrink=distant,*=cpu:7' -- --device distant,cpu -n 2 --place 'shrink=rank:0,*=rank:1'
 same --device reference,distant -n 2 --place 'shrink=distant,*=reference' -- --device reference,distant -n 2 --place 'shrink=rank:1,*=rank:0'
-# A device may have options, also those with numbers behind '=' and lists behind it.
+# A device may have options, also those with numbers behind '=' and lists behind it. The test may run on one core of many.
+core=$(python3 -c 'import os; print(min(os.sched_getaffinity(0)))')
 same --place 'shrink=distant:of=cpu,*=reference' -- --device distant:of=cpu,reference -n 2 --place 'shrink=rank:0,*=rank:1'
 same --place 'shrink=distant:memory=64000000,*=distant' -- --device distant:memory=64000000,distant -n 2 --place 'shrink=rank:0,*=rank:1'
-same --place 'shrink=cpu:cores=0,*=distant:of=cpu' -- --device cpu:cores=0,distant:of=cpu -n 2 --place 'shrink=rank:0,*=rank:1'
-same --device cpu:cores=0,distant:of=cpu -n 2 --place 'shrink=distant:of=cpu,edge=cpu,*=cpu:cores=0' -- --device cpu,distant:of=cpu -n 2 --place 'shrink=rank:1,*=rank:0'
+same --place "shrink=cpu:cores=$core,*=distant:of=cpu" -- --device cpu:cores=$core,distant:of=cpu -n 2 --place 'shrink=rank:0,*=rank:1'
+same --device cpu:cores=$core,distant:of=cpu -n 2 --place "shrink=distant:of=cpu,edge=cpu,*=cpu:cores=$core" -- --device cpu,distant:of=cpu -n 2 --place 'shrink=rank:1,*=rank:0'
 refuses 2 "device 'cpu:': nothing stands behind" "$weft" train $small --model first.yaml --device cpu:
 refuses 2 "place 'shrink=distant:of=cpu': no rank has that device; --device is distant,cpu for 2 ranks" "$weft" train $small --model first.yaml --device distant,cpu -n 2 \
     --place 'shrink=distant:of=cpu,*=cpu'
