@@ -180,6 +180,14 @@ weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
                                  const weft_checkpoint_record *what, const char *directory,
                                  int64_t keep, char **path) WEFT_NODISCARD;
 
+/* Calls fn on rank 0 of the learner with each parameter of its graph, whole and in plain layout,
+ * one after the other. Collective over the learner. */
+typedef weft_status weft_parameter_fn(void *user, const char *name, const weft_type *type,
+                                      const void *data);
+weft_status weft_gather_parameters(const weft_comms *comms, const weft_store *store,
+                                   const weft_graph *graph, weft_parameter_fn *fn,
+                                   void *user) WEFT_NODISCARD;
+
 /* Appends position, settings and tensors as text. rate, outputs: lines about the learning rate, and
  * about what the model gives. */
 void weft_checkpoint_describe(const weft_checkpoint *checkpoint, const char *rate,

@@ -154,3 +154,31 @@ weft_status weft_gather_tensor(const weft_gathering *g, const char *name, const 
     return weft_fail(WEFT_ERR_INTERNAL, "the ranks hold %lld of the %lld elements of '%s'",
                      (long long)covered, (long long)weft_shape_elements(&whole->shape), name);
 }
+
+/* Gathers one parameter on rank 0 of the learner, and calls fn there. */
+static weft_status each_parameter(const weft_gathering *g, const weft_graph *graph, weft_value v,
+                                  weft_parameter_fn *fn, void *user)
+{
+    const char *name = weft_graph_value_name(graph, v);
+    weft_type type = weft_graph_value_type(graph, v);
+    bool first = weft_comm_rank(g->comms->learner) == 0;
+    void *data = NULL;
+    if (first) WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &data));
+    weft_status status = weft_gather_tensor(g, name, &type, NULL, data);
+    if (status == WEFT_OK && first) status = fn(user, name, &type, data);
+    free(data);
+    return status;
+}
+
+weft_status weft_gather_parameters(const weft_comms *comms, const weft_store *store,
+                                   const weft_graph *graph, weft_parameter_fn *fn, void *user)
+{
+    weft_gathering g;
+    WEFT_TRY(weft_gathering_open(comms, store, &g));
+    weft_status status = WEFT_OK;
+    for (weft_value v = 0; v < weft_graph_value_count(graph) && status == WEFT_OK; v++)
+        if (weft_graph_value_kind(graph, v) == WEFT_VALUE_PARAM)
+            status = each_parameter(&g, graph, v, fn, user);
+    weft_gathering_close(&g);
+    return status;
+}

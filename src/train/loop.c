@@ -59,6 +59,7 @@ static weft_status evaluate(weft_run *run)
     weft_status status = report_event(run, &e);
     weft_report_free(&report);
     run->evaluated_step = r->position.step;
+    if (status == WEFT_OK && is_first(run)) status = weft_metrics_parameters(run->job, r);
     return status;
 }
 
@@ -327,8 +328,10 @@ static weft_status report_start(weft_run *run)
                  (long long)without, run->job->learners, without == 1 ? "s" : "",
                  run->job->samples == 1 ? "is" : "are", (long long)run->job->samples);
     weft_event e = {.kind = WEFT_EVENT_START};
-    if (r->rank == 0 && is_first(run))
+    if (r->rank == 0 && is_first(run)) {
         WEFT_TRY(weft_trainer_open_outputs(run->job, r->position.step));
+        WEFT_TRY(weft_metrics_graph(run->job, r));
+    }
     return report_event(run, &e);
 }
 

@@ -1,213 +1,143 @@
-/* The metrics file: writes each event as a line of JSON. When a run resumes, the lines of steps
- * after its checkpoint are cut off, since the run writes them again. */
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
+/* Writes the metrics of a run in each format that --metrics names: FILE, FORMAT:PATH, or several
+ * with commas between them. */
+#include "train/metrics.h"
+#include "train/trainer.h"
 
-#include "train/train.h"
-#include "weft/output.h"
-
-/* The line formats by kind of event. */
-static const struct {
-    weft_event_kind kind;
-    const char *head;
-} lines[] = {{WEFT_EVENT_STEP, "{\"event\":\"step\",\"step\":"},
-             {WEFT_EVENT_EVAL, "{\"event\":\"eval\",\"step\":"},
-             {WEFT_EVENT_SUMMARY, "{\"event\":\"summary\",\"steps\":"}};
+static const weft_metrics_format *const formats[] = {&weft_metrics_lines, &weft_metrics_tensorboard,
+                                                     &weft_metrics_histograms};
 
 struct weft_metrics {
-    weft_output *to;
-    int64_t last[WEFT_COUNT(lines)]; /* step of the last line of each kind; -1: none */
+    int count;
+    const weft_metrics_format *format[WEFT_MOST_METRICS];
+    void *writer[WEFT_MOST_METRICS];
 };
 
-/* The step of a line that weft_metrics_event wrote; *kind gets its index in `lines`. -1: it is no
- * such line. */
-static int64_t step_of(const char *line, size_t size, size_t *kind)
+/* The format whose name and colon begin a text, and *path behind them; NULL: none. */
+static const weft_metrics_format *named(const char *text, const char **path)
 {
-    for (size_t i = 0; i < WEFT_COUNT(lines); i++) {
-        size_t head = strlen(lines[i].head);
-        int64_t step;
-        char number[24];
-        if (size <= head || strncmp(line, lines[i].head, head) != 0) continue;
-        size_t digits = WEFT_MIN(strspn(line + head, "0123456789"), sizeof(number) - 1);
-        (void)snprintf(number, sizeof(number), "%.*s", (int)digits, line + head);
-        *kind = i;
-        return weft_parse_int(number, &step) ? step : -1;
+    for (size_t i = 0; i < WEFT_COUNT(formats); i++) {
+        size_t size = strlen(formats[i]->name);
+        if (size == 0 || strncmp(text, formats[i]->name, size) != 0 || text[size] != ':') continue;
+        *path = text + size + 1;
+        return formats[i];
     }
-    return -1;
+    return NULL;
 }
 
-/* Sets *end to where the file is to be cut: the first line of a step after `step`, or a last line
- * that a crash has cut off. FORMAT: the file has other lines than metrics; it is left unchanged. */
-static weft_status find_end(weft_metrics *m, const char *path, const char *text, size_t size,
-                            int64_t step, size_t *end)
+/* The end of the first piece. A comma ends it only before the name of a format, since paths may
+ * have commas, or after a piece that has named its own. */
+static const char *end_of(const char *text)
 {
-    *end = SIZE_MAX;
-    for (size_t at = 0, line = 1; at < size; line++) {
-        const char *newline = memchr(text + at, '\n', size - at);
-        size_t length = newline ? (size_t)(newline - text) - at : size - at;
-        size_t kind = 0;
-        int64_t of = newline ? step_of(text + at, length, &kind) : INT64_MAX;
-        if (of < 0)
-            return weft_fail(WEFT_ERR_FORMAT,
-                             "%s:%zu: is not a line of metrics, so the run does not append to this "
-                             "file; give another one",
-                             path, line);
-        if (of > step && *end == SIZE_MAX) *end = at;
-        if (*end == SIZE_MAX) m->last[kind] = of;
-        at += length + 1;
+    const char *path;
+    bool own = named(text, &path) != NULL;
+    for (const char *at = strchr(text, ','); at; at = strchr(at + 1, ','))
+        if (own || named(at + 1, &path)) return at;
+    return text + strlen(text);
+}
+
+weft_status weft_metrics_each(const char *spec, weft_metrics_fn *fn, void *user)
+{
+    int count = 0;
+    for (const char *text = spec, *end; text; text = *end ? end + 1 : NULL) {
+        const char *path = text;
+        char *copy;
+        end = end_of(text);
+        const weft_metrics_format *format = named(text, &path);
+        if (path >= end)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "metrics '%s': a path is empty; give FILE or tensorboard:FOLDER, or "
+                             "several with commas between them",
+                             spec);
+        if (++count > WEFT_MOST_METRICS)
+            return weft_fail(WEFT_ERR_ARGUMENT, "metrics '%s': more than %d outputs", spec,
+                             WEFT_MOST_METRICS);
+        WEFT_TRY(weft_format(&copy, "%.*s", (int)(end - path), path));
+        weft_status status = fn(user, format ? format : &weft_metrics_lines, copy);
+        free(copy);
+        WEFT_TRY(status);
     }
-    *end = WEFT_MIN(*end, size);
     return WEFT_OK;
 }
 
-/* Cuts off the lines of steps after `step`, that of the checkpoint. The resumed run writes them
- * again. */
-static weft_status cut_back(weft_metrics *m, const char *path, int64_t step)
+typedef struct opening {
+    weft_metrics *to;
+    int64_t after;
+} opening;
+
+static weft_status open_one(void *user, const weft_metrics_format *format, const char *path)
 {
-    struct stat info;
-    weft_bytes file;
-    char *text;
-    size_t end = 0;
-    if (weft_output_is_standard(path) || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
-        return WEFT_OK;
-    WEFT_TRY(weft_file_map(path, &file));
-    weft_status status = WEFT_NEW(&text, file.size + 1); /* with a terminating zero byte */
-    if (status == WEFT_OK && file.size > 0) memcpy(text, file.data, file.size);
-    size_t size = file.size;
-    weft_file_unmap(&file);
-    WEFT_TRY(status);
-    status = find_end(m, path, text, size, step, &end);
-    if (status == WEFT_OK && end < size && truncate(path, (off_t)end) != 0)
-        status = weft_fail_io("cut", path);
-    free(text);
-    return status;
+    opening *o = user;
+    WEFT_TRY(format->open(path, o->after, &o->to->writer[o->to->count]));
+    o->to->format[o->to->count++] = format;
+    return WEFT_OK;
 }
 
-weft_status weft_metrics_open(const char *path, int64_t after, weft_metrics **out)
+weft_status weft_metrics_open(const char *spec, int64_t after, weft_metrics **out)
 {
-    weft_metrics *m;
-    WEFT_TRY(WEFT_NEW(&m, 1));
-    for (size_t i = 0; i < WEFT_COUNT(lines); i++) m->last[i] = -1;
-    weft_status status =
-        weft_output_open(path, after >= 0 ? WEFT_OUTPUT_APPEND : WEFT_OUTPUT_STREAM, &m->to);
-    if (status == WEFT_OK && after >= 0) status = cut_back(m, path, after); /* with its lock */
-    if (status == WEFT_OK) {
-        *out = m;
-        return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(out, 1));
+    opening o = {*out, after};
+    weft_error first = {0};
+    weft_error_catch(&first, weft_metrics_each(spec, open_one, &o));
+    if (first.status != WEFT_OK) (void)!weft_metrics_close(out); /* the first failure counts */
+    return weft_error_raise(&first);
+}
+
+weft_status weft_metrics_event(weft_metrics *m, const weft_event *event)
+{
+    for (int i = 0; i < m->count; i++) WEFT_TRY(m->format[i]->event(m->writer[i], event));
+    return WEFT_OK;
+}
+
+weft_status weft_metrics_graph(const weft_trainer *t, const weft_rank *r)
+{
+    const weft_metrics *m = t->metrics;
+    for (int i = 0; m && i < m->count; i++)
+        if (m->format[i]->graph)
+            WEFT_TRY(m->format[i]->graph(m->writer[i], r->graph, weft_rank_loss(r)));
+    return WEFT_OK;
+}
+
+/* Whether an output has asked for distributions; every rank can tell. */
+static bool has_distributions(const char *spec)
+{
+    const char *path;
+    for (const char *text = spec, *end; text; text = *end ? end + 1 : NULL) {
+        const weft_metrics_format *format = named(text, &path);
+        end = end_of(text);
+        if (format && format->parameter) return true;
     }
-    (void)!weft_output_close(&m->to, false); /* the first failure counts */
-    free(m);
-    return status;
+    return false;
 }
 
-static void real_digits(weft_text *text, const char *key, double value, int digits)
+typedef struct noting {
+    weft_metrics *to;
+    int64_t step;
+} noting;
+
+static weft_status note(void *user, const char *name, const weft_type *type, const void *data)
 {
-    char number[32];
-    weft_text_add(text, ",\"%s\":%s", key, weft_json_real(value, digits, number, sizeof(number)));
+    const noting *n = user;
+    for (int i = 0; n->to && i < n->to->count; i++)
+        if (n->to->format[i]->parameter)
+            WEFT_TRY(n->to->format[i]->parameter(n->to->writer[i], n->step, name, type, data));
+    return WEFT_OK;
 }
 
-static void real(weft_text *text, const char *key, double value)
+weft_status weft_metrics_parameters(const weft_trainer *t, weft_rank *r)
 {
-    real_digits(text, key, value, 9);
-}
-
-static void add_figures(weft_text *f, const weft_report *report)
-{
-    weft_figure figure;
-    for (int i = 0; weft_report_figure(report, i, &figure); i++) real(f, figure.name, figure.value);
-}
-
-/* Former keys of the summary, which are written beside the present ones for one release. */
-static const char *const former_keys[][2] = {
-    {"exchange_messages", "exchange_letters"},
-    {"exchange_messages_lost", "exchange_letters_lost"},
-    {"exchange_messages_dropped", "exchange_letters_dropped"},
-    {"exchange_mean_contributors", "exchange_mean_of"},
-};
-
-static void add_numbers(weft_text *f, const char *key, const weft_series *s)
-{
-    bool list = s->list || s->count > 1;
-    weft_text_add(f, ",\"%s\":%s", key, list ? "[" : "");
-    for (int i = 0; i < s->count; i++) weft_text_add(f, "%s%.12g", i ? "," : "", s->numbers[i]);
-    if (list) weft_text_add(f, "]");
-}
-
-static void add_series(weft_text *f, const weft_series *s)
-{
-    add_numbers(f, s->name, s);
-    for (size_t i = 0; i < WEFT_COUNT(former_keys); i++)
-        if (strcmp(s->name, former_keys[i][0]) == 0) add_numbers(f, former_keys[i][1], s);
-}
-
-static void add_event(weft_text *f, const weft_event *e)
-{
-    switch (e->kind) {
-    case WEFT_EVENT_STEP:
-        weft_text_add(f, "{\"event\":\"step\",\"step\":%lld,\"epoch\":%lld", (long long)e->step,
-                      (long long)e->epoch);
-        real_digits(f, "loss", e->loss, 12); /* with --dtype f64 these digits are exact */
-        real(f, "lr", e->lr);
-        real(f, "samples_per_second", e->samples_per_second);
-        real(f, "comm_bytes", e->comm_bytes);
-        real(f, "comm_seconds", e->comm_seconds);
-        real(f, "exposed_comm_seconds", e->exposed_comm_seconds);
-        real(f, "bubble_fraction", e->bubble_fraction);
-        real(f, "host_seconds", e->host_seconds);
-        if (e->device_busy > 0) real(f, "device_busy", e->device_busy);
-        if (e->device_total > 0)
-            weft_text_add(f, ",\"device_used_bytes\":%.0f,\"device_total_bytes\":%.0f",
-                          e->device_used, e->device_total);
-        real(f, "seconds", e->seconds);
-        break;
-    case WEFT_EVENT_EVAL:
-        weft_text_add(f, "{\"event\":\"eval\",\"step\":%lld,\"epoch\":%lld,\"split\":\"test\"",
-                      (long long)e->step, (long long)e->epoch);
-        add_figures(f, e->report);
-        real(f, "seconds", e->seconds);
-        break;
-    case WEFT_EVENT_SUMMARY:
-        weft_text_add(f, "{\"event\":\"summary\",\"steps\":%lld", (long long)e->step);
-        real(f, "seconds", e->seconds);
-        real(f, "samples_per_second", e->samples_per_second);
-        real(f, "first_step_seconds", e->first_step_seconds);
-        weft_text_add(f,
-                      ",\"since_step\":%lld,\"peak_rss_bytes\":%zu,\"ranks\":%d,\"learners\":%d,"
-                      "\"rank_bytes\":[",
-                      (long long)e->since, e->peak_memory, e->ranks, e->learners);
-        for (int i = 0; i < e->ranks; i++)
-            weft_text_add(f, "%s%.0f", i ? "," : "", e->rank_memory[i]);
-        weft_text_add(f, "]");
-        if (e->device) {
-            weft_text_add(f, ",\"device\":");
-            weft_text_add_json(f, e->device);
-        }
-        for (int i = 0; i < e->series_count; i++) add_series(f, &e->series[i]);
-        break;
-    default: return;
-    }
-    weft_text_add(f, "}\n");
-}
-
-/* An event whose line is in the file since before a resume is not written again. */
-weft_status weft_metrics_event(weft_metrics *m, const weft_event *e)
-{
-    weft_text text = {0};
-    char *line;
-    for (size_t i = 0; i < WEFT_COUNT(lines); i++)
-        if (lines[i].kind == e->kind && m->last[i] == e->step) return WEFT_OK;
-    add_event(&text, e);
-    WEFT_TRY(weft_text_take(&text, &line));
-    weft_status status = weft_output_write(m->to, line, strlen(line));
-    free(line);
-    return status;
+    noting n = {t->metrics, r->position.step};
+    if (!has_distributions(t->options.output.metrics)) return WEFT_OK;
+    return weft_gather_parameters(&r->comms, r->store, r->graph, note, &n);
 }
 
 weft_status weft_metrics_close(weft_metrics **metrics)
 {
+    weft_status status = WEFT_OK;
     if (!*metrics) return WEFT_OK;
-    weft_status status = weft_output_close(&(*metrics)->to, true);
+    for (int i = 0; i < (*metrics)->count; i++) {
+        weft_status closed = (*metrics)->format[i]->close((*metrics)->writer[i]);
+        if (status == WEFT_OK) status = closed;
+    }
     free(*metrics);
     *metrics = NULL;
     return status;

@@ -185,8 +185,12 @@ const weft_option weft_train_rows[] = {
     OPTION("drop-state", NULL, FLAG, RUN(output.drop_state), .with = "resume",
            .help = "resume with the parameters and the step of the checkpoint even if other state "
                    "(residuals, moments) does not fit this run: that state is dropped and named"),
-    OPTION("metrics", "FILE", TEXT, RUN(output.metrics),
-           .help = "write a line of JSON per step and evaluation; - is standard output"),
+    OPTION(
+        "metrics", "FILE", TEXT, RUN(output.metrics),
+        .help =
+            "write a line of JSON per step and evaluation; - is standard output; "
+            "tensorboard:FOLDER writes event files of TensorBoard, tensorboard+histograms:FOLDER "
+            "also distributions of the parameters; several with commas between them"),
     OPTION("trace", "FILE", TEXT, RUN(output.trace),
            .help = "write the first 100 steps, instruction by instruction, as Chrome trace events"),
     OPTION("quiet", NULL, FLAG, RUN(show.quiet), .letter = 'q', .help = "print errors only"),

@@ -169,24 +169,50 @@ weft_status weft_train_refuse_overwrite(const weft_train_options *options, const
     return weft_checkpoint_refuse_overwrite(option, path);
 }
 
+/* The outputs of a run, each with the option that names it. */
+typedef struct outputs {
+    const weft_train_options *options;
+    int count;
+    struct {
+        const char *option;
+        char *path;
+    } all[WEFT_MOST_METRICS + 3];
+} outputs;
+
+/* Adds an output, which must be no other output and no input. */
+static weft_status add_output(outputs *o, const char *option, const char *path)
+{
+    if (!path) return WEFT_OK;
+    for (int i = 0; i < o->count; i++)
+        if (weft_output_same(o->all[i].path, path))
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "--%s %s and --%s %s are the same file; each needs one of its own",
+                             o->all[i].option, o->all[i].path, option, path);
+    o->all[o->count].option = option;
+    return weft_strdup(path, &o->all[o->count++].path);
+}
+
+static weft_status add_metrics(void *user, const struct weft_metrics_format *format,
+                               const char *path)
+{
+    outputs *o = user;
+    (void)format;
+    WEFT_TRY(add_output(o, "metrics", path));
+    return weft_train_refuse_overwrite(o->options, "metrics", path);
+}
+
 /* Checks that no output file is given twice, or is also an input. */
 static weft_status check_outputs(const weft_train_options *options)
 {
     const weft_output_choice *o = &options->output;
-    const struct {
-        const char *name, *path;
-    } all[] = {{"metrics", o->metrics},
-               {"trace", o->trace},
-               {"checkpoint", o->checkpoint},
-               {"tune", options->where.tune}};
-    for (size_t i = 0; i < WEFT_COUNT(all); i++)
-        for (size_t k = 0; k < i; k++)
-            if (all[i].path && all[k].path && weft_output_same(all[i].path, all[k].path))
-                return weft_fail(WEFT_ERR_ARGUMENT,
-                                 "--%s %s and --%s %s are the same file; each needs one of its own",
-                                 all[k].name, all[k].path, all[i].name, all[i].path);
-    WEFT_TRY(weft_train_refuse_overwrite(options, "metrics", o->metrics));
-    return weft_train_refuse_overwrite(options, "trace", o->trace);
+    outputs all = {.options = options};
+    weft_status status = WEFT_OK;
+    if (o->metrics) status = weft_metrics_each(o->metrics, add_metrics, &all);
+    if (status == WEFT_OK) status = add_output(&all, "trace", o->trace);
+    if (status == WEFT_OK) status = add_output(&all, "checkpoint", o->checkpoint);
+    if (status == WEFT_OK) status = add_output(&all, "tune", options->where.tune);
+    for (int i = 0; i < all.count; i++) free(all.all[i].path);
+    return status == WEFT_OK ? weft_train_refuse_overwrite(options, "trace", o->trace) : status;
 }
 
 void weft_log_new_run(const weft_context *context, const char *folder)

@@ -1,4 +1,4 @@
-/* Internals of training: the metrics file, and the option tables. */
+/* Internals of training: the outputs of metrics, and the option tables. */
 #ifndef WEFT_TRAIN_TRAIN_H
 #define WEFT_TRAIN_TRAIN_H
 
@@ -17,17 +17,24 @@
 #include "weft/simulate.h"
 #include "weft/train.h"
 
-/* --- metrics file: one JSON object on each line --- */
+/* --- metrics.c: the outputs of --metrics --- */
 
 typedef struct weft_metrics weft_metrics;
 /* As `after`: the file keeps all of its lines. */
 #define WEFT_METRICS_KEEP (INT64_MAX - 1)
-/* Opens the file. after: the step from which the run resumes; -1: a new run. The file's lines of
- * later steps are removed, since the run writes them again. FORMAT: the file has a line that is no
- * metrics, and is left unchanged. */
-weft_status weft_metrics_open(const char *path, int64_t after, weft_metrics **out) WEFT_NODISCARD;
+/* Opens the outputs. after: the step from which the run resumes; -1: a new run. Lines of later
+ * steps are removed, since the run writes them again. FORMAT: a file has a line that is no metrics,
+ * and is left unchanged. */
+weft_status weft_metrics_open(const char *spec, int64_t after, weft_metrics **out) WEFT_NODISCARD;
 weft_status weft_metrics_event(weft_metrics *metrics, const weft_event *event) WEFT_NODISCARD;
 weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
+/* Calls fn with the format and the path of each output. ARGUMENT: a path is empty, or there are too
+ * many. */
+enum { WEFT_MOST_METRICS = 8 };
+struct weft_metrics_format;
+typedef weft_status weft_metrics_fn(void *user, const struct weft_metrics_format *format,
+                                    const char *path);
+weft_status weft_metrics_each(const char *spec, weft_metrics_fn *fn, void *user) WEFT_NODISCARD;
 
 weft_status weft_train_options_copy(const weft_context *context, const weft_train_options *from,
                                     weft_train_options *to) WEFT_NODISCARD;

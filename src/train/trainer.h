@@ -90,6 +90,12 @@ struct weft_trainer {
     weft_error error;     /* of the rank that failed first, rather than of one that noticed it */
 };
 
+/* metrics.c: writes the forward pass of the learner, where an output has graphs. */
+weft_status weft_metrics_graph(const weft_trainer *trainer, const weft_rank *rank) WEFT_NODISCARD;
+/* Writes the distribution of each parameter, where an output has asked for it. Collective over the
+ * learner that reports. */
+weft_status weft_metrics_parameters(const weft_trainer *trainer, weft_rank *rank) WEFT_NODISCARD;
+
 /* schedule_place.c: the learning rate of these options as a function of the step. */
 weft_learning_rate weft_schedule_rate(const weft_context *context,
                                       const weft_optimizer_options *options);

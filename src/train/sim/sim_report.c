@@ -145,7 +145,7 @@ weft_status weft_simulation_evaluate(weft_simulation *s, bool over)
     weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report};
     weft_status status = report_event(s, &e);
     weft_report_free(&report);
-    return status;
+    return status == WEFT_OK ? weft_metrics_parameters(s->job, s->lead) : status;
 }
 
 /* --- end of the run --- */

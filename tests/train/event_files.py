@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Metrics as TensorBoard's event files: tests/train/event_files.py PATH/TO/weft
+
+The scalars equal the lines of the same run, the graph is whole, histograms equal the exported weights, and a run that resumes
+begins a session from which readers drop what it repeats. TensorBoard's own reader agrees where it is installed.
+"""
+import glob
+import json
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import checks  # noqa: E402
+import event_file  # noqa: E402
+import torch_compare  # noqa: E402
+
+weft, check = checks.weft, checks.check
+
+
+checks.scratch()
+RUN = "--model mlp --data glyphs:size=8,train=60,test=20 --batch 20 -q -t 1".split()
+
+
+def run(*options, command="train"):
+    return subprocess.run([weft, command, *RUN, *options], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+
+
+def events(folder):
+    return [list(event_file.read(path)) for path in sorted(glob.glob(f"{folder}/events.out.tfevents.*"))]
+
+
+def scalars(files):
+    """What a reader has in the end: a session's start drops that step and later ones of earlier files."""
+    out = {}
+    for file in files:
+        for event in file:
+            if event["session"] is not None:
+                out = {key: value for key, value in out.items() if key[1] < event["step"]}
+            for tag, value in event["scalars"].items():
+                out[tag, event["step"]] = value
+    return out
+
+
+def lines(path):
+    out = {}
+    for line in map(json.loads, open(path)):
+        if line["event"] == "step":
+            out["train/loss", line["step"]] = line["loss"]
+            out["train/lr", line["step"]] = line["lr"]
+        if line["event"] == "eval":
+            out.update({(f"test/{key}", line["step"]): line[key] for key in ("loss", "accuracy", "f1_macro")})
+    return out
+
+
+def near(a, b):
+    return abs(a - b) <= 1e-6 * max(1, abs(b))
+
+
+for i, options in enumerate((["-n", "1"], ["-n", "2", "--zero", "3"], ["-n", "2", "--mesh", "tensor=2"], ["-n", "2", "--exchange", "average"],
+                             ["--device", "distant"], ["--dtype", "bf16", "--weights", "bf16"])):
+    done = run("--epochs", "2", *options, "--metrics", f"all{i}.jsonl,tensorboard+histograms:all{i}", "--checkpoint", f"run{i}")
+    check(f"train {options}", done.returncode == 0, done.stderr)
+    want, files = lines(f"all{i}.jsonl"), events(f"all{i}")
+    have = scalars(files)
+    check(f"{options}: scalars", want and all(key in have and near(have[key], value) for key, value in want.items()), have)
+    check(f"{options}: version", files[0][0]["version"] == b"brain.Event:2", files[0][0])
+    # The distributions of the last evaluation are those of the weights that the checkpoint has.
+    checks.run("export", f"run{i}", "-q", "-o", f"w{i}.safetensors")
+    weights = torch_compare.read_safetensors(f"w{i}.safetensors")
+    last = {tag: h for file in files for event in file for tag, h in event["histograms"].items()}
+    check(f"{options}: names", weights and set(weights) == set(last), (sorted(last), sorted(weights)))
+    for name, (_, numbers) in weights.items():
+        h = last[name]
+        below = sum(x < h["limits"][9] for x in numbers)
+        check(f"{options}: histogram of {name}", h["count"] == len(numbers) == sum(h["bins"]) and near(h["sum"], sum(numbers))
+              and h["least"] == min(numbers) and h["most"] == max(numbers) and near(h["squares"], sum(x * x for x in numbers))
+              and (h["least"] == h["most"] or abs(sum(h["bins"][:10]) - below) <= 1), h)
+    # Every input of a node is a node.
+    graph = next(event["graph"] for event in files[0] if event["graph"])
+    names = [node[1][0] for node in graph]
+    check(f"{options}: graph", len(names) == len(set(names)) and all(text.split(b":")[0] in names for node in graph for text in node.get(3, [])), names)
+
+# A run that was cut off and resumed has the scalars of one that was not.
+parts = [run("--epochs", "1", "--metrics", "tensorboard:part", "--checkpoint", "part.run"),
+         run("--epochs", "2", "--metrics", "tensorboard:part", "--checkpoint", "part.run", "--resume")]
+check("a run in two parts", all(done.returncode == 0 for done in parts), [done.stderr for done in parts])
+whole = {key: value for key, value in scalars(events("all0")).items() if key[0].split("/")[0] in ("train", "test")}
+check("the scalars of a run in two parts", len(events("part")) == 2
+      and whole == {key: value for key, value in scalars(events("part")).items() if key in whole}, scalars(events("part")))
+# The steps that a killed run has behind its checkpoint are dropped.
+run("--steps", "5", "--metrics", "tensorboard:cut", "--checkpoint", "cut.run", "--checkpoint-every", "2")
+subprocess.run("rm -r cut.run/step-5 cut.run/latest && ln -s step-4 cut.run/latest", shell=True, check=True)
+done = run("--steps", "6", "--metrics", "tensorboard:cut", "--checkpoint", "cut.run", "--resume")
+starts = [event["step"] for file in events("cut") for event in file if event["session"] is not None]
+check("a session begins behind the checkpoint", starts == [0, 5], (starts, done.stderr))
+# A simulation writes them as well.
+done = run("-n", "2", "--exchange", "server:policy=async", "--metrics", "tensorboard+histograms:sim", command="simulate")
+check("simulate", done.returncode == 0 and any(event["histograms"] for file in events("sim") for event in file), done.stderr)
+
+for spec, words in (("tensorboard:", "a path is empty"), ("tensorboard:x,tensorboard:x", "are the same file"), ("a,tensorboard:a", "are the same file"),
+                    ("tensorboard:all0.jsonl", "Not a directory"), ("tensorboard:/proc/x", "make the folder")):
+    done = run("--metrics", spec)
+    check(spec, done.returncode in (1, 2) and words in done.stderr, done.stderr)
+
+# TensorBoard's own reader.
+python = pathlib.Path(__file__).resolve().parent.parent.parent / "build" / "torch" / "bin" / "python"
+READS = ("from tensorboard.backend.event_processing.event_accumulator import EventAccumulator as E\n"
+         "e = E('cut', size_guidance={'scalars': 0}); e.Reload(); print([s.step for s in e.Scalars('train/loss')])")
+own = subprocess.run([python, "-c", READS], capture_output=True, text=True, check=False) if python.exists() else None
+if own and own.returncode == 0:
+    check("TensorBoard's own reader", own.stdout.strip() == "[1, 2, 3, 4, 5, 6]", own.stdout)
+else:
+    print("skipped: TensorBoard is not installed beside PyTorch (make torch)")
+sys.exit(checks.end())
