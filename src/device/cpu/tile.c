@@ -6,17 +6,21 @@
 
 #include "device/cpu/simd.h"
 
-/* A vector fills a register of AVX-512, and two of AVX2. */
-enum { LANES = TILE_COLUMNS };
-typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef uint32_t lane_bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+/* A vector fills a register of AVX-512, and half of one fills a register of AVX2. */
+typedef float wide_lanes __attribute__((vector_size(4 * TILE_COLUMNS), aligned(4), may_alias));
+typedef uint32_t wide_bits __attribute__((vector_size(4 * TILE_COLUMNS), aligned(4), may_alias));
+typedef float half_lanes __attribute__((vector_size(2 * TILE_COLUMNS), aligned(4), may_alias));
+typedef uint32_t half_bits __attribute__((vector_size(2 * TILE_COLUMNS), aligned(4), may_alias));
 typedef float tile_number __attribute__((may_alias)); /* or a pair of bf16 numbers */
 
 /* --- f32 --- */
 
+#define SINGLE_STEP(vector, sum, a, b) sum += *(a) * *(const vector *)(b)
+
 #define TILE(name) single_##name
 #define TILE_TARGET
-#define TILE_STEP(sum, a, b) sum += *(a) * *(const lanes *)(b)
+#define TILE_VECTOR half_lanes
+#define TILE_STEP(sum, a, b) SINGLE_STEP(half_lanes, sum, a, b)
 #include "device/cpu/tile_block.h"
 
 static WEFT_CLONES void multiply(const tile_product *p)
@@ -37,14 +41,17 @@ WEFT_INLINE float half_of(const tile_number *pair, int second)
     return x;
 }
 
+#define PAIRS_STEP(vector, vector_bits, sum, a, b)                                                 \
+    do {                                                                                           \
+        vector_bits pair = *(const vector_bits *)(b);                                              \
+        sum += half_of(a, 0) * (vector)(pair << 16);                                               \
+        sum += half_of(a, 1) * (vector)(pair & 0xffff0000);                                        \
+    } while (0)
+
 #define TILE(name) pairs_##name
 #define TILE_TARGET
-#define TILE_STEP(sum, a, b)                                                                       \
-    do {                                                                                           \
-        lane_bits pair = *(const lane_bits *)(b);                                                  \
-        sum += half_of(a, 0) * (lanes)(pair << 16);                                                \
-        sum += half_of(a, 1) * (lanes)(pair & 0xffff0000);                                         \
-    } while (0)
+#define TILE_VECTOR half_lanes
+#define TILE_STEP(sum, a, b) PAIRS_STEP(half_lanes, half_bits, sum, a, b)
 #include "device/cpu/tile_block.h"
 
 static WEFT_CLONES void multiply_pairs(const tile_product *p)
@@ -57,23 +64,37 @@ static WEFT_CLONES void multiply_pairs(const tile_product *p)
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
-__attribute__((target("avx512f,fma"))) static void multiply_wide(const tile_product *p)
+#define WIDE_TARGET __attribute__((target("avx512f,fma")))
+#define TILE(name) wide_single_##name
+#define TILE_TARGET WIDE_TARGET
+#define TILE_VECTOR wide_lanes
+#define TILE_STEP(sum, a, b) SINGLE_STEP(wide_lanes, sum, a, b)
+#include "device/cpu/tile_block.h"
+
+WIDE_TARGET static void multiply_wide(const tile_product *p)
 {
-    single_wide(p);
+    wide_single_wide(p);
 }
 
-__attribute__((target("avx512f,fma"))) static void multiply_pairs_wide(const tile_product *p)
+#define TILE(name) wide_pairs_##name
+#define TILE_TARGET WIDE_TARGET
+#define TILE_VECTOR wide_lanes
+#define TILE_STEP(sum, a, b) PAIRS_STEP(wide_lanes, wide_bits, sum, a, b)
+#include "device/cpu/tile_block.h"
+
+WIDE_TARGET static void multiply_pairs_wide(const tile_product *p)
 {
-    pairs_wide(p);
+    wide_pairs_wide(p);
 }
 
 #define DOT_TARGET __attribute__((target("avx512f,avx512vl,avx512bf16,fma")))
 #define TILE(name) dot_##name
 #define TILE_TARGET DOT_TARGET
+#define TILE_VECTOR wide_lanes
 #define TILE_STEP(sum, a, b)                                                                       \
-    sum = (lanes)_mm512_dpbf16_ps((__m512)(sum),                                                   \
-                                  (__m512bh)_mm512_castps_si512(_mm512_set1_ps(*(a))),             \
-                                  (__m512bh)_mm512_loadu_si512(b))
+    sum = (wide_lanes)_mm512_dpbf16_ps((__m512)(sum),                                              \
+                                       (__m512bh)_mm512_castps_si512(_mm512_set1_ps(*(a))),        \
+                                       (__m512bh)_mm512_loadu_si512(b))
 #include "device/cpu/tile_block.h"
 
 DOT_TARGET static void multiply_dot(const tile_product *p)
