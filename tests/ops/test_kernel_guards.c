@@ -1,6 +1,7 @@
 /* Runs every kernel that devices in host memory have for the nodes of the operator cases, alone, in
  * f32 and bf16, with each operand, each result and the scratch memory between guards, which no
- * kernel may write. Libraries choose their layouts, so padding belongs to a result. */
+ * kernel may write. Libraries choose their layouts, so padding belongs to a result, and is written
+ * too: programs reuse memory, and readers compute with the zeros in padding. */
 #include <stdio.h>
 
 #include "base/base.h"
@@ -16,15 +17,16 @@ typedef struct guarded {
     weft_memory memory;
 } guarded;
 
-/* Memory whose bytes are zero, which is an index and a number that any operator takes. */
-static weft_address open_guarded(guarded *g, weft_device *device, size_t bytes)
+/* Memory whose bytes are all `fill`: of operands zero, which is an index and a number that any
+ * operator takes. */
+static weft_address open_guarded(guarded *g, weft_device *device, size_t bytes, int fill)
 {
     void *room;
     g->bytes = bytes;
     assert_ok(weft_new_aligned(bytes + 2 * GUARD, &room));
     g->room = room;
     memset(g->room, MARK, bytes + 2 * GUARD);
-    memset(g->room + GUARD, 0, bytes);
+    memset(g->room + GUARD, fill, bytes);
     g->memory = (weft_memory){.device = device, .base = g->room + GUARD};
     return (weft_address){&g->memory, 0};
 }
@@ -40,6 +42,19 @@ static bool close_guarded(guarded *g)
     return whole;
 }
 
+/* Bytes of a number of a result that the kernel has not written: a NaN that no operation makes. */
+enum { UNWRITTEN = 0xff };
+
+static bool is_written(const guarded *g, size_t size)
+{
+    static const unsigned char unwritten[8] = {UNWRITTEN, UNWRITTEN, UNWRITTEN, UNWRITTEN,
+                                               UNWRITTEN, UNWRITTEN, UNWRITTEN, UNWRITTEN};
+    bool written = true;
+    for (size_t at = 0; at + size <= g->bytes; at += size)
+        written = written && memcmp(g->room + GUARD + at, unwritten, size) != 0;
+    return written;
+}
+
 static void run_kernel(const char *name, weft_device *device, const weft_kernel *kernel,
                        const weft_group *group)
 {
@@ -48,14 +63,20 @@ static void run_kernel(const char *name, weft_device *device, const weft_kernel 
     weft_bound *bound;
     bool whole = true;
     for (int i = 0; i < group->in_count; i++)
-        from[i] = open_guarded(&in[i], device, kernel->in[i]->bytes);
+        from[i] = open_guarded(&in[i], device, kernel->in[i]->bytes, 0);
     for (int o = 0; o < group->out_count; o++)
-        to[o] = open_guarded(&out[o], device, kernel->out[o]->bytes);
-    weft_address room = open_guarded(&scratch, device, kernel->scratch);
+        to[o] = open_guarded(&out[o], device, kernel->out[o]->bytes, UNWRITTEN);
+    weft_address room = open_guarded(&scratch, device, kernel->scratch, UNWRITTEN);
     assert_ok(weft_kernel_bind(kernel, &bound));
     assert_ok(weft_bound_place(bound, from, to, room));
     assert_ok(weft_bound_run(bound, NULL));
     bound->ops->destroy(bound);
+    for (int o = 0; o < group->out_count; o++) {
+        weft_dtype dtype = weft_value_type(group->graph, group->out[o])->dtype;
+        if (weft_dtype_is_float(dtype) && !is_written(&out[o], weft_dtype_size(dtype)))
+            fail_msg("%s: %s (%s, %s) leaves a number of result %d or of its padding unwritten",
+                     name, group->node[0]->name, group->node[0]->op->name, kernel->text, o);
+    }
     for (int i = 0; i < group->in_count; i++) whole = close_guarded(&in[i]) && whole;
     for (int o = 0; o < group->out_count; o++) whole = close_guarded(&out[o]) && whole;
     whole = close_guarded(&scratch) && whole;

@@ -146,6 +146,7 @@ void weight_grad_loop(const cpu_loop *k)
                    .x = (uint32_t *)(void *)scratch,
                    .dy = (uint32_t *)(void *)(scratch + g->x_bytes),
                    .runs = (tile_run *)(void *)(scratch + g->x_bytes + g->dy_bytes)};
+    memset(k->out[0], 0, g->padded_bytes); /* readers expect zeros in padding */
     for (; r.begin < g->images; r.begin += r.images) {
         r.images = WEFT_MIN(g->images - r.begin, g->chunk);
         r.steps = weight_grad_steps(g, r.images);

@@ -34,6 +34,7 @@ typedef struct weight_grad {
     bool narrow;
     panel_shape shape;
     size_t x_bytes, dy_bytes; /* of the panels of a chunk */
+    size_t padded_bytes;      /* of a gradient whose layout has padding; 0: it has none */
 } weight_grad;
 
 /* The number of blocks of `size` channels, and the steps of a position for so many images. */

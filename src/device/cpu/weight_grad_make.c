@@ -273,6 +273,8 @@ weft_status cpu_weight_grad_make(weft_device *device, const weft_group *group,
         k->head.scratch = g->x_bytes + g->dy_bytes + (size_t)g->first[g->taps] * sizeof(tile_run);
         status = set_layouts(device, group, m, &o, &k->head);
     }
+    size_t bytes = status == WEFT_OK ? k->head.out[0]->bytes : 0;
+    if (bytes > weft_type_bytes(weft_out(group->graph, group->node[0], 0))) g->padded_bytes = bytes;
     if (status == WEFT_OK)
         *out = &k->head;
     else
