@@ -1,7 +1,7 @@
 /*
- * Data sets: samples in a training and a test split, as columns. Every data set has a column of
- * features, and most have a target: a class number, or numeric values. All samples of a column have
- * one shape.
+ * Data sets: samples in a training, a test and maybe a validation split, as columns. Every data set
+ * has a column of features, and most have a target: a class number, or numeric values. All samples
+ * of a column have one shape.
  *
  * A data set is named by a specification:
  *   glyphs[:size=28,train=20000,test=5000,seed=1]                drawn digits, built in
@@ -34,7 +34,10 @@ extern "C" {
 
 typedef struct weft_dataset weft_dataset;
 
-typedef enum weft_split { WEFT_TRAIN = 0, WEFT_TEST = 1 } weft_split;
+/* The test split is for the final judgement alone. The validation split, which most data sets lack,
+ * is for choices during a run. */
+typedef enum weft_split { WEFT_TRAIN = 0, WEFT_TEST = 1, WEFT_VALIDATION = 2 } weft_split;
+#define WEFT_SPLITS 3
 
 /* The range of real features, in some samples that are spread over a split. */
 typedef struct weft_range {
@@ -89,6 +92,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_dataset_open(weft_context *context, con
                                                       const char *normalize,
                                                       const weft_data_stats *stats,
                                                       weft_dataset **out);
+/* As weft_dataset_open, with a validation split. validation is a share of the training split above
+ * 0 and below 1, as "0.1", whose samples a permutation by `seed` takes out of the training split;
+ * or the specification of other data with the same columns, which are normalised by the statistics
+ * of the training: all samples of a file, unless it has test=, else the test split. NULL: the data
+ * set has the validation split of its source, or none. ARGUMENT: the share would be none or all of
+ * the samples, the source has a validation split of its own, or its samples overlap, as windows
+ * with a short stride do. */
+WEFT_API WEFT_NODISCARD weft_status weft_dataset_open_validated(
+    weft_context *context, const char *spec, const char *normalize, const weft_data_stats *stats,
+    const char *validation, uint64_t seed, weft_dataset **out);
 /* As weft_dataset_open, for data to be predicted: target and weights are optional, and weights are
  * ignored. A table may lack the target column, a NumPy specification the file of the target, an IDX
  * folder the files of labels. Without a target all samples of a table or of arrays are in the test
@@ -116,7 +129,7 @@ WEFT_API bool weft_dataset_column(const weft_dataset *dataset, int i, weft_colum
  * than 64 MiB are checked as they are read instead. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_prepare(weft_dataset *dataset, weft_split split);
 
-/* The number of samples of a prepared split. */
+/* The number of samples of a prepared split; 0: the data set has no such split. */
 WEFT_API int64_t weft_dataset_count(const weft_dataset *dataset, weft_split split);
 
 /* The statistics of the data set, for a checkpoint; the data set owns them. They are valid once the

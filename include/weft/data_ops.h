@@ -3,9 +3,10 @@
  * that add one (weft/registry.h, weft/plugin.h: an entry of kind WEFT_KIND_DATA whose `ops` is a
  * weft_data_ops).
  *
- * A source has samples in a training and a test split. Opening it says what they are, and `read`
- * writes one of them to where the library keeps it: bytes as bytes, numbers as f32, tokens and
- * classes as i32. Nothing is read ahead of time except for statistics, if the user asks for
+ * A source has samples in a training, a test and maybe a validation split. Opening it says what
+ * they are, and `read` writes one of them to where the library keeps it: bytes as bytes, numbers as
+ * f32, tokens and classes as i32. Nothing is read ahead of time except for statistics, if the user
+ * asks for
  * --normalize standard. Samples are numbered from 0 in each split; the library shuffles them, cuts
  * batches and normalises numbers.
  *
@@ -31,7 +32,7 @@ typedef struct weft_data_form {
     /* The inputs of a sample, with the dtype that `read` writes: U8 (from 0 to 255), F32, or I32
      * for tokens from 0 to values - 1. */
     weft_input input[WEFT_MAX_INPUTS];
-    int64_t count[2]; /* samples of each split (weft_split); the training has at least one */
+    int64_t count[2]; /* samples of WEFT_TRAIN, at least one, and of WEFT_TEST */
     /* The target: a class, or one for each position, or numbers; of the data of a prediction maybe
      * none. */
     int classes;                    /* number of classes; 0: the target is numbers */
@@ -41,6 +42,7 @@ typedef struct weft_data_form {
     bool unlabelled;                /* there is no target */
     bool weighted;                  /* samples have weights */
     int threads;                    /* that read samples of one rank at the same time; 0: one */
+    int64_t validation;             /* samples of WEFT_VALIDATION; 0: no such split */
 } weft_data_form;
 
 /* The key of a read, from which a source takes its random numbers (services->random). */

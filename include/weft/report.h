@@ -28,7 +28,7 @@ enum { WEFT_CONFUSION_CLASSES = 1024 };
  * samples by their weights; samples of weight 0 are ignored. */
 typedef struct weft_report {
     int64_t samples;  /* samples with nonzero weight */
-    const char *part; /* of the data: "train", "test" or "all"; NULL: not said */
+    const char *part; /* of the data: "train", "validation", "test" or "all" */
     double loss; /* mean training loss; for numeric targets in units of their training deviation */
     int classes; /* number of classes; 0: targets are numeric */
     double accuracy, f1_macro;

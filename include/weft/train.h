@@ -64,7 +64,7 @@ typedef enum weft_event_kind {
     WEFT_EVENT_START,      /* the trainer is ready: total_steps, epochs, parameters */
     WEFT_EVENT_BEGIN,      /* the state of the first step is loaded or received: step, epoch */
     WEFT_EVENT_STEP,       /* a step ended */
-    WEFT_EVENT_EVAL,       /* an evaluation of the test split ended: report */
+    WEFT_EVENT_EVAL,       /* an evaluation of the validation or the test split ended: report */
     WEFT_EVENT_CHECKPOINT, /* a checkpoint was written: path */
     WEFT_EVENT_SUMMARY     /* the run ended; see the fields marked `summary` */
 } weft_event_kind;

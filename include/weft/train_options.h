@@ -22,7 +22,8 @@ typedef struct weft_task_choice {
     char *model, *data, *normalize, *dtype;
     int64_t seed;
     char *weights;
-    uint64_t room[3]; /* of later versions: 0 */
+    char *validation;
+    uint64_t room[2]; /* of later versions: 0 */
 } weft_task_choice;
 
 /* The length of the run, and the division of a step into micro-batches. */

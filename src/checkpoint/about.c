@@ -82,20 +82,23 @@ weft_status weft_settings_read(const char *file, const json_t *object, const wef
         out, &(weft_option){.name = WEFT_SETTING_PLUGINS, .kind = WEFT_OPT_STRING}, plugins);
 }
 
-void weft_splits_add(json_t *data, const weft_split_id splits[2])
+void weft_splits_add(json_t *data, const weft_split_id splits[WEFT_SPLITS])
 {
     json_t *array = json_array();
-    for (int i = 0; i < 2; i++)
+    int count = splits[WEFT_VALIDATION].samples > 0 ? WEFT_SPLITS : WEFT_VALIDATION;
+    for (int i = 0; i < count; i++)
         json_array_append_new(
             array, json_pack("{s:I, s:o}", "samples", (json_int_t)splits[i].samples, "hash",
                              json_sprintf("%016llx", (unsigned long long)splits[i].hash)));
     json_object_set_new(data, "splits", array);
 }
 
-weft_status weft_splits_read(const char *file, const json_t *data, weft_split_id splits[2])
+weft_status weft_splits_read(const char *file, const json_t *data,
+                             weft_split_id splits[WEFT_SPLITS])
 {
     const json_t *array = json_object_get(data, "splits");
-    for (size_t i = 0; i < 2 && array; i++) {
+    size_t count = json_array_size(array) > WEFT_VALIDATION ? WEFT_SPLITS : WEFT_VALIDATION;
+    for (size_t i = 0; i < count && array; i++) {
         const json_t *split = json_array_get(array, i);
         const char *hash = json_string_value(json_object_get(split, "hash"));
         int64_t samples = 0;

@@ -39,9 +39,9 @@ weft_status weft_stats_read(const char *file, const json_t *object,
 
 /* Add the entry "splits" to the object of the statistics, and read it: samples and hash of each
  * split. Older checkpoints have no such entry. */
-void weft_splits_add(json_t *data, const weft_split_id splits[2]);
+void weft_splits_add(json_t *data, const weft_split_id splits[WEFT_SPLITS]);
 weft_status weft_splits_read(const char *file, const json_t *data,
-                             weft_split_id splits[2]) WEFT_NODISCARD;
+                             weft_split_id splits[WEFT_SPLITS]) WEFT_NODISCARD;
 
 /* The descriptions of the states of the exchange as JSON. The second function reads them; its
  * object may be NULL, since older checkpoints have no descriptions. */

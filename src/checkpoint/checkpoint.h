@@ -63,7 +63,8 @@ typedef struct weft_checkpoint {
     weft_settings settings; /* of the run that wrote it */
     weft_data_stats stats;
     char *folder; /* in which that run was started, for relative paths of its data; NULL: unknown */
-    weft_split_id splits[2]; /* of the data of that run; samples 0: unknown, in older checkpoints */
+    weft_split_id
+        splits[WEFT_SPLITS]; /* of the data of that run; samples 0: unknown, in older checkpoints */
     weft_bytes model;        /* text of the YAML model, allocated, or empty */
     weft_bytes tuning;       /* likewise of WEFT_TUNING_FILE */
     /* In the order of the enum: parameters of the first learner, its state, parameters and state of
@@ -167,7 +168,7 @@ typedef struct weft_checkpoint_record {
     weft_position position;
     const weft_settings *settings;
     const weft_data_stats *stats;
-    const weft_split_id *splits; /* [2], of the data */
+    const weft_split_id *splits; /* [WEFT_SPLITS], of the data */
     const weft_bytes *model;     /* text of the YAML model, or empty */
     const weft_bytes *tuning;    /* text of WEFT_TUNING_FILE, or empty; NULL: likewise */
     uint64_t run;                /* id of the elastic run; 0: it is none */

@@ -219,7 +219,7 @@ static void on_evaluation(const weft_event *e)
 {
     weft_figure f;
     char number[64];
-    printf("step %-6lld test", (long long)e->step);
+    printf("step %-6lld %s", (long long)e->step, e->report->part);
     for (int i = 0; weft_report_figure(e->report, i, &f); i++)
         printf("%s%s %s", i ? "  " : " ", f.title, figure_text(&f, number, sizeof(number)));
     printf("\n");

@@ -41,9 +41,8 @@ static void keep(added_source *s, const weft_sample_key *key, weft_status status
     pthread_mutex_unlock(&s->lock);
 }
 
-weft_status weft_source_status(const weft_source *source)
+static weft_status status_of(const weft_source *source)
 {
-    if (!source->ops->draw) return WEFT_OK;
     added_source *s = own(source);
     pthread_mutex_lock(&s->lock);
     weft_status status = weft_error_raise(&s->failure);
@@ -125,7 +124,8 @@ static double weight(const weft_source *source, weft_split split, int64_t i, int
 
 static weft_status prepare(weft_source *source, weft_split split)
 {
-    source->count[split] = own(source)->form.count[split];
+    const weft_data_form *form = &own(source)->form;
+    source->count[split] = split == WEFT_VALIDATION ? form->validation : form->count[split];
     return WEFT_OK;
 }
 
@@ -175,6 +175,10 @@ static weft_status check_form(const weft_data_form *f, bool unlabelled)
                              "its %s part has %lld samples, must have at least %d",
                              weft_split_name((weft_split)s), (long long)f->count[s],
                              s == WEFT_TRAIN && !unlabelled);
+    if (f->validation < 0 || f->validation > INT64_MAX / 4)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "its validation part has %lld samples, must have at least 0",
+                         (long long)f->validation);
     if (f->unlabelled && !unlabelled)
         return weft_fail(WEFT_ERR_ARGUMENT, "it has no target, which training needs");
     if (!f->unlabelled && (f->classes > 0) == (f->targets > 0))
@@ -221,6 +225,7 @@ static weft_status take_form(added_source *s, const weft_source_request *request
     }
     head->bytes = bytes > 0 && real == 0;
     head->mixed = bytes > 0 && real > 0;
+    head->validates = f->validation > 0;
     head->large = true; /* samples are checked as they are read */
     head->classes = f->classes;
     head->targets = f->targets;
@@ -280,6 +285,7 @@ static weft_status accept(weft_context *context, const weft_entry *entry, const 
                                   .prepare = prepare,
                                   .features = features,
                                   .draw = draw,
+                                  .status = status_of,
                                   .label = label,
                                   .target = target,
                                   .weight = weight};

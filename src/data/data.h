@@ -22,6 +22,8 @@ typedef struct weft_source_request {
     bool one_unit;                /* samples in units that differ from each other are refused */
     const char
         *folder; /* files with relative paths are looked for here first; NULL: nowhere else */
+    const char *validation; /* see weft_dataset_open_validated; NULL: none is asked for */
+    uint64_t seed;          /* of a share of the training split for validation */
 } weft_source_request;
 
 struct weft_source_ops {
@@ -34,7 +36,8 @@ struct weft_source_ops {
     /* Divides the samples of a file anew; share: of the test split. NULL: the splits are what they
      * are. */
     weft_status (*divide)(weft_source *source, double share);
-    /* Reads a split; sets count[split] and, with the training split, classes and class_names. */
+    /* Reads a split, WEFT_VALIDATION only of a source that `validates`; sets count[split] and, with
+     * the training split, classes and class_names. */
     weft_status (*prepare)(weft_source *source, weft_split split);
     /* features: the raw numbers (float) or tokens (int32_t) of an input of sample i, if the source
      * is not tabular. number: element j of
@@ -62,12 +65,15 @@ struct weft_source_ops {
      * has failed (weft_source_status). NULL: samples are always the same, and reading cannot
      * fail. */
     bool (*draw)(const weft_source *source, const weft_sample_key *key, int input, void *x);
+    /* The first failure of a read of a source that can fail. */
+    weft_status (*status)(const weft_source *source);
 };
 
-/* "training" or "test", for messages. */
+/* "training", "test" or "validation", for messages. */
 static inline const char *weft_split_name(weft_split split)
 {
-    return split == WEFT_TRAIN ? "training" : "test";
+    static const char *const names[WEFT_SPLITS] = {"training", "test", "validation"};
+    return names[split];
 }
 
 /* dataset_id.c: identifies a prepared split by its number of samples and by a hash of the names of
@@ -82,7 +88,7 @@ weft_status weft_dataset_identify(const weft_dataset *dataset, weft_split split,
  * training part has 206 samples, it had 205". */
 bool weft_split_differs(weft_split split, const weft_split_id *then, const weft_split_id *now,
                         char *how, size_t size);
-/* Combines the hashes of both splits, which must be prepared: what learners of one run must have in
+/* Combines the hashes of all splits, which must be prepared: what learners of one run must have in
  * common. */
 weft_status weft_dataset_hash(const weft_dataset *dataset, uint64_t *out) WEFT_NODISCARD;
 
@@ -170,9 +176,11 @@ struct weft_source {
     bool valid;            /* all elements are known to be usable */
     bool large; /* the files are mapped and of more than WEFT_CHECKED_FIRST bytes: samples are
                    checked as they are read alone, since a check before would read them whole */
-    int64_t count[2];
-    bool prepared[2];
+    int64_t count[WEFT_SPLITS];
+    bool prepared[WEFT_SPLITS];
+    bool validates; /* the source has a validation split of its own */
     bool continues; /* each sample begins where the one before has ended */
+    bool overlaps;  /* samples of the training share elements, as windows with a short stride */
     bool divided;   /* the specification gives the share of the test split */
     bool whole;     /* features are 64-bit integers or smaller */
     bool bytes;     /* features are whole numbers from 0 to 255 */
@@ -227,26 +235,43 @@ struct weft_dataset {
     float shift, factor; /* mean and 1 / deviation, for data other than tables */
     weft_units units;    /* of later data, beside those of the training */
     bool one_unit;       /* each sample is checked to be in them */
+    /* Specification of a validation split from other data, and the folder of weft_source_request;
+     * NULL: none. The data set is opened when the split is prepared, and its test split is this
+     * one's validation split. */
+    char *validation_spec, *folder;
+    weft_dataset *validation;
 };
-/* keep.c: a data set that the context keeps, or a new one if it keeps none; dataset.c: a new one.
- */
-weft_status weft_dataset_open_kept(weft_context *context, const char *spec, const char *normalize,
+/* The data set that holds a split, which is the data set itself or its `validation`; *split becomes
+ * the split of that data set. */
+const weft_dataset *weft_dataset_part(const weft_dataset *dataset, weft_split *split);
+/* keep.c: a data set of `request` that the context keeps, or a new one if it keeps none. */
+weft_status weft_dataset_open_kept(const char *spec, const char *normalize,
+                                   const weft_source_request *request,
                                    weft_dataset **out) WEFT_NODISCARD;
-weft_status weft_dataset_open_new(weft_context *context, const char *spec, const char *normalize,
-                                  weft_dataset **out) WEFT_NODISCARD;
 /* The class number of a label of the source in the statistics; -1: there is none. */
 int32_t weft_dataset_class(const weft_dataset *dataset, int32_t label);
 /* class_match.c: maps the classes of the source, by name, to those of given statistics. ARGUMENT:
  * the training had no such class. */
 weft_status weft_dataset_match_classes(weft_dataset *dataset) WEFT_NODISCARD;
 
-/* added_source.c: sources that programs and plug-ins add. The first failure of a read of such a
- * source becomes this thread's last message. */
+/* added_source.c: sources that programs and plug-ins add. */
 extern const struct weft_extension weft_sources_extension;
-weft_status weft_source_status(const weft_source *source) WEFT_NODISCARD;
+/* The first failure of a read of a source becomes this thread's last message. */
+static inline weft_status weft_source_status(const weft_source *source)
+{
+    return source->ops->status ? source->ops->status(source) : WEFT_OK;
+}
+
+/* held_out.c: replaces a source, which has not been prepared, by one whose validation split is a
+ * share of the training split of the former, and its training split the rest. Closing it closes the
+ * former. ARGUMENT: the source has a validation split, or its samples overlap. */
+weft_status weft_source_hold_out(weft_source **source, double share, uint64_t seed) WEFT_NODISCARD;
 
 /* --- samples.c --- */
 
+/* Describes an element in the words of the source, or else in its place (weft_source_ops). */
+void weft_source_describe(const weft_source *source, weft_split split, int64_t i, int column,
+                          int64_t j, char *out, size_t size);
 /* Fails: element j of a column of sample i is not finite. */
 weft_status weft_source_not_finite(const weft_source *source, weft_split split, int64_t i,
                                    int column, int64_t j) WEFT_NODISCARD;
@@ -275,7 +300,7 @@ weft_status weft_dataset_open_for(const char *spec, const char *normalize,
                                   weft_dataset **out) WEFT_NODISCARD;
 /* Whether the samples are those of a file that weft_dataset_divide can divide into splits. */
 bool weft_dataset_divisible(const weft_dataset *dataset);
-/* Divides the samples anew; share: of the test split. Both splits must be prepared again. */
+/* Divides the samples anew; share: of the test split. All splits must be prepared again. */
 weft_status weft_dataset_divide(weft_dataset *dataset, double share) WEFT_NODISCARD;
 /* Sets which inputs count up to a length alone (weft_input.lengths, of the inputs in the order of
  * the statistics), and computes the statistics again, unless these were given. The splits must be

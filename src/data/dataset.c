@@ -85,6 +85,21 @@ static weft_status find_way(const weft_context *context, const char *name,
     return WEFT_OK;
 }
 
+/* The validation split that a request asks for: a share of the training split, or other data. */
+static weft_status take_validation(weft_dataset *d, const weft_source_request *request)
+{
+    double share;
+    if (weft_parse_real(request->validation, &share))
+        return weft_source_hold_out(&d->source, share, request->seed);
+    if (d->source->validates)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "validation is '%s', and the data have a validation part of their own; "
+                         "leave it out",
+                         request->validation);
+    WEFT_TRY(weft_strdup(request->validation, &d->validation_spec));
+    return request->folder ? weft_strdup(request->folder, &d->folder) : WEFT_OK;
+}
+
 weft_status weft_dataset_open_for(const char *spec, const char *normalize,
                                   const weft_source_request *request, weft_dataset **out)
 {
@@ -96,6 +111,7 @@ weft_status weft_dataset_open_for(const char *spec, const char *normalize,
     weft_status status = find_way(request->context, normalize, &d->normalize);
     if (status == WEFT_OK) status = open_source(spec, request, &d->source);
     if (status == WEFT_OK && request->unlabelled) d->source->weighted = false;
+    if (status == WEFT_OK && request->validation) status = take_validation(d, request);
     if (status == WEFT_OK && stats) {
         d->given = true;
         d->one_unit = request->one_unit;
@@ -111,19 +127,21 @@ weft_status weft_dataset_open_for(const char *spec, const char *normalize,
     return WEFT_OK;
 }
 
-weft_status weft_dataset_open_new(weft_context *context, const char *spec, const char *normalize,
-                                  weft_dataset **out)
-{
-    return weft_dataset_open_for(spec, normalize, &(weft_source_request){.context = context}, out);
-}
-
 weft_status weft_dataset_open(weft_context *context, const char *spec, const char *normalize,
                               const weft_data_stats *stats, weft_dataset **out)
 {
+    return weft_dataset_open_validated(context, spec, normalize, stats, NULL, 0, out);
+}
+
+weft_status weft_dataset_open_validated(weft_context *context, const char *spec,
+                                        const char *normalize, const weft_data_stats *stats,
+                                        const char *validation, uint64_t seed, weft_dataset **out)
+{
     WEFT_NEED(context, spec, out);
-    if (!stats) return weft_dataset_open_kept(context, spec, normalize, out);
-    const weft_source_request request = {.context = context, .stats = stats};
-    return weft_dataset_open_for(spec, normalize, &request, out);
+    const weft_source_request request = {
+        .context = context, .stats = stats, .validation = validation, .seed = seed};
+    return stats ? weft_dataset_open_for(spec, normalize, &request, out)
+                 : weft_dataset_open_kept(spec, normalize, &request, out);
 }
 
 weft_status weft_dataset_open_unlabelled(weft_context *context, const char *spec,
@@ -141,6 +159,9 @@ void weft_dataset_close(weft_dataset **dataset)
     weft_dataset *d = *dataset;
     *dataset = NULL;
     if (d->kept) return;
+    weft_dataset_close(&d->validation);
+    free(d->validation_spec);
+    free(d->folder);
     if (d->source) d->source->ops->close(d->source);
     weft_data_stats_free(&d->stats);
     free(d->relabel);
@@ -155,7 +176,8 @@ weft_shape weft_dataset_shape(const weft_dataset *d)
 int64_t weft_dataset_count(const weft_dataset *d, weft_split split)
 {
     WEFT_NEED_ELSE_AS(0, "dataset", d);
-    WEFT_CHECK_INDEX_ELSE(0, split, WEFT_TEST + 1);
+    WEFT_CHECK_INDEX_ELSE(0, split, WEFT_SPLITS);
+    d = weft_dataset_part(d, &split);
     return d->source->count[split];
 }
 const weft_data_stats *weft_dataset_stats(const weft_dataset *d)
@@ -171,17 +193,19 @@ bool weft_dataset_divisible(const weft_dataset *d)
 
 weft_status weft_dataset_divide(weft_dataset *d, double share)
 {
-    d->source->prepared[WEFT_TRAIN] = d->source->prepared[WEFT_TEST] = false;
+    memset(d->source->prepared, 0, sizeof(d->source->prepared));
     return d->source->ops->divide(d->source, share);
 }
 
 int64_t weft_dataset_row(const weft_dataset *d, weft_split split, int64_t i)
 {
+    d = weft_dataset_part(d, &split);
     return d->source->ops->row ? d->source->ops->row(d->source, split, i) : i;
 }
 
 const char *weft_dataset_id(const weft_dataset *d, weft_split split, int64_t i)
 {
+    d = weft_dataset_part(d, &split);
     return d->source->ops->id ? d->source->ops->id(d->source, split, i) : NULL;
 }
 
@@ -228,13 +252,34 @@ static weft_status find_units(weft_dataset *d, weft_split split)
     return WEFT_OK;
 }
 
+/* Opens and prepares the validation split that is from other data, of which a file without test= is
+ * taken whole. */
+static weft_status open_validation(weft_dataset *d)
+{
+    const weft_source_request request = {
+        .context = d->context, .stats = &d->stats, .one_unit = true, .folder = d->folder};
+    weft_dataset_close(&d->validation);
+    WEFT_TRY(weft_dataset_open_for(d->validation_spec, NULL, &request, &d->validation));
+    if (weft_dataset_divisible(d->validation) && !d->validation->source->divided)
+        WEFT_TRY(weft_dataset_divide(d->validation, 1));
+    WEFT_TRY(weft_dataset_prepare(d->validation, WEFT_TEST));
+    if (d->validation->source->count[WEFT_TEST] > 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "data '%s' for validation have no sample",
+                     d->validation_spec);
+}
+
 weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
 {
     WEFT_NEED_AS("dataset", d);
-    WEFT_CHECK_INDEX(split, WEFT_TEST + 1);
+    WEFT_CHECK_INDEX(split, WEFT_SPLITS);
     weft_source *s = d->source;
     if (s->prepared[split]) return WEFT_OK;
-    if (split == WEFT_TEST && !d->given) WEFT_TRY(weft_dataset_prepare(d, WEFT_TRAIN));
+    if (split != WEFT_TRAIN && !d->given) WEFT_TRY(weft_dataset_prepare(d, WEFT_TRAIN));
+    if (split == WEFT_VALIDATION && !s->validates) {
+        if (d->validation_spec) WEFT_TRY(open_validation(d));
+        s->prepared[split] = true;
+        return WEFT_OK;
+    }
     WEFT_TRY(s->ops->prepare(s, split));
     WEFT_TRY(check_weights(s, split));
     for (int k = 0; d->given && k < s->inputs; k++) s->input[k].lengths = d->stats.input[k].lengths;
@@ -262,9 +307,16 @@ weft_status weft_dataset_set_lengths(weft_dataset *d, const weft_input *input)
     if (d->normalize->measures) WEFT_TRY(weft_data_stats_measure(s, &d->stats));
     d->shift = (float)d->stats.mean[0];
     d->factor = (float)(1 / d->stats.deviation[0]);
-    for (int split = 0; split < 2; split++)
+    for (int split = 0; split < WEFT_SPLITS; split++)
         if (s->prepared[split]) WEFT_TRY(weft_dataset_check_split(d, (weft_split)split));
-    return WEFT_OK;
+    return d->validation ? open_validation(d) : WEFT_OK; /* it has a copy of the statistics */
+}
+
+const weft_dataset *weft_dataset_part(const weft_dataset *d, weft_split *split)
+{
+    if (*split != WEFT_VALIDATION || !d->validation) return d;
+    *split = WEFT_TEST;
+    return d->validation;
 }
 
 /* --- columns --- */
@@ -319,13 +371,14 @@ double weft_source_weight_sum(const weft_source *s, weft_split split, int64_t i)
 /* Whether the data set has this sample: its split is prepared and has so many. */
 static bool has(const weft_dataset *d, weft_split split, int64_t i)
 {
-    return (unsigned)split <= WEFT_TEST && d->source->prepared[split] && i >= 0 &&
+    return (unsigned)split < WEFT_SPLITS && d->source->prepared[split] && i >= 0 &&
            i < d->source->count[split];
 }
 
 double weft_dataset_weight(const weft_dataset *d, weft_split split, int64_t i, int64_t position)
 {
     WEFT_NEED_ELSE_AS(0, "dataset", d);
+    d = weft_dataset_part(d, &split);
     if (!has(d, split, i) || position < 0 || position >= weft_source_labels(d->source)) return 0;
     return d->source->weighted ? d->source->ops->weight(d->source, split, i, position) : 1;
 }
@@ -339,6 +392,7 @@ bool weft_dataset_weighted(const weft_dataset *d)
 double weft_dataset_target(const weft_dataset *d, weft_split split, int64_t i, int j)
 {
     WEFT_NEED_ELSE_AS(0, "dataset", d);
+    d = weft_dataset_part(d, &split);
     if (!has(d, split, i) || j < 0 || j >= d->source->targets) return 0;
     return d->source->ops->target(d->source, split, i, j);
 }

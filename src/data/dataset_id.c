@@ -44,6 +44,9 @@ static uint64_t mix_row(uint64_t hash, const weft_dataset *d, weft_split split, 
 weft_status weft_dataset_identify(const weft_dataset *d, weft_split split, weft_split_id *out)
 {
     enum { ROWS = 4 };
+    *out = (weft_split_id){0};
+    if (split == WEFT_VALIDATION && weft_dataset_count(d, split) == 0) return WEFT_OK;
+    d = weft_dataset_part(d, &split);
     const weft_data_stats *stats = &d->stats;
     int64_t size = weft_shape_elements(&stats->input[0].shape),
             count = weft_dataset_count(d, split);
@@ -63,10 +66,10 @@ weft_status weft_dataset_identify(const weft_dataset *d, weft_split split, weft_
 
 weft_status weft_dataset_hash(const weft_dataset *d, uint64_t *out)
 {
-    weft_split_id train, test;
-    WEFT_TRY(weft_dataset_identify(d, WEFT_TRAIN, &train));
-    WEFT_TRY(weft_dataset_identify(d, WEFT_TEST, &test));
-    *out = weft_mix(train.hash, test.hash);
+    weft_split_id id[WEFT_SPLITS];
+    for (int i = 0; i < WEFT_SPLITS; i++) WEFT_TRY(weft_dataset_identify(d, (weft_split)i, &id[i]));
+    *out = weft_mix(id[WEFT_TRAIN].hash, id[WEFT_TEST].hash);
+    if (id[WEFT_VALIDATION].samples > 0) *out = weft_mix(*out, id[WEFT_VALIDATION].hash);
     return WEFT_OK;
 }
 

@@ -4,7 +4,8 @@
 
 typedef struct kept {
     struct kept *next;
-    char *spec, *normalize;
+    char *spec, *normalize, *validation;
+    uint64_t seed;
     weft_dataset *data;
 } kept;
 
@@ -31,6 +32,7 @@ static void free_kept(kept *x)
     weft_dataset_close(&x->data);
     free(x->spec);
     free(x->normalize);
+    free(x->validation);
     free(x);
 }
 
@@ -66,16 +68,22 @@ static bool is_same(const char *a, const char *b)
 
 /* With the lock. A source uses its context until it is closed, so it gets the owner. */
 static weft_status find_or_open(data_cache *k, const char *spec, const char *normalize,
-                                weft_dataset **out)
+                                const weft_source_request *request, weft_dataset **out)
 {
+    const char *held = request->validation;
     kept *x = k->first;
-    while (x && !(is_same(x->spec, spec) && is_same(x->normalize, normalize))) x = x->next;
+    while (x && !(is_same(x->spec, spec) && is_same(x->normalize, normalize) &&
+                  is_same(x->validation, held) && (!held || x->seed == request->seed)))
+        x = x->next;
     if (!x) {
         WEFT_TRY(WEFT_NEW(&x, 1));
         weft_status status = weft_strdup(spec, &x->spec);
         if (status == WEFT_OK && normalize) status = weft_strdup(normalize, &x->normalize);
-        if (status == WEFT_OK)
-            status = weft_dataset_open_new(k->context, spec, normalize, &x->data);
+        if (status == WEFT_OK && held) status = weft_strdup(held, &x->validation);
+        weft_source_request own = *request;
+        own.context = k->context;
+        x->seed = request->seed;
+        if (status == WEFT_OK) status = weft_dataset_open_for(spec, normalize, &own, &x->data);
         if (status != WEFT_OK) {
             free_kept(x);
             return status;
@@ -88,15 +96,15 @@ static weft_status find_or_open(data_cache *k, const char *spec, const char *nor
     return WEFT_OK;
 }
 
-weft_status weft_dataset_open_kept(weft_context *context, const char *spec, const char *normalize,
-                                   weft_dataset **out)
+weft_status weft_dataset_open_kept(const char *spec, const char *normalize,
+                                   const weft_source_request *request, weft_dataset **out)
 {
     void *thing;
-    WEFT_TRY(weft_context_singleton(context, &cache_kind, &thing));
+    WEFT_TRY(weft_context_singleton(request->context, &cache_kind, &thing));
     data_cache *k = thing;
     pthread_mutex_lock(&k->lock);
-    weft_status status = k->keeps ? find_or_open(k, spec, normalize, out)
-                                  : weft_dataset_open_new(context, spec, normalize, out);
+    weft_status status = k->keeps ? find_or_open(k, spec, normalize, request, out)
+                                  : weft_dataset_open_for(spec, normalize, request, out);
     pthread_mutex_unlock(&k->lock);
     return status;
 }

@@ -32,12 +32,18 @@ static void describe(const weft_source *s, weft_split split, int64_t i, int colu
         (void)snprintf(out + used, size - (size_t)used, " is %.15g", value);
 }
 
+void weft_source_describe(const weft_source *s, weft_split split, int64_t i, int column, int64_t j,
+                          char *out, size_t size)
+{
+    (s->ops->describe ? s->ops->describe : describe)(s, split, i, column, j, out, size);
+}
+
 /* Fails with where an element is and what it is there, and the rule that it breaks. */
 static weft_status fail(weft_status status, const weft_source *s, weft_split split, int64_t i,
                         int column, int64_t j, const char *rule)
 {
     char where[4300];
-    (s->ops->describe ? s->ops->describe : describe)(s, split, i, column, j, where, sizeof(where));
+    weft_source_describe(s, split, i, column, j, where, sizeof(where));
     return weft_fail(status, "%s%s", where, rule);
 }
 
@@ -197,8 +203,9 @@ weft_status weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i
                               void *to)
 {
     WEFT_NEED_AS("dataset, to", d, to);
+    WEFT_CHECK_INDEX(split, WEFT_SPLITS);
+    d = weft_dataset_part(d, &split);
     const weft_source *s = d->source;
-    WEFT_CHECK_INDEX(split, WEFT_TEST + 1);
     WEFT_CHECK_INDEX(i, s->prepared[split] ? s->count[split] : 0);
     WEFT_CHECK_INDEX(column, s->inputs + !s->unlabelled);
     int64_t wrong = weft_dataset_read_column(d, split, i, NULL, column, to);

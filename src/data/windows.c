@@ -52,6 +52,7 @@ weft_status weft_windows_open(weft_windows *w, const char *name, const weft_wind
                                .values = values};
     s->positions = w->context;
     s->continues = w->stride == w->context;
+    s->overlaps = w->stride < w->context;
     s->classes = values;
     s->valid = true;
     return weft_windows_divide(s, keys->test);

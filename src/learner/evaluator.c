@@ -342,6 +342,7 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
                                weft_report *out, weft_predict_fn fn, void *user,
                                weft_not_finite *lost)
 {
+    data = weft_dataset_part(data, &split);
     evaluation v = {.e = e, .data = data, .split = split, .fn = fn, .user = user, .lost = lost};
     const weft_data_stats *stats = weft_dataset_stats(data);
     v.class_names = names_of(stats);

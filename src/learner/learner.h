@@ -89,7 +89,7 @@ WEFT_PRIVATE_API void weft_feed(const weft_graph *graph, const weft_instance *in
  * owns only the profile, and must outlive the ranks. */
 typedef struct weft_run_spec {
     weft_context *context;
-    const weft_dataset *data; /* both splits are prepared */
+    const weft_dataset *data; /* all splits are prepared */
     weft_model_options model; /* for training; its batch is a micro-batch of all ranks together */
     const weft_bytes *text;   /* see weft_build_model */
     weft_dtype real;
@@ -264,7 +264,7 @@ weft_status weft_rank_end(weft_rank *rank, bool finished) WEFT_NODISCARD;
  * of the exchange it holds those of the first learner alone. */
 bool weft_rank_saves_all(const weft_rank *rank);
 /* Evaluates the test data. Collective over the learner. */
-weft_status weft_rank_evaluate(weft_rank *rank, weft_report *out) WEFT_NODISCARD;
+weft_status weft_rank_evaluate(weft_rank *rank, weft_split split, weft_report *out) WEFT_NODISCARD;
 /* The learning rate of the last step. */
 double weft_rank_learning_rate(const weft_rank *rank);
 

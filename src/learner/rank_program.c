@@ -206,7 +206,9 @@ weft_status weft_rank_dry_program_on(const weft_rank *r, weft_store *store, weft
 static bool evaluates_early(const weft_rank *r, const weft_store *store)
 {
     const weft_run_spec *k = r->run_spec;
-    if (weft_dataset_count(k->data, WEFT_TEST) == 0) return false;
+    if (weft_dataset_count(k->data, WEFT_TEST) == 0 &&
+        weft_dataset_count(k->data, WEFT_VALIDATION) == 0)
+        return false;
     return strchr(k->device, ',') || !weft_device_shares(store->schema->devices[0]);
 }
 
@@ -344,7 +346,7 @@ weft_status weft_rank_make_programs(weft_rank *r)
     return make_program(r);
 }
 
-weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
+weft_status weft_rank_evaluate(weft_rank *r, weft_split split, weft_report *out)
 {
     const weft_run_spec *k = r->run_spec;
     WEFT_TRY(make_evaluator(r));
@@ -352,5 +354,7 @@ weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
      * them an elastic run would remove this learner during a long evaluation. */
     if (k->cluster && r->exchange)
         weft_exchange_progress(r->exchange, weft_evaluator_instance(r->evaluator));
-    return weft_evaluator_run(r->evaluator, k->data, WEFT_TEST, out, NULL, NULL, NULL);
+    WEFT_TRY(weft_evaluator_run(r->evaluator, k->data, split, out, NULL, NULL, NULL));
+    out->part = split == WEFT_VALIDATION ? "validation" : "test";
+    return WEFT_OK;
 }

@@ -13,7 +13,7 @@
            .help = "a checkpoint: DIR/latest, DIR/step-N, or DIR"),                                \
         OPTION("data", "SPEC", TEXT, EVAL(data), .letter = 'd',                                    \
                .help = "data; default: those of the training run, which an export does not name"), \
-        OPTION("split", "PART", TEXT, EVAL(split), .choices = "train,test,all",                    \
+        OPTION("split", "PART", TEXT, EVAL(split), .choices = "train,validation,test,all",         \
                .help =                                                                             \
                    "part of the data; default: the test part of the training data, and all of "    \
                    "another file unless it has test="),                                            \

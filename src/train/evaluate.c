@@ -16,7 +16,7 @@ typedef struct session {
     weft_store *store;
     weft_evaluator *evaluator;
     weft_split split;
-    const char *part; /* "train", "test" or "all" */
+    const char *part; /* "train", "validation", "test" or "all" */
 } session;
 
 static void session_close(session *s)
@@ -64,6 +64,13 @@ static double share_of(const char *spec)
     return -1;
 }
 
+/* Whether --validation names a share of the training data. */
+static bool is_share(const char *validation)
+{
+    double share;
+    return validation && weft_parse_real(validation, &share);
+}
+
 /* Finds out whether data of another specification are those of the training: once they are divided
  * likewise, the test part has the same samples. */
 static weft_status are_trained_on(session *s, bool *same)
@@ -72,6 +79,7 @@ static weft_status are_trained_on(session *s, bool *same)
     int64_t train = weft_dataset_count(s->data, WEFT_TRAIN),
             test = weft_dataset_count(s->data, WEFT_TEST);
     int64_t all = then[WEFT_TRAIN].samples + then[WEFT_TEST].samples;
+    if (is_share(s->run.task.validation)) all += then[WEFT_VALIDATION].samples;
     weft_split_id now;
     *same = false;
     if (then[WEFT_TRAIN].samples == 0 || !weft_dataset_labelled(s->data)) return WEFT_OK;
@@ -88,9 +96,19 @@ static weft_status are_trained_on(session *s, bool *same)
     return WEFT_OK;
 }
 
-/* Sets the part of the data that is taken. wanted: "train", "test" or "all"; NULL: the test part of
- * the training data and of data that name their parts themselves; of another file all, unless the
- * specification has test=. */
+static const char *const parts[WEFT_SPLITS] = {"train", "test", "validation"};
+
+/* The split of a part's name; WEFT_SPLITS: it is "all". */
+static weft_split split_of(const char *part)
+{
+    int split = 0;
+    while (split < WEFT_SPLITS && strcmp(part, parts[split]) != 0) split++;
+    return (weft_split)split;
+}
+
+/* Sets the part of the data that is taken. wanted: "train", "validation", "test" or "all"; NULL:
+ * the test part of the training data and of data that name their parts themselves; of another file
+ * all, unless the specification has test=. */
 static weft_status choose_part(session *s, const char *wanted, const char *data)
 {
     bool divisible = weft_dataset_divisible(s->data), same = is_of_run(s, data);
@@ -106,10 +124,15 @@ static weft_status choose_part(session *s, const char *wanted, const char *data)
         else
             wanted = "all";
     }
-    if (wanted && strcmp(wanted, "train") == 0) {
-        s->part = "train";
-        s->split = WEFT_TRAIN;
+    if (wanted && split_of(wanted) < WEFT_SPLITS) {
+        s->split = split_of(wanted);
+        s->part = parts[s->split];
     }
+    if (s->split == WEFT_VALIDATION && !s->data->validation_spec && !s->data->source->validates)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "split is validation, and data '%s' have no such part%s; give --split test", data,
+            same ? ", since the run had no --validation" : "");
     if (!wanted || strcmp(wanted, "all") != 0) return WEFT_OK;
     s->part = "all";
     if (divisible) return weft_dataset_divide(s->data, 1);
@@ -146,11 +169,16 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
                          WEFT_CONFUSION_CLASSES, s->checkpoint.path, s->checkpoint.stats.classes);
     const char *data = o->data ? o->data : t->task.data;
     WEFT_TRY(weft_spec_refuse_overwrite(data, "output", o->output));
-    const weft_source_request request = {.context = context,
-                                         .stats = &s->checkpoint.stats,
-                                         .unlabelled = unlabelled,
-                                         .one_unit = true,
-                                         .folder = o->data ? NULL : s->checkpoint.folder};
+    weft_source_request request = {.context = context,
+                                   .stats = &s->checkpoint.stats,
+                                   .unlabelled = unlabelled,
+                                   .one_unit = true,
+                                   .folder = o->data ? NULL : s->checkpoint.folder,
+                                   .seed = (uint64_t)t->task.seed};
+    /* The other parts are the same with and without samples that are held out. */
+    weft_split split = o->split ? split_of(o->split) : WEFT_TEST;
+    if (is_of_run(s, data) && (split == WEFT_TRAIN || split == WEFT_VALIDATION))
+        request.validation = t->task.validation;
     WEFT_TRY(weft_dataset_open_for(data, NULL, &request, &s->data));
     WEFT_TRY(choose_part(s, o->split, data));
     WEFT_TRY(weft_dataset_prepare(s->data, s->split));

@@ -46,7 +46,7 @@ static bool evaluation_number(const weft_event *e, int i, weft_event_number *out
     weft_figure figure;
     int figures = 0;
     if (weft_report_figure(e->report, i, &figure)) {
-        *out = (weft_event_number){figure.name, "test", figure.value, 9};
+        *out = (weft_event_number){figure.name, e->report->part, figure.value, 9};
         return true;
     }
     while (weft_report_figure(e->report, figures, &figure)) figures++;

@@ -48,18 +48,22 @@ static weft_status report_event(const weft_run *run, weft_event *e)
     return WEFT_OK;
 }
 
-static weft_status evaluate(weft_run *run)
+/* Evaluates a split, if it has samples and was not evaluated after this step. */
+static weft_status evaluate(weft_run *run, weft_split split)
 {
     weft_report report;
     weft_rank *r = &run->rank;
-    if (weft_dataset_count(run->job->data, WEFT_TEST) == 0) return WEFT_OK;
-    WEFT_TRY(weft_rank_evaluate(r, &report));
-    run->test_loss = report.loss;
+    if (weft_dataset_count(run->job->data, split) == 0 ||
+        run->evaluated_step[split] == r->position.step)
+        return WEFT_OK;
+    WEFT_TRY(weft_rank_evaluate(r, split, &report));
+    if (split == run->job->watched) run->watched_loss = report.loss;
     weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report};
     weft_status status = report_event(run, &e);
     weft_report_free(&report);
-    run->evaluated_step = r->position.step;
-    if (status == WEFT_OK && is_first(run)) status = weft_metrics_parameters(run->job, r);
+    run->evaluated_step[split] = r->position.step;
+    if (status == WEFT_OK && is_first(run) && split == run->job->watched)
+        status = weft_metrics_parameters(run->job, r);
     return status;
 }
 
@@ -179,7 +183,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     bool later = saves_later(run, *stop), others = !is_first(run) && !weft_rank_saves_all(r);
     if ((b->last || due) && others && !later)
         WEFT_TRY(weft_exchange_transfer_state(r->exchange, r->position.step));
-    if (b->last && !later) WEFT_TRY(evaluate(run));
+    if (b->last && !later) WEFT_TRY(evaluate(run, t->watched));
     if (b->last) WEFT_TRY(weft_run_measure(run));
     if ((b->last || due) && !later) WEFT_TRY(save(run));
     if (b->last || due) weft_throughput_begin(run);
@@ -276,7 +280,8 @@ static weft_status finish(weft_run *run)
         run->saved_step = -1;
     WEFT_TRY(weft_throughput_end(run));
     WEFT_TRY(weft_rank_check_finite(r));
-    if (done && run->evaluated_step != r->position.step) WEFT_TRY(evaluate(run));
+    if (done) WEFT_TRY(evaluate(run, t->watched));
+    if (done) WEFT_TRY(evaluate(run, WEFT_TEST));
     WEFT_TRY(save(run));
     WEFT_TRY(summarise(run));
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));

@@ -1,7 +1,7 @@
 /* Gives a schedule of the learning rate by measurements its losses: at the end of each epoch that
- * of the test data, or without test data the mean training loss of the epoch, as the mean over all
- * learners. The measurements are a state of the graph, so a checkpoint has them, also those of a
- * part of an epoch. */
+ * of the validation data, else of the test data, or without both the mean training loss of the
+ * epoch, as the mean over all learners. The measurements are a state of the graph, so a checkpoint
+ * has them, also those of a part of an epoch. */
 #include "optim/optim.h"
 #include "train/trainer.h"
 
@@ -36,7 +36,8 @@ weft_status weft_run_note_loss(weft_run *run, double loss, double weight)
 {
     const weft_rank *r = &run->rank;
     measured m;
-    if (r->optimizer.measured == WEFT_NO_VALUE || weft_dataset_count(run->job->data, WEFT_TEST) > 0)
+    if (r->optimizer.measured == WEFT_NO_VALUE ||
+        weft_dataset_count(run->job->data, run->job->watched) > 0)
         return WEFT_OK;
     weft_status status = open_measured(r, &m);
     if (status == WEFT_OK) {
@@ -50,8 +51,9 @@ static weft_status measure(weft_run *run, measured *m)
 {
     const weft_rank *r = &run->rank;
     weft_learning_rate rate = weft_schedule_rate(r->run_spec->context, &r->run_spec->optimizer);
-    double sums[WEFT_MEASURED] = {run->test_loss, 1};
-    if (weft_dataset_count(run->job->data, WEFT_TEST) == 0) memcpy(sums, m->sums, sizeof(sums));
+    double sums[WEFT_MEASURED] = {run->watched_loss, 1};
+    if (weft_dataset_count(run->job->data, run->job->watched) == 0)
+        memcpy(sums, m->sums, sizeof(sums));
     for (int i = 0; i < WEFT_MEASURED && r->exchange; i++)
         WEFT_TRY(weft_exchange_sum(r->exchange, "the loss of an epoch", &sums[i]));
     m->sums[WEFT_MEASURED_LOSS] = m->sums[WEFT_MEASURED_WEIGHT] = 0;

@@ -11,9 +11,22 @@
 static const struct {
     weft_event_kind kind;
     const char *head;
-} lines[] = {{WEFT_EVENT_STEP, "{\"event\":\"step\",\"step\":"},
-             {WEFT_EVENT_EVAL, "{\"event\":\"eval\",\"step\":"},
-             {WEFT_EVENT_SUMMARY, "{\"event\":\"summary\",\"steps\":"}};
+    const char *part; /* of an evaluation; NULL: the event has none */
+} lines[] = {{WEFT_EVENT_STEP, "{\"event\":\"step\",\"step\":", NULL},
+             {WEFT_EVENT_EVAL, "{\"event\":\"eval\",\"step\":", "test"},
+             {WEFT_EVENT_EVAL, "{\"event\":\"eval\",\"step\":", "validation"},
+             {WEFT_EVENT_SUMMARY, "{\"event\":\"summary\",\"steps\":", NULL}};
+
+/* Whether a line is of a row of the table. */
+static bool is_of(size_t row, const char *line, size_t size)
+{
+    char part[40];
+    size_t head = strlen(lines[row].head);
+    if (size <= head || strncmp(line, lines[row].head, head) != 0) return false;
+    if (!lines[row].part) return true;
+    int length = snprintf(part, sizeof(part), "\"split\":\"%s\"", lines[row].part);
+    return memmem(line, size, part, (size_t)length) != NULL;
+}
 
 typedef struct metrics_file {
     weft_output *to;
@@ -28,7 +41,7 @@ static int64_t step_of(const char *line, size_t size, size_t *kind)
         size_t head = strlen(lines[i].head);
         int64_t step;
         char number[24];
-        if (size <= head || strncmp(line, lines[i].head, head) != 0) continue;
+        if (!is_of(i, line, size)) continue;
         size_t digits = WEFT_MIN(strspn(line + head, "0123456789"), sizeof(number) - 1);
         (void)snprintf(number, sizeof(number), "%.*s", (int)digits, line + head);
         *kind = i;
@@ -155,8 +168,8 @@ static void add_event(weft_text *f, const weft_event *e)
         add_event_numbers(f, e);
         break;
     case WEFT_EVENT_EVAL:
-        weft_text_add(f, "{\"event\":\"eval\",\"step\":%lld,\"epoch\":%lld,\"split\":\"test\"",
-                      (long long)e->step, (long long)e->epoch);
+        weft_text_add(f, "{\"event\":\"eval\",\"step\":%lld,\"epoch\":%lld,\"split\":\"%s\"",
+                      (long long)e->step, (long long)e->epoch, e->report->part);
         add_event_numbers(f, e);
         break;
     case WEFT_EVENT_SUMMARY:
@@ -189,7 +202,9 @@ static weft_status write_line(void *writer, const weft_event *e)
     weft_text text = {0};
     char *line;
     for (size_t i = 0; i < WEFT_COUNT(lines); i++)
-        if (lines[i].kind == e->kind && m->last[i] == e->step) return WEFT_OK;
+        if (lines[i].kind == e->kind && m->last[i] == e->step &&
+            (!lines[i].part || strcmp(lines[i].part, e->report->part) == 0))
+            return WEFT_OK;
     add_event(&text, e);
     WEFT_TRY(weft_text_take(&text, &line));
     weft_status status = weft_output_write(m->to, line, strlen(line));

@@ -17,6 +17,10 @@ const weft_option weft_train_rows[] = {
             "YAML file of layers"),
     OPTION("data", "SPEC", TEXT_IS("glyphs"), RUN(task.data), .letter = 'd',
            .forms = WEFT_KIND_DATA, .help = "training and test data: "),
+    OPTION("validation", "SHARE|SPEC", TEXT, RUN(task.validation),
+           .help = "evaluate epochs on a share of the training data, as 0.1, drawn by --seed and "
+                   "left out of the training, or on other data, and the test data at the end "
+                   "alone"),
     OPTION(
         "normalize", "HOW", TEXT_IS("auto"), RUN(task.normalize), .names = WEFT_KIND_NORMALIZATION,
         .help =

@@ -11,7 +11,7 @@ static const struct {
 } rules[] = {
     /* They determine the parameters, or which samples form a batch and how they are read. */
     {"model", WEFT_RESUME_NETWORK, false},
-    {"batch,seed,data,normalize", WEFT_RESUME_KEEPS, false},
+    {"batch,seed,data,validation,normalize", WEFT_RESUME_KEEPS, false},
     {"dtype", WEFT_RESUME_STORED, false},
     {"weights", WEFT_RESUME_NAMES, false},
     {"optimizer", WEFT_RESUME_KEEPS, true},

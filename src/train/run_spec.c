@@ -78,9 +78,10 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
             "--carry-state needs samples each of which continues the one before, and "
-            "those of data '%s' do not; give text: or tokens: without stride, or leave "
+            "those of data '%s'%s do not; give text: or tokens: without stride%s, or leave "
             "it out",
-            o->task.data);
+            o->task.data, t->data->source->validates ? " without those of validation" : "",
+            t->data->source->validates ? " and other data for validation" : "");
     k->measured = o->parallel.profile;
     k->traced = o->output.trace != NULL;
     k->exchange = o->parallel.exchange;

@@ -8,7 +8,7 @@ typedef struct loop_record {
     weft_train_options options;
     weft_settings settings;
     weft_bytes model; /* text of the YAML model, or empty */
-    weft_split_id splits[2];
+    weft_split_id splits[WEFT_SPLITS];
 } loop_record;
 
 static void free_record(weft_context *context, loop_record *r)
@@ -31,7 +31,7 @@ static weft_status make_record(weft_context *context, const weft_train_options *
     WEFT_TRY(weft_folder_suits_run(r->options.output.checkpoint));
     if (weft_model_is_file(r->options.task.model))
         WEFT_TRY(weft_file_read(r->options.task.model, &r->model));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < WEFT_SPLITS; i++) {
         WEFT_TRY(weft_dataset_prepare(data, (weft_split)i));
         WEFT_TRY(weft_dataset_identify(data, (weft_split)i, &r->splits[i]));
     }

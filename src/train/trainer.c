@@ -13,7 +13,7 @@ static weft_status check_splits(weft_trainer *t)
 {
     const weft_checkpoint *c = &t->resumed;
     char how[128];
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < WEFT_SPLITS; i++) {
         weft_split split = (weft_split)i;
         WEFT_TRY(weft_dataset_identify(t->data, split, &t->splits[i]));
         if (!c->path || c->splits[WEFT_TRAIN].samples == 0 ||
@@ -78,9 +78,10 @@ static weft_status open_data(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
     const weft_data_stats *stats = t->resumed.path ? &t->resumed.stats : NULL;
-    WEFT_TRY(weft_dataset_open(t->context, o->task.data, o->task.normalize, stats, &t->data));
-    WEFT_TRY(weft_dataset_prepare(t->data, WEFT_TRAIN));
-    WEFT_TRY(weft_dataset_prepare(t->data, WEFT_TEST));
+    WEFT_TRY(weft_dataset_open_validated(t->context, o->task.data, o->task.normalize, stats,
+                                         o->task.validation, (uint64_t)o->task.seed, &t->data));
+    for (int i = 0; i < WEFT_SPLITS; i++) WEFT_TRY(weft_dataset_prepare(t->data, (weft_split)i));
+    t->watched = weft_dataset_count(t->data, WEFT_VALIDATION) > 0 ? WEFT_VALIDATION : WEFT_TEST;
     WEFT_TRY(check_splits(t));
     t->samples = weft_dataset_count(t->data, WEFT_TRAIN);
     if (t->samples == 0)
@@ -145,7 +146,7 @@ static weft_status open_ranks(weft_trainer *t)
         weft_comm_set_timeout(t->worlds[i], t->options.job.timeout);
         weft_comm_set_check(t->worlds[i], t->options.job.check_collectives);
         weft_status_page_note(&t->line, t->worlds[i]);
-        t->runs[i] = (weft_run){.job = t, .saved_step = -1, .evaluated_step = -1};
+        t->runs[i] = (weft_run){.job = t, .saved_step = -1, .evaluated_step = {-1, -1, -1}};
         t->runs[i].rank = (weft_rank){
             .run_spec = &t->run_spec, .world = t->worlds[i], .rank = weft_comm_rank(t->worlds[i])};
     }

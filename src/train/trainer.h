@@ -22,12 +22,12 @@ typedef struct weft_schedule_place {
 typedef struct weft_run {
     weft_trainer *job;
     weft_rank rank;
-    /* The steps of the last checkpoint and evaluation (-1: none), and the one after which this part
-     * of the run began. */
-    int64_t saved_step, evaluated_step, first_step;
-    double test_loss; /* of the last evaluation */
-    bool dismissed;   /* the learner was asked to leave (weft leave), and the run continues */
-    double started;   /* time of the start */
+    /* The steps of the last checkpoint and of the last evaluation of each split (-1: none), and the
+     * one after which this part of the run began. */
+    int64_t saved_step, evaluated_step[WEFT_SPLITS], first_step;
+    double watched_loss; /* of the last evaluation of the split that is watched */
+    bool dismissed;      /* the learner was asked to leave (weft leave), and the run continues */
+    double started;      /* time of the start */
     /* For the throughput (throughput.c). */
     double last_step;                      /* time at which the last step ended */
     double counted;                        /* samples of all learners until then */
@@ -55,7 +55,8 @@ struct weft_trainer {
     weft_bytes tuning; /* table of measurements, allocated; empty: none */
     char *tuned_by;    /* its file, for messages */
     weft_checkpoint resumed;
-    weft_split_id splits[2]; /* of the data */
+    weft_split_id splits[WEFT_SPLITS]; /* of the data */
+    weft_split watched;                /* split that is evaluated during the run */
     weft_comm *worlds[WEFT_MAX_RANKS];
     weft_run_spec run_spec;
     weft_run *runs;    /* the ranks of this process */

@@ -180,13 +180,45 @@ static void test_clipped_alike(void **state)
     }
 }
 
+/* Runs with common options must leave the same checkpoint files on any number of ranks, and when
+ * they end after half of the steps and go on with other ranks. */
+static void same_resumed(const char *common, int steps)
+{
+    same_files(common, steps, WAYS("ranks=1", "ranks=2", "ranks=4", "ranks=4 zero=3"));
+    char *root = temporary_folder(), words[6000], folder[2][4200];
+    static const char *const parts[] = {"parameters", "state"};
+    for (int i = 0; i < 2; i++) (void)snprintf(folder[i], sizeof(folder[i]), "%s/%d", root, i);
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(words, sizeof(words), "%s threads=1 steps=%d ranks=%d%s", common,
+                       i == 1 ? steps / 2 : steps, i == 2 ? 4 : 2, i == 2 ? " resume=true" : "");
+        if (train(words, folder[i > 0]) != WEFT_OK) fail_msg("%s: %s", words, weft_last_message());
+    }
+    for (int p = 0; p < 2; p++) {
+        weights a = at_step(folder[0], steps, parts[p]), b = at_step(folder[1], steps, parts[p]);
+        if (a.size != b.size || memcmp(a.file, b.file, a.size) != 0)
+            fail_msg("%s: %s differ after a resume", common, parts[p]);
+        free(a.file);
+        free(b.file);
+    }
+    remove_folder(root);
+}
+
+/* A run gives the same bits with what it does beside its steps, such as evaluating samples that are
+ * held out, whose losses the schedule follows. */
+static void test_fitted_alike(void **state)
+{
+    (void)state;
+    same_resumed("model=lenet data=glyphs:size=16,train=75,test=5 batch=12 virtual-workers=4 "
+                 "validation=0.2 lr-schedule=plateau:patience=0 lr=0.02",
+                 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_uneven_subtrees),
-        cmocka_unit_test(test_clipped_step),
-        cmocka_unit_test(test_any_number_of_layers),
-        cmocka_unit_test(test_clipped_alike),
+        cmocka_unit_test(test_uneven_subtrees),      cmocka_unit_test(test_clipped_step),
+        cmocka_unit_test(test_any_number_of_layers), cmocka_unit_test(test_clipped_alike),
+        cmocka_unit_test(test_fitted_alike),
     };
     return cmocka_run_group_tests_name("bits", tests, setup, teardown);
 }

@@ -131,21 +131,30 @@ static weft_status take_result(weft_simulation *s, bool over)
     return status;
 }
 
-weft_status weft_simulation_evaluate(weft_simulation *s, bool over)
+static weft_status evaluate(weft_simulation *s, weft_split split)
 {
     weft_report report;
-    int64_t rounds = s->done / s->learners;
-    s->due = false;
-    if (weft_dataset_count(s->job->data, WEFT_TEST) == 0 && !over) return WEFT_OK;
-    WEFT_TRY(take_result(s, over));
-    s->lead->position.step = rounds; /* which messages name */
-    WEFT_TRY(weft_rank_check_finite(s->lead));
-    if (weft_dataset_count(s->job->data, WEFT_TEST) == 0) return WEFT_OK;
-    WEFT_TRY(weft_rank_evaluate(s->lead, &report));
+    if (weft_dataset_count(s->job->data, split) == 0) return WEFT_OK;
+    WEFT_TRY(weft_rank_evaluate(s->lead, split, &report));
     weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report};
     weft_status status = report_event(s, &e);
     weft_report_free(&report);
-    return status == WEFT_OK ? weft_metrics_parameters(s->job, s->lead) : status;
+    if (status == WEFT_OK && split == s->job->watched)
+        status = weft_metrics_parameters(s->job, s->lead);
+    return status;
+}
+
+weft_status weft_simulation_evaluate(weft_simulation *s, bool over)
+{
+    int64_t rounds = s->done / s->learners;
+    s->due = false;
+    weft_split watched = s->job->watched;
+    if (weft_dataset_count(s->job->data, watched) == 0 && !over) return WEFT_OK;
+    WEFT_TRY(take_result(s, over));
+    s->lead->position.step = rounds; /* which messages name */
+    WEFT_TRY(weft_rank_check_finite(s->lead));
+    WEFT_TRY(evaluate(s, watched));
+    return over && watched != WEFT_TEST ? evaluate(s, WEFT_TEST) : WEFT_OK;
 }
 
 /* --- end of the run --- */
