@@ -15,9 +15,9 @@ static char *trimmed(char *text)
     return text;
 }
 
-static bool number(char *text, double *out)
+static bool number(const weft_csv *csv, char *text, double *out)
 {
-    return weft_parse_real(trimmed(text), out);
+    return weft_csv_number(trimmed(text), csv->comma, out);
 }
 
 /* The table that is being filled. A class label is text; its class number is its index among the
@@ -88,7 +88,7 @@ static weft_status add_target(weft_csv_reader *r, table *t)
     double *value;
     WEFT_TRY(WEFT_GROW(&csv->targets, &t->label_capacity, csv->rows));
     value = &csv->targets[csv->rows];
-    if (number(text, value) && isfinite(*value)) return WEFT_OK;
+    if (number(csv, text, value) && isfinite(*value)) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s:%lld: column %d%s%s%s, the target, %s%.40s%s; a finite number must stand "
                      "in every row: leave the row out, or, if the column holds classes, give it as "
@@ -104,7 +104,7 @@ static weft_status add_weight(weft_csv_reader *r, table *t)
     char *text = trimmed(r->fields[csv->weight]);
     WEFT_TRY(WEFT_GROW(&csv->weights, &t->weight_capacity, csv->rows));
     double *value = &csv->weights[csv->rows];
-    if (number(text, value) && isfinite(*value) && *value >= 0) return WEFT_OK;
+    if (number(csv, text, value) && isfinite(*value) && *value >= 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s:%lld: column %d, the weight, holds '%.40s'; a number of at least 0 must "
                      "stand in every row (0: the row does not count)",
@@ -151,7 +151,7 @@ static weft_status add_row(weft_csv_reader *r, table *t)
         int i = csv->order[j];
         WEFT_TRY(WEFT_GROW(&csv->values, &t->value_capacity, at));
         double *value = &csv->values[at];
-        bool known = number(r->fields[i], value);
+        bool known = number(csv, r->fields[i], value);
         if (known && isfinite(*value)) continue;
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s:%lld: column %d%s%s%s holds '%.40s', a finite number must stand there",
@@ -296,10 +296,9 @@ weft_status weft_csv_parse(const char *name, const void *data, size_t size, cons
                          .end = copy + size,
                          .line = 1,
                          .next_line = 1,
-                         .most = known ? known->most_columns : 0,
-                         .separator = ','};
+                         .most = known ? known->most_columns : 0};
     weft_csv_read_separator(&r);
-    weft_csv csv = {0};
+    weft_csv csv = {.comma = r.separator != ','};
     weft_status status = parse(&r, label, weight, known, &csv);
     free(r.fields);
     free(copy);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "formats/csv_reader.h"
+
 /* The number of a field's column in the file, from 1. */
 static int column_of(const weft_csv_table *t, int i)
 {
@@ -132,7 +134,7 @@ static bool has_name(const weft_csv_table *t)
     double ignored;
     if (t->known->names) return weft_csv_names_found(t) > 0;
     for (int i = 0; i < t->count && t->known->features > 0; i++)
-        if (i != t->label && !weft_parse_real(t->fields[i], &ignored) &&
+        if (i != t->label && !weft_csv_number(t->fields[i], t->comma, &ignored) &&
             !weft_csv_is_missing(t->fields[i], false))
             return true;
     return false;
@@ -167,7 +169,7 @@ static weft_status find_header(const weft_csv_table *t, const char *label, bool 
     if (*header) return WEFT_OK;
     for (int i = 0; i < t->count; i++) {
         if (i == t->label && !t->known->measured) continue;
-        int *first = weft_parse_real(t->fields[i], &ignored) ? &number : &word;
+        int *first = weft_csv_number(t->fields[i], t->comma, &ignored) ? &number : &word;
         if (*first < 0) *first = i;
     }
     *header = word >= 0;

@@ -22,6 +22,7 @@ typedef struct weft_csv_table {
     int count, total;      /* total: columns in the file */
     const weft_csv_known *known;
     const weft_csv_name *sorted_known; /* [known->features]; NULL: no names are known */
+    bool comma;                        /* of decimal numbers (weft_csv_number) */
     bool bare;      /* the label may be missing, and the columns are as many as the features */
     bool said;      /* label= gives an existing column, by name or number */
     const char *no; /* the name that label= gives if no column has it; else NULL */

@@ -83,16 +83,86 @@ weft_status weft_csv_read_row(weft_csv_reader *r)
     return WEFT_OK;
 }
 
+/* The characters that may separate fields; in doubt the first. Tabs may also be blanks. */
+static const char SEPARATORS[] = ",;|\t";
+enum { KINDS = sizeof(SEPARATORS) - 1, LINES = 16 };
+
+/* Evidence of the first lines on each of the separators. */
+typedef struct shown {
+    int count[KINDS]; /* in the first line */
+    bool same[KINDS]; /* in the others as well */
+    bool decimal;     /* each comma is between digits */
+} shown;
+
+/* Counts the separators of a line, outside quotes; returns its end. */
+static const char *count_line(const char *at, const char *end, int *count, bool *decimal)
+{
+    bool quoted = false;
+    for (; at < end && (quoted || (*at != '\n' && *at != '\r')); at++) {
+        const char *kind = *at ? strchr(SEPARATORS, *at) : NULL;
+        quoted = quoted != (*at == '"');
+        if (quoted || !kind) continue;
+        count[kind - SEPARATORS]++;
+        if (kind > SEPARATORS) continue;
+        *decimal = *decimal && at[-1] >= '0' && at[-1] <= '9' && at + 1 < end && at[1] >= '0' &&
+                   at[1] <= '9';
+    }
+    return at;
+}
+
+static shown look(const char *at, const char *end)
+{
+    shown s = {.decimal = true};
+    for (int line = 0; line < LINES; line++) {
+        int count[KINDS] = {0};
+        while (at < end && (*at == '\n' || *at == '\r')) at++;
+        if (at == end) break;
+        /* A comma at the beginning of a line follows no digit. */
+        s.decimal = s.decimal && *at != ',';
+        at = count_line(at, end, count, &s.decimal);
+        for (int k = 0; k < KINDS; k++) {
+            if (line == 0) s.count[k] = count[k];
+            s.same[k] = (line == 0 || s.same[k]) && count[k] == s.count[k];
+        }
+    }
+    return s;
+}
+
+/* The separator of which each line has as many as the first one. Commas between digits are decimal
+ * ones if another separator is possible. */
+static char guess_separator(const weft_csv_reader *r)
+{
+    shown s = look(r->next, r->end);
+    bool commas = s.count[0] > 0 && s.same[0];
+    for (int k = 1; k < KINDS; k++)
+        if ((!commas || s.decimal) && s.count[k] > 0 && s.same[k]) return SEPARATORS[k];
+    return SEPARATORS[0];
+}
+
 void weft_csv_read_separator(weft_csv_reader *r)
 {
     char *line = r->next;
-    bool said = r->end - line >= 5 && strncasecmp(line, "sep=", 4) == 0;
-    if (!said || !strchr(",;\t|", line[4])) return;
-    r->next = line + 5;
-    if (ends_line(r)) {
+    bool said = r->end - line >= 5 && strncasecmp(line, "sep=", 4) == 0 && line[4] &&
+                strchr(SEPARATORS, line[4]);
+    r->separator = SEPARATORS[0];
+    if (said) r->next = line + 5;
+    if (said && ends_line(r)) {
         r->separator = line[4];
         skip_line_end(r);
-    } else {
-        r->next = line;
+        return;
     }
+    r->next = line;
+    r->separator = guess_separator(r);
+}
+
+bool weft_csv_number(const char *text, bool comma, double *out)
+{
+    enum { LONGEST = 64 }; /* characters of a number with a decimal comma */
+    char copy[LONGEST];
+    const char *at = comma ? strchr(text, ',') : NULL;
+    size_t size = strlen(text);
+    if (!at || strchr(text, '.') || size >= sizeof(copy)) return weft_parse_real(text, out);
+    memcpy(copy, text, size + 1);
+    copy[at - text] = '.'; /* a second comma is no part of a number */
+    return weft_parse_real(copy, out);
 }

@@ -17,9 +17,14 @@ typedef struct weft_csv_reader {
     char separator; /* between fields */
 } weft_csv_reader;
 
-/* Takes a first line such as "sep=;", by which spreadsheets say what separates the fields. */
+/* Sets the separator: that of a first line such as "sep=;", by which spreadsheets say it and which
+ * is skipped, or else the comma, semicolon, tab or bar of which the first lines have equal numbers
+ * each. */
 void weft_csv_read_separator(weft_csv_reader *reader);
 /* Reads the next row; count is 0 at the end of the text. Empty lines are skipped. */
 weft_status weft_csv_read_row(weft_csv_reader *reader) WEFT_NODISCARD;
+/* Whether a field without blanks is a number; comma: its decimal sign may be a comma, as in tables
+ * that separate their fields otherwise. */
+bool weft_csv_number(const char *text, bool comma, double *out);
 
 #endif

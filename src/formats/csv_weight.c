@@ -187,6 +187,7 @@ weft_status weft_csv_columns(const char *file, int64_t line, char **fields, int 
                         .fields = fields,
                         .count = count,
                         .total = count,
+                        .comma = csv->comma,
                         .known = known ? known : &nothing};
     weft_csv_name *sorted_known = NULL;
     bool named = false;

@@ -290,6 +290,7 @@ static void test_missing_labels(void **state)
 /* A way to write a table. */
 typedef struct dialect {
     const char *end, *first, *separator, *quote, *blank;
+    bool decimal;          /* features have a decimal comma */
     int id, weight, label; /* places of these columns; -1: there is none */
 } dialect;
 
@@ -306,7 +307,7 @@ static void add_cell(weft_text *text, const dialect *d, int row, int column, int
     else if (row < 0)
         (void)snprintf(word, sizeof(word), "x%d", (*feature)++);
     else
-        (void)snprintf(word, sizeof(word), "%d", 10 * row + (*feature)++);
+        (void)snprintf(word, sizeof(word), d->decimal ? "%d,0" : "%d", 10 * row + (*feature)++);
     weft_text_add(text, "%s%s%s%s%s%s", column ? d->separator : "", d->blank, d->quote, word,
                   d->quote, *d->quote ? d->blank : "");
 }
@@ -353,17 +354,21 @@ static void test_csv_dialects(void **state)
 {
     (void)state;
     static const char *const ends[] = {"\n", "\r\n", "\r"}, *const blanks[] = {"", " ", "\t "},
-                             *const firsts[] = {"", "sep=,", "SEP=;", "sep=\t"};
+                             *const firsts[] = {"", "sep=,", "SEP=;", "sep=\t", ";", "\t", "|"};
     static const int places[][3] = {{-1, -1, 3}, {-1, -1, 0}, {0, -1, 4}, {0, 1, 2}, {5, 4, 3},
                                     {2, 0, 5},   {-1, 0, 4},  {4, -1, 0}, {3, 5, 1}, {1, 3, 0}};
     for (size_t e = 0; e < 3; e++)
-        for (size_t f = 0; f < 4; f++)
+        for (size_t f = 0; f < WEFT_COUNT(firsts); f++)
             for (size_t p = 0; p < sizeof(places) / sizeof(places[0]); p++)
                 for (int quoted = 0; quoted < 2; quoted++) {
-                    char separator[2] = {*firsts[f] ? firsts[f][4] : ',', 0};
+                    bool said = strlen(firsts[f]) > 1; /* else the lines show it */
+                    char separator[2] = {said ? firsts[f][4] : *firsts[f] ? *firsts[f] : ',', 0};
                     const char *blank = blanks[(e + f + p) % (separator[0] == '\t' ? 2 : 3)];
-                    const dialect d = {ends[e], firsts[f],    separator,    quoted ? "\"" : "",
-                                       blank,   places[p][0], places[p][1], places[p][2]};
+                    const dialect d = {ends[e],      said ? firsts[f] : "",
+                                       separator,    quoted ? "\"" : "",
+                                       blank,        *separator != ',' && p % 2 == 0,
+                                       places[p][0], places[p][1],
+                                       places[p][2]};
                     check_dialect(&d, true, false);
                     check_dialect(&d, true, true);
                     check_dialect(&d, false, true);
