@@ -3,14 +3,14 @@
 file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
   src/base/*.c src/comm/*.c src/graph/*.c src/ops/*.c src/device/*.c src/device/cpu/*.c src/device/cpu/onednn/*.c
   src/device/fake_remote/*.c
-  src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/compress/*.c src/actor/*.c src/membership/*.c src/exchange/*.c src/exchange/gossip/*.c
+  src/optim/*.c src/formats/*.c src/formats/picture/*.c src/data/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/compress/*.c src/actor/*.c src/membership/*.c src/exchange/*.c src/exchange/gossip/*.c
   src/exchange/ps/*.c src/exchange/ps/range/*.c src/exchange/ps/server/*.c src/exchange/ps/client/*.c src/exchange/ps/host/*.c
   src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c src/train/sim/*.c src/train/elastic/*.c src/train/engine/*.c)
 # The engine mpi, which is compiled without MPI, too (cmake/dist.cmake).
 file(GLOB WEFT_MPI_SOURCES CONFIGURE_DEPENDS src/comm/mpi*.c)
 list(REMOVE_ITEM WEFT_SOURCES ${WEFT_MPI_SOURCES})
 file(GLOB WEFT_SERVE_SOURCES CONFIGURE_DEPENDS
-  src/load/*.c src/serve/*.c src/serve/batch/*.c src/serve/http/*.c src/serve/picture/*.c src/serve/front/*.c)
+  src/load/*.c src/serve/*.c src/serve/batch/*.c src/serve/http/*.c src/serve/front/*.c)
 file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)
 foreach(once device mixed_types moves)
   list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/${once}.c)
@@ -68,7 +68,7 @@ add_library(weft_objects OBJECT ${WEFT_SOURCES})
 weft_sources(weft_objects)
 target_compile_definitions(weft_objects PRIVATE WEFT_SHARED)
 set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::JANSSON PkgConfig::HWLOC ZLIB::ZLIB
-  OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PROTOBUF_C PkgConfig::ZMQ PkgConfig::XXHASH
+  OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PROTOBUF_C PkgConfig::ZMQ PkgConfig::XXHASH PkgConfig::PNG PkgConfig::TURBOJPEG
 )
 # Oniguruma has functions of its own under the names of POSIX (regcomp): the C library's come first.
 list(APPEND WEFT_LIBRARIES c PkgConfig::ONIGURUMA)
@@ -93,7 +93,7 @@ target_include_directories(weft_objects SYSTEM PRIVATE ${WEFT_PROTO_DIR})
 add_library(weft_serve_objects OBJECT ${WEFT_SERVE_SOURCES})
 weft_sources(weft_serve_objects)
 target_compile_definitions(weft_serve_objects PRIVATE WEFT_SHARED)
-set(WEFT_SERVE_LIBRARIES PkgConfig::JANSSON Threads::Threads m PkgConfig::GNUTLS PkgConfig::PNG PkgConfig::TURBOJPEG)
+set(WEFT_SERVE_LIBRARIES PkgConfig::JANSSON Threads::Threads m PkgConfig::GNUTLS)
 target_link_libraries(weft_serve_objects PRIVATE weft_flags ${WEFT_SERVE_LIBRARIES})
 
 set(WEFT_OBJECTS_BUT_MPI $<TARGET_OBJECTS:weft_objects> $<TARGET_OBJECTS:weft_reference_float>

@@ -4,7 +4,7 @@
 #include <turbojpeg.h>
 #include <zlib.h>
 
-#include "serve/picture/picture.h"
+#include "formats/picture/picture.h"
 #include "support.h"
 
 enum { MOST = 1 << 20 };

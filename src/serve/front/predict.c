@@ -3,7 +3,7 @@
 
 #include "formats/formats.h"
 #include "serve/front/infer_internal.h"
-#include "serve/picture/picture.h"
+#include "formats/picture/picture.h"
 
 /* Largest number of pixels of a picture, and of a picture that the loop's thread decodes itself.
  * SPARE_COLUMNS: columns that a table may have beyond twice its features before it is refused

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <turbojpeg.h>
 
-#include "serve/picture/picture.h"
+#include "formats/picture/picture.h"
 
 weft_picture_kind weft_picture_begins(const void *data, size_t size)
 {

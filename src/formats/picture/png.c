@@ -4,7 +4,7 @@
 #include <setjmp.h>
 #include <stdio.h>
 
-#include "serve/picture/picture.h"
+#include "formats/picture/picture.h"
 
 typedef struct decoder {
     const unsigned char *data;

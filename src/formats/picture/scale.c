@@ -2,7 +2,7 @@
  */
 #include <math.h>
 
-#include "serve/picture/picture.h"
+#include "formats/picture/picture.h"
 
 /* The filter along one line: each destination pixel is a weighted sum of adjacent source pixels. */
 typedef struct parts {
