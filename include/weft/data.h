@@ -6,6 +6,7 @@
  * A data set is named by a specification:
  *   glyphs[:size=28,train=20000,test=5000,seed=1]                drawn digits, built in
  *   idx:DIR                                                      MNIST's file names, plain or gzip
+ *   images:DIR[,size=N|HxW,gray,test=0.2,broken=0.01,cache=256]  JPEG, PNG, WebP in class folders
  *   csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2] plain or gzip
  *   npy:SAMPLES,LABELS[,weight=FILE,layout=hwc|chw,test=0.2]     NumPy arrays
  *   npy:SAMPLES,target=FILE[,weight=FILE,layout=hwc|chw,test=0.2]

@@ -187,7 +187,7 @@ static weft_status check_classes(const weft_source *s)
         if (!weft_parse_real(s->class_names[i], &value)) return WEFT_OK;
         whole = whole && value == floor(value);
     }
-    if (!s->class_names) return WEFT_OK;
+    if (!s->class_names || !s->as_target) return WEFT_OK; /* they are no numbers of a file */
     return weft_check_measured(s->found_in, s->classes, whole, s->all, s->as_target);
 }
 

@@ -1,58 +1,14 @@
 /* Tests the decoding of images: PNG files of every pixel format give the known pixels exactly, JPEG
  * gives nearly the pixels that were encoded, and images are scaled right. */
+#include <dlfcn.h>
 #include <math.h>
-#include <turbojpeg.h>
-#include <zlib.h>
 
 #include "formats/picture/picture.h"
-#include "support.h"
+#include "pictures.h"
 
 enum { MOST = 1 << 20 };
 
-/* --- PNG, written by hand --- */
-
-typedef struct file {
-    unsigned char bytes[1 << 16];
-    size_t size;
-} file;
-
-static void put32(file *f, uint32_t x)
-{
-    for (int i = 3; i >= 0; i--) f->bytes[f->size++] = (unsigned char)(x >> (8 * i));
-}
-
-static void chunk(file *f, const char *name, const void *data, size_t size)
-{
-    put32(f, (uint32_t)size);
-    size_t from = f->size;
-    memcpy(f->bytes + f->size, name, 4);
-    f->size += 4;
-    if (size) memcpy(f->bytes + f->size, data, size);
-    f->size += size;
-    put32(f, (uint32_t)crc32(0, f->bytes + from, (uInt)(size + 4)));
-}
-
-/* Writes a PNG file. rows: each row begins with the number of its filter, 0 (none). */
-static void make_png(file *f, uint32_t width, uint32_t height, int bits, int colour,
-                     const unsigned char *rows, size_t size)
-{
-    static const unsigned char mark[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-    static const unsigned char palette[] = {10, 20, 30, 255, 0, 0, 0, 255, 0};
-    file head = {.size = 0};
-    unsigned char packed[4096];
-    uLongf packed_size = sizeof(packed);
-    f->size = sizeof(mark);
-    memcpy(f->bytes, mark, sizeof(mark));
-    put32(&head, width);
-    put32(&head, height);
-    head.bytes[8] = (unsigned char)bits;
-    head.bytes[9] = (unsigned char)colour;
-    chunk(f, "IHDR", head.bytes, 13);
-    if (colour == 3) chunk(f, "PLTE", palette, sizeof(palette));
-    assert_int_equal(compress(packed, &packed_size, rows, size), Z_OK);
-    chunk(f, "IDAT", packed, packed_size);
-    chunk(f, "IEND", NULL, 0);
-}
+/* --- PNG --- */
 
 static void check_png(const file *f, int channels, const unsigned char *want, size_t count)
 {
@@ -127,7 +83,7 @@ static void test_png_wrong(void **state)
     assert_refused(weft_picture_decode("p", f.bytes, f.size, 1, MOST, &p), WEFT_ERR_FORMAT,
                    "broken");
     assert_refused(weft_picture_decode("p", "GIF89a", 6, 1, MOST, &p), WEFT_ERR_FORMAT,
-                   "neither PNG nor JPEG");
+                   "neither PNG nor JPEG nor WebP");
 }
 
 /* --- JPEG --- */
@@ -173,6 +129,83 @@ static void test_jpeg(void **state)
         free(own);
     }
     tjFree(bytes);
+}
+
+/* The pixel of a picture that was held in one of eight ways, in the upright picture. */
+static void upright(int orientation, int width, int height, int x, int y, int *at_x, int *at_y)
+{
+    const int to_x[] = {x, width - 1 - x, width - 1 - x, x, y, height - 1 - y, height - 1 - y, y},
+              to_y[] = {y, y, height - 1 - y, height - 1 - y, x, x, width - 1 - x, width - 1 - x};
+    *at_x = to_x[orientation - 1];
+    *at_y = to_y[orientation - 1];
+}
+
+static void test_orientations(void **state)
+{
+    (void)state;
+    enum { WIDTH = 24, HEIGHT = 16 };
+    static unsigned char from[HEIGHT * WIDTH];
+    static file f;
+    weft_picture p;
+    for (int i = 0; i < HEIGHT * WIDTH; i++)
+        from[i] = (unsigned char)(2 * (i % WIDTH) + 11 * (i / WIDTH));
+    for (int orientation = 0; orientation <= 9; orientation++) {
+        make_jpeg(&f, from, WIDTH, HEIGHT, TJPF_GRAY, orientation);
+        assert_ok(weft_picture_decode("p", f.bytes, f.size, 1, MOST, &p));
+        bool swaps = orientation >= 5 && orientation <= 8;
+        assert_int_equal(p.width, swaps ? HEIGHT : WIDTH);
+        for (int i = 0; i < HEIGHT * WIDTH; i++) {
+            int x, y, held = orientation < 1 || orientation > 8 ? 1 : orientation;
+            upright(held, WIDTH, HEIGHT, i % WIDTH, i / WIDTH, &x, &y);
+            assert_true(abs(from[i] - p.pixels[y * p.width + x]) <= 4);
+        }
+        weft_picture_free(&p);
+        for (size_t cut = 2; cut < 40; cut++) (void)weft_jpeg_orientation(f.bytes, cut);
+    }
+}
+
+/* Colours of print with the amounts of ink inverted. */
+static void test_print(void **state)
+{
+    (void)state;
+    static unsigned char ink[16 * 16 * 4];
+    static file f;
+    weft_picture p;
+    for (int i = 0; i < 16 * 16; i++) memcpy(ink + 4 * i, (unsigned char[]){200, 100, 50, 204}, 4);
+    make_jpeg(&f, ink, 16, 16, TJPF_CMYK, 0);
+    assert_ok(weft_picture_decode("p", f.bytes, f.size, 3, MOST, &p));
+    const int want[] = {160, 80, 40};
+    for (int i = 0; i < 16 * 16 * 3; i++) assert_true(abs(p.pixels[i] - want[i % 3]) <= 4);
+    weft_picture_free(&p);
+}
+
+static void test_webp(void **state)
+{
+    (void)state;
+    void *library = dlopen("libwebp.so.7", RTLD_NOW);
+    size_t (*encode)(const uint8_t *, int, int, int, uint8_t **) = NULL;
+    if (library) *(void **)&encode = dlsym(library, "WebPEncodeLosslessRGBA");
+    if (!encode) {
+        print_message("SKIPPED: libwebp.so.7 is not here\n");
+        return;
+    }
+    static const uint8_t pixels[] = {9, 8, 7, 255, 0, 0, 0, 128, 1, 2, 3, 255};
+    uint8_t *bytes;
+    weft_picture p;
+    size_t size = encode(pixels, 3, 1, 12, &bytes);
+    assert_int_equal(weft_picture_begins(bytes, size), WEFT_WEBP);
+    assert_ok(weft_picture_decode("p", bytes, size, 3, MOST, &p));
+    assert_int_equal(p.width, 3);
+    assert_memory_equal(p.pixels, ((uint8_t[]){9, 8, 7, 127, 127, 127, 1, 2, 3}), 9);
+    weft_picture_free(&p);
+    for (size_t cut = 12; cut < size; cut++) {
+        uint8_t *own = malloc(cut);
+        assert_non_null(own);
+        memcpy(own, bytes, cut);
+        assert_int_equal(weft_picture_decode("p", own, cut, 3, MOST, &p), WEFT_ERR_FORMAT);
+        free(own);
+    }
+    free(bytes);
 }
 
 /* --- sizes --- */
@@ -223,13 +256,59 @@ static void test_scale(void **state)
     }
 }
 
+/* A picture is scaled until it covers the size, and its middle is taken: pixels of a PNG are those
+ * of the whole scaled picture, and those of a JPEG, which is decoded at a fraction of its size, are
+ * near. */
+static void test_fill(void **state)
+{
+    (void)state;
+    enum { SIDE = 100 };
+    static unsigned char rows[SIDE * (SIDE + 1)], pixels[SIDE * SIDE];
+    static float out[SIDE * SIDE], whole[SIDE * SIDE * 4];
+    static file f;
+    weft_random r;
+    weft_random_start(&r, 7, 1);
+    for (int i = 0; i < 40; i++) {
+        int width = 1 + (int)(weft_random_u32(&r) % SIDE), wide,
+            height = 1 + (int)(weft_random_u32(&r) % SIDE), high;
+        const weft_shape shape =
+            weft_shape_of(3, (int64_t[]){1, 1 + (int)(weft_random_u32(&r) % 40),
+                                         1 + (int)(weft_random_u32(&r) % 40)});
+        int to_high = (int)shape.dim[1], to_wide = (int)shape.dim[2];
+        double scale = WEFT_MAX((double)to_wide / width, (double)to_high / height);
+        wide = WEFT_MAX(to_wide, (int)(width * scale + 1e-9));
+        high = WEFT_MAX(to_high, (int)(height * scale + 1e-9));
+        if (wide * high > SIDE * SIDE * 4) continue;
+        memset(rows, 0, sizeof(rows));
+        for (int y = 0; y < height; y++)
+            for (int x = 0; x < width; x++)
+                rows[y * (width + 1) + 1 + x] = pixels[y * width + x] =
+                    (unsigned char)(i % 2 ? weft_random_u32(&r) % 256 : (unsigned)(x + y));
+        const weft_picture p = {width, height, 1, pixels};
+        assert_ok(weft_picture_scale(&p, wide, high, whole));
+        if (i % 2)
+            make_png(&f, (uint32_t)width, (uint32_t)height, 8, 0, rows,
+                     (size_t)height * (size_t)(width + 1));
+        else
+            make_jpeg(&f, pixels, width, height, TJPF_GRAY, 0);
+        assert_ok(weft_picture_fill("p", f.bytes, f.size, MOST, &shape, out));
+        int left = (int)lrint((wide - to_wide) / 2.0), top = (int)lrint((high - to_high) / 2.0);
+        for (int y = 0; y < to_high; y++)
+            for (int x = 0; x < to_wide; x++) {
+                float want = whole[(y + top) * wide + x + left], got = out[y * to_wide + x];
+                if (fabsf(want - got) > (i % 2 ? 0.0F : 5.0F))
+                    fail_msg("%d: %g at %d, %d, not %g", i, (double)got, x, y, (double)want);
+            }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_png_kinds),
-        cmocka_unit_test(test_png_wrong),
-        cmocka_unit_test(test_jpeg),
-        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_png_kinds),    cmocka_unit_test(test_png_wrong),
+        cmocka_unit_test(test_jpeg),         cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_orientations), cmocka_unit_test(test_print),
+        cmocka_unit_test(test_webp),         cmocka_unit_test(test_fill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Pictures, PNG and JPEG. */
+/* Pictures: PNG, JPEG and WebP. */
 #ifndef WEFT_FORMATS_PICTURE_H
 #define WEFT_FORMATS_PICTURE_H
 
@@ -10,7 +10,12 @@ typedef struct weft_picture {
     unsigned char *pixels; /* [height, width, channels], from the top */
 } weft_picture;
 
-typedef enum weft_picture_kind { WEFT_NO_PICTURE, WEFT_PNG, WEFT_JPEG } weft_picture_kind;
+typedef enum weft_picture_kind {
+    WEFT_NO_PICTURE,
+    WEFT_PNG,
+    WEFT_JPEG,
+    WEFT_WEBP
+} weft_picture_kind;
 /* The format of a picture, found by its first bytes. */
 WEFT_PRIVATE_API weft_picture_kind weft_picture_begins(const void *data, size_t size);
 /* Reads width and height from the header. FORMAT: no picture, or a broken header. */
@@ -19,7 +24,10 @@ WEFT_PRIVATE_API weft_status weft_picture_size(const char *name, const void *dat
 /* Decodes a picture of at most `most` pixels to 1, 3 or 4 channels of 8 bits; larger pictures are
  * refused before decoding. Grey is 0.299 red + 0.587 green + 0.114 blue; palettes and deeper
  * samples become 8 bits, and colour profiles are ignored. With 1 or 3 channels, transparent pixels
- * are blended with white. FORMAT: broken or truncated; ARGUMENT: too large. */
+ * are blended with white; JPEG is turned as its EXIF says, and colours of print (CMYK) are taken
+ * for Adobe's. FORMAT: broken or truncated; ARGUMENT: too large; UNSUPPORTED: WebP without its
+ * library.
+ */
 WEFT_PRIVATE_API weft_status weft_picture_decode(const char *name, const void *data, size_t size,
                                                  int channels, int64_t most,
                                                  weft_picture *out) WEFT_NODISCARD;
@@ -29,6 +37,40 @@ WEFT_PRIVATE_API void weft_picture_free(weft_picture *picture);
  * this size is only copied. */
 WEFT_PRIVATE_API weft_status weft_picture_scale(const weft_picture *picture, int width, int height,
                                                 float *out) WEFT_NODISCARD;
+
+/* The part of a picture with this left upper corner and size. */
+typedef struct weft_picture_part {
+    int x, y, width, height;
+} weft_picture_part;
+/* As weft_picture_scale, of which only a part is computed: out is [channels, part]. */
+weft_status weft_picture_scale_part(const weft_picture *picture, int width, int height,
+                                    const weft_picture_part *part, float *out) WEFT_NODISCARD;
+/* Decodes a picture and scales it, keeping its proportions, until it just covers the shape
+ * [channels, height, width], of which it fills the middle. JPEG is decoded at a fraction of its
+ * size that is still large enough. */
+weft_status weft_picture_fill(const char *name, const void *data, size_t size, int64_t most,
+                              const weft_shape *shape, float *out) WEFT_NODISCARD;
+
+/* Brightness of a colour. */
+unsigned char weft_picture_grey(unsigned red, unsigned green, unsigned blue);
+/* Converts pixels of RGBA to 1, 3 or 4 channels as weft_picture_decode says. */
+void weft_picture_convert(const unsigned char *from, unsigned char *to, size_t pixels,
+                          int channels);
+
+/* turn.c: the orientation of a JPEG by EXIF, from 1 to 8; 1: as it is. */
+int weft_jpeg_orientation(const void *data, size_t size);
+weft_status weft_picture_turn(weft_picture *picture, int orientation) WEFT_NODISCARD;
+
+/* jpeg.c and webp.c: as png.c below. least_width and least_height: the least size that is needed,
+ * for which a JPEG may be decoded at a half, a quarter or an eighth; 0: all of it. */
+weft_status weft_jpeg_size(const char *name, const void *data, size_t size, int *width,
+                           int *height) WEFT_NODISCARD;
+weft_status weft_jpeg_decode(const char *name, const void *data, size_t size, int least_width,
+                             int least_height, weft_picture *out) WEFT_NODISCARD;
+weft_status weft_webp_size(const char *name, const void *data, size_t size, int *width,
+                           int *height) WEFT_NODISCARD;
+weft_status weft_webp_decode(const char *name, const void *data, size_t size,
+                             weft_picture *out) WEFT_NODISCARD;
 
 /* png.c: reads width and height from the header of a PNG. FORMAT: the header is broken. */
 weft_status weft_png_size(const char *name, const void *data, size_t size, int *width,

@@ -87,26 +87,6 @@ static bool read_pixels(decoder *d)
     return true;
 }
 
-/* A colour value with opacity `opaque` (0 to 255), blended with white. */
-static unsigned char seen(unsigned value, unsigned opaque)
-{
-    return (unsigned char)((value * opaque + 255 * (255 - opaque) + 127) / 255);
-}
-
-static void convert(const unsigned char *from, unsigned char *to, size_t pixels, int channels)
-{
-    for (size_t i = 0; i < pixels; i++, from += 4, to += channels) {
-        unsigned char c[3] = {seen(from[0], from[3]), seen(from[1], from[3]),
-                              seen(from[2], from[3])};
-        if (channels == 4)
-            memcpy(to, from, 4);
-        else if (channels == 3)
-            memcpy(to, c, 3);
-        else
-            to[0] = (unsigned char)((19595U * c[0] + 38470U * c[1] + 7471U * c[2] + 32768U) >> 16);
-    }
-}
-
 static weft_status broken(const char *name, const decoder *d)
 {
     return weft_fail(WEFT_ERR_FORMAT, "%s: this PNG is broken: %s", name,
@@ -131,7 +111,7 @@ weft_status weft_png_decode(const char *name, const void *data, size_t size, wef
     out->width = d.width;
     out->height = d.height;
     if (status == WEFT_OK) status = WEFT_NEW(&out->pixels, pixels * (size_t)out->channels);
-    if (status == WEFT_OK) convert(d.pixels, out->pixels, pixels, out->channels);
+    if (status == WEFT_OK) weft_picture_convert(d.pixels, out->pixels, pixels, out->channels);
     end(&d);
     return status;
 }

@@ -1,0 +1,310 @@
+/* The data source of folders of pictures: images:DIR. Each class has a folder, whose name it takes,
+ * in DIR or in DIR/train and DIR/test. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "data/pictures.h"
+
+enum { DEEPEST = 16 }; /* folders within the folder of a class, which links may make endless */
+
+/* --- listing --- */
+
+typedef struct listing {
+    char **folders, **pictures;
+    int64_t folder_count, picture_count;
+    size_t folder_room, picture_room;
+} listing;
+
+static void free_listing(listing *l)
+{
+    weft_strings_free(&l->folders, l->folder_count);
+    weft_strings_free(&l->pictures, l->picture_count);
+}
+
+static bool is_picture(const char *name)
+{
+    static const char *const ends[] = {".jpg", ".jpeg", ".png", ".webp"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < WEFT_COUNT(ends); i++)
+        if (strcasecmp(dot, ends[i]) == 0) return true;
+    return false;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static weft_status list_entry(const char *folder, const char *name, listing *l)
+{
+    char *path;
+    struct stat info;
+    if (name[0] == '.') return WEFT_OK;
+    WEFT_TRY(weft_format(&path, "%s/%s", folder, name));
+    bool known = stat(path, &info) == 0, is_folder = known && S_ISDIR(info.st_mode);
+    free(path);
+    if (is_folder) {
+        WEFT_TRY(WEFT_GROW(&l->folders, &l->folder_room, l->folder_count));
+        return weft_strdup(name, &l->folders[l->folder_count++]);
+    }
+    if (!is_picture(name)) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(&l->pictures, &l->picture_room, l->picture_count));
+    return weft_strdup(name, &l->pictures[l->picture_count++]);
+}
+
+/* The folders and pictures in a folder, in the order of their names. */
+static weft_status list(const char *folder, listing *l)
+{
+    weft_status status = WEFT_OK;
+    *l = (listing){0};
+    DIR *dir = opendir(folder);
+    if (!dir) return weft_fail_io("be read", folder);
+    for (const struct dirent *e; status == WEFT_OK && (e = readdir(dir));)
+        status = list_entry(folder, e->d_name, l);
+    closedir(dir);
+    if (l->folder_count > 0)
+        qsort(l->folders, (size_t)l->folder_count, sizeof(*l->folders), by_name);
+    if (l->picture_count > 0)
+        qsort(l->pictures, (size_t)l->picture_count, sizeof(*l->pictures), by_name);
+    if (status != WEFT_OK) free_listing(l);
+    return status;
+}
+
+/* Adds the pictures in a folder below s->folder, and in those within it. */
+static weft_status add_pictures(weft_pictures *s, const char *folder, int32_t label, int depth)
+{
+    char *path, *name;
+    listing l;
+    WEFT_TRY(weft_format(&path, "%s/%s", s->folder, folder));
+    weft_status status = list(path, &l);
+    free(path);
+    WEFT_TRY(status);
+    for (int64_t i = 0; i < l.picture_count && status == WEFT_OK; i++) {
+        status = weft_format(&name, "%s/%s", folder, l.pictures[i]);
+        if (status == WEFT_OK) status = weft_pictures_add(s, name, label);
+    }
+    for (int64_t i = 0; i < l.folder_count && status == WEFT_OK; i++) {
+        if (depth == DEEPEST)
+            status = weft_fail(WEFT_ERR_ARGUMENT,
+                               "%s/%s: folders are nested more than %d deep; is there a link to a "
+                               "folder above?",
+                               s->folder, folder, DEEPEST);
+        if (status == WEFT_OK) status = weft_format(&name, "%s/%s", folder, l.folders[i]);
+        if (status == WEFT_OK) {
+            status = add_pictures(s, name, label, depth + 1);
+            free(name);
+        }
+    }
+    free_listing(&l);
+    return status;
+}
+
+/* --- classes --- */
+
+static int class_of(const weft_pictures *s, const char *name)
+{
+    for (int c = 0; c < s->head.classes; c++)
+        if (strcmp(s->head.class_names[c], name) == 0) return c;
+    return -1;
+}
+
+/* Adds the pictures of a class. part: "train/" and the like, or "". */
+static weft_status add_class(weft_pictures *s, const char *part, const char *class, bool training)
+{
+    char *folder;
+    int label = class_of(s, class);
+    int64_t before = s->items;
+    if (label < 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s/%s%s: the training part has no folder of the class '%s'", s->folder,
+                         part, class, class);
+    WEFT_TRY(weft_format(&folder, "%s%s", part, class));
+    weft_status status = add_pictures(s, folder, label, 0);
+    if (status == WEFT_OK && training && s->items == before)
+        status = weft_fail(WEFT_ERR_ARGUMENT,
+                           "%s/%s: the folder of a class has no picture (.jpg, .jpeg, .png, .webp)",
+                           s->folder, folder);
+    free(folder);
+    return status;
+}
+
+/* Adds the pictures of one part of the folder, "" or "train/" and the like; that of the training
+ * names the classes. *count: them. */
+static weft_status add_part(weft_pictures *s, const char *part, bool training, int64_t *count)
+{
+    char *path;
+    listing l;
+    int64_t before = s->items;
+    WEFT_TRY(weft_format(&path, "%s/%s", s->folder, part));
+    weft_status status = list(path, &l);
+    free(path);
+    WEFT_TRY(status);
+    if (training) {
+        s->head.class_names = l.folders;
+        s->head.classes = (int)l.folder_count;
+    }
+    for (int64_t i = 0; i < l.folder_count && status == WEFT_OK; i++)
+        status = add_class(s, part, l.folders[i], training);
+    if (training) {
+        l.folders = NULL;
+        l.folder_count = 0;
+    }
+    free_listing(&l);
+    *count = s->items - before;
+    return status;
+}
+
+static bool has_folder(const char *folder, const char *name)
+{
+    char *path;
+    struct stat info;
+    if (weft_format(&path, "%s/%s", folder, name) != WEFT_OK) return false;
+    bool found = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    free(path);
+    return found;
+}
+
+/* The parts that the folder has itself: train/, and test/ or else valid/ or val/. */
+static weft_status add_own_parts(weft_pictures *s)
+{
+    static const char *const held_out[] = {"test/", "valid/", "val/"};
+    s->parts = true;
+    WEFT_TRY(add_part(s, "train/", true, &s->part[WEFT_TRAIN]));
+    for (size_t i = 0; i < WEFT_COUNT(held_out); i++)
+        if (has_folder(s->folder, held_out[i]))
+            return add_part(s, held_out[i], false, &s->part[WEFT_TEST]);
+    s->parts = false; /* the share of the training part that test= says */
+    return WEFT_OK;
+}
+
+/* Data for predictions may be pictures without a class, in the folder itself. */
+static weft_status add_unlabelled(weft_pictures *s)
+{
+    listing l;
+    WEFT_TRY(list(s->folder, &l));
+    weft_status status = WEFT_OK;
+    for (int64_t i = 0; i < l.picture_count && status == WEFT_OK; i++) {
+        status = weft_pictures_add(s, l.pictures[i], 0);
+        l.pictures[i] = NULL;
+    }
+    s->head.unlabelled = s->items > 0;
+    free_listing(&l);
+    return status;
+}
+
+static weft_status find_pictures(weft_pictures *s, const weft_source_request *request)
+{
+    if (request->unlabelled) WEFT_TRY(add_unlabelled(s));
+    if (s->head.unlabelled) return WEFT_OK;
+    if (has_folder(s->folder, "train"))
+        WEFT_TRY(add_own_parts(s));
+    else
+        WEFT_TRY(add_part(s, "", true, &s->part[WEFT_TRAIN]));
+    if (s->head.classes == 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: has no folder with pictures; give a folder with one folder for each "
+                         "class, or with train/ and test/, which have these",
+                         s->folder);
+    if (s->head.classes > 1 || request->stats) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: has one class alone, '%s'; there must be a folder for each of at least "
+                     "two classes",
+                     s->folder, s->head.class_names[0]);
+}
+
+/* --- the specification --- */
+
+typedef struct image_keys {
+    char *size;
+    bool grey;
+    double test, broken, cache; /* cache: in MiB */
+} image_keys;
+
+static weft_status divide(weft_pictures *s, const image_keys *keys)
+{
+    weft_source *head = &s->head;
+    if (s->parts && keys->test >= 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data 'images': test= divides a folder of classes, and %s has a test part "
+                         "of its own; leave it out",
+                         s->folder);
+    head->all = s->items;
+    if (s->parts) {
+        memcpy(head->count, s->part, sizeof(s->part));
+        head->ops = &weft_source_images_parts;
+        return WEFT_OK;
+    }
+    double usual = head->unlabelled ? 1 : WEFT_USUAL_TEST;
+    head->divided = keys->test >= 0;
+    WEFT_TRY(weft_pictures_divide(head, keys->test >= 0 ? keys->test : usual));
+    if (head->count[WEFT_TRAIN] > 0 || keys->test == 1 || head->unlabelled) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s: %lld pictures leave none for training", s->folder,
+                     (long long)s->items);
+}
+
+static weft_status open_keys(weft_pictures *s, const char *arguments, image_keys *keys,
+                             const weft_source_request *request)
+{
+    bool colour = false;
+    const weft_spec_key table[] = {
+        {.name = "size", .text = &keys->size},
+        {.name = "gray", .flag = &keys->grey},
+        {.name = "rgb", .flag = &colour},
+        {.name = "test", .number = &keys->test, .low = 0, .high = 1},
+        {.name = "broken", .number = &keys->broken, .low = 0, .high = 1},
+        {.name = "cache", .number = &keys->cache, .low = 0, .high = 1 << 20},
+        {.name = NULL},
+    };
+    WEFT_TRY(weft_spec_file("images", arguments, table, request, &s->folder));
+    if (keys->grey && colour)
+        return weft_fail(WEFT_ERR_ARGUMENT, "data 'images': gray and rgb exclude each other");
+    s->share = keys->broken;
+    s->most_kept = (size_t)(keys->cache * 1048576);
+    s->strict = request->unlabelled;
+    WEFT_TRY(find_pictures(s, request));
+    WEFT_TRY(divide(s, keys));
+    return weft_pictures_set_shape(s, keys->size, keys->grey ? 1 : colour ? 3 : 0, request->stats);
+}
+
+static weft_status images_open(const char *arguments, const weft_source_request *request,
+                               weft_source **out)
+{
+    enum { USUAL_CACHE = 256 };
+    image_keys keys = {.test = -1, .broken = 0.01, .cache = USUAL_CACHE};
+    weft_pictures *s;
+    if (!*arguments)
+        return weft_fail(WEFT_ERR_ARGUMENT, "data 'images': give the folder, as in images:DIR");
+    WEFT_TRY(WEFT_NEW(&s, 1));
+    pthread_mutex_init(&s->lock, NULL);
+    s->context = request->context;
+    s->head.ops = &weft_source_images;
+    s->head.threads = weft_context_threads(request->context);
+    s->head.bytes = s->head.whole = s->head.large = s->head.valid = true;
+    s->head.found_in = "the folders of classes";
+    weft_status status = open_keys(s, arguments, &keys, request);
+    free(keys.size);
+    if (status != WEFT_OK) {
+        weft_pictures_close(&s->head);
+        return status;
+    }
+    *out = &s->head;
+    return WEFT_OK;
+}
+
+#define IMAGES                                                                                     \
+    .kind = "images", .form = "images:DIR[,size=N|HxW,gray,test=0.2,broken=0.01,cache=256]",       \
+    .help = "pictures (JPEG, PNG, WebP) in a folder for each class, in DIR or in DIR/train and "   \
+            "DIR/test; each is scaled to cover the size, and its middle is taken; test is the "    \
+            "share of a folder without parts that is kept for testing, broken the share of "       \
+            "unreadable pictures in whose place others are put, cache the memory for decoded "     \
+            "pictures in MiB",                                                                     \
+    .open = images_open, .close = weft_pictures_close, .prepare = weft_pictures_prepare,           \
+    .features = weft_pictures_features, .draw = weft_pictures_draw,                                \
+    .status = weft_pictures_status, .label = weft_pictures_label, .row = weft_pictures_row,        \
+    .id = weft_pictures_id
+
+const weft_source_ops weft_source_images = {IMAGES, .divide = weft_pictures_divide};
+const weft_source_ops weft_source_images_parts = {IMAGES};

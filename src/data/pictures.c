@@ -1,0 +1,255 @@
+/* Reads pictures: decodes them, brings them to one size, keeps some of them decoded, and puts
+ * another picture of the class in the place of one that cannot be read. */
+#include "data/pictures.h"
+
+#include <stdio.h>
+
+#include "formats/picture/picture.h"
+
+static weft_pictures *own(const weft_source *source)
+{
+    return (weft_pictures *)(uintptr_t)source;
+}
+
+static weft_picture_item *item_of(const weft_pictures *s, weft_split split, int64_t i)
+{
+    if (split != WEFT_TRAIN) i += s->head.count[WEFT_TRAIN];
+    return &s->item[s->rows ? s->rows[i] : i];
+}
+
+/* --- one picture --- */
+
+static weft_status read_file(const weft_pictures *s, const weft_picture_item *item,
+                             const weft_shape *shape, float *x)
+{
+    char *path;
+    weft_bytes bytes = {0};
+    WEFT_TRY(weft_format(&path, "%s/%s", s->folder, item->name));
+    weft_status status = weft_file_read(path, &bytes);
+    if (status == WEFT_OK && bytes.size == 0)
+        status = weft_fail(WEFT_ERR_FORMAT, "%s: the file is empty", path);
+    if (status == WEFT_OK)
+        status = weft_picture_fill(path, bytes.data, bytes.size, WEFT_MOST_PIXELS, shape, x);
+    free((void *)(uintptr_t)bytes.data);
+    free(path);
+    return status;
+}
+
+/* Keeps a decoded picture while there is room. */
+static void keep_decoded(weft_pictures *s, weft_picture_item *item, const float *x, size_t size)
+{
+    uint8_t *bytes, *none = NULL;
+    if (atomic_fetch_add(&s->kept, size) + size > s->most_kept ||
+        weft_new_bytes(&bytes, size, 1) != WEFT_OK) {
+        atomic_fetch_sub(&s->kept, size);
+        return;
+    }
+    for (size_t j = 0; j < size; j++) bytes[j] = (uint8_t)x[j];
+    if (atomic_compare_exchange_strong(&item->decoded, &none, bytes)) return;
+    free(bytes); /* another thread was faster */
+    atomic_fetch_sub(&s->kept, size);
+}
+
+static weft_status read_item(weft_pictures *s, weft_picture_item *item, float *x)
+{
+    const weft_shape *shape = weft_source_shape(&s->head);
+    size_t size = (size_t)weft_shape_elements(shape);
+    const uint8_t *decoded = atomic_load(&item->decoded);
+    for (size_t j = 0; decoded && j < size; j++) x[j] = decoded[j];
+    if (decoded) return WEFT_OK;
+    WEFT_TRY(read_file(s, item, shape, x));
+    keep_decoded(s, item, x, size);
+    return WEFT_OK;
+}
+
+/* --- pictures that cannot be read --- */
+
+static bool fail(weft_pictures *s, weft_status status, float *x)
+{
+    pthread_mutex_lock(&s->lock);
+    weft_error_catch(&s->failure, status);
+    pthread_mutex_unlock(&s->lock);
+    memset(x, 0, (size_t)weft_shape_elements(weft_source_shape(&s->head)) * sizeof(*x));
+    return false;
+}
+
+/* Counts an unreadable picture, whose failure is this thread's last message. Fails if there are too
+ * many. */
+static weft_status count_broken(weft_pictures *s, weft_split split, weft_picture_item *item,
+                                weft_status status)
+{
+    long long count = s->head.count[split], most = (long long)(s->share * (double)count);
+    if (s->strict || status == WEFT_ERR_MEMORY || status == WEFT_ERR_UNSUPPORTED) return status;
+    if (atomic_exchange(&item->broken, true)) return WEFT_OK;
+    long long broken = atomic_fetch_add(&s->broken[split], 1) + 1;
+    if (s->share > 0 && broken <= WEFT_MAX(most, 1LL)) {
+        weft_log(s->context, WEFT_LOG_WARNING,
+                 "%s; another picture of its class takes its place (%lld unreadable so far in the "
+                 "%s part)",
+                 weft_last_message(), broken, weft_split_name(split));
+        return WEFT_OK;
+    }
+    return weft_fail(status,
+                     "%s; %lld of %lld pictures of the %s part cannot be read, and broken=%g "
+                     "allows %lld; repair or remove them, or give a larger share",
+                     weft_last_message(), broken, count, weft_split_name(split), s->share,
+                     s->share > 0 ? WEFT_MAX(most, 1LL) : 0LL);
+}
+
+bool weft_pictures_draw(const weft_source *source, const weft_sample_key *key, int input, void *x)
+{
+    weft_pictures *s = own(source);
+    weft_split split = key->split;
+    int64_t count = s->head.count[split];
+    int32_t label = item_of(s, split, key->sample)->label;
+    (void)input;
+    for (int64_t k = 0; k < count; k++) {
+        weft_picture_item *item = item_of(s, split, (key->sample + k) % count);
+        if (item->label != label || atomic_load(&item->broken)) continue;
+        weft_status status = read_item(s, item, x);
+        if (status == WEFT_OK) return true;
+        status = count_broken(s, split, item, status);
+        if (status != WEFT_OK) return fail(s, status, x);
+    }
+    return fail(s,
+                weft_fail(WEFT_ERR_FORMAT, "%s: no picture of the class '%s' can be read",
+                          s->folder, s->head.class_names ? s->head.class_names[label] : ""),
+                x);
+}
+
+void weft_pictures_features(const weft_source *source, weft_split split, int64_t i, int input,
+                            void *x)
+{
+    const weft_sample_key key = {.epoch = -1, .split = split, .sample = i};
+    (void)weft_pictures_draw(source, &key, input, x);
+}
+
+weft_status weft_pictures_status(const weft_source *source)
+{
+    weft_pictures *s = own(source);
+    pthread_mutex_lock(&s->lock);
+    weft_status status = weft_error_raise(&s->failure);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* --- the other parts of a sample --- */
+
+void weft_pictures_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
+{
+    *label = item_of(own(source), split, i)->label;
+}
+
+int64_t weft_pictures_row(const weft_source *source, weft_split split, int64_t i)
+{
+    const weft_pictures *s = own(source);
+    return item_of(s, split, i) - s->item;
+}
+
+const char *weft_pictures_id(const weft_source *source, weft_split split, int64_t i)
+{
+    return item_of(own(source), split, i)->name;
+}
+
+/* --- opening --- */
+
+weft_status weft_pictures_add(weft_pictures *s, char *name, int32_t label)
+{
+    weft_status status = WEFT_GROW(&s->item, &s->capacity, s->items);
+    if (status != WEFT_OK) {
+        free(name);
+        return status;
+    }
+    s->item[s->items++] = (weft_picture_item){.name = name, .label = label};
+    return WEFT_OK;
+}
+
+/* "N" or "HxW", from 1 to `most`. */
+static bool parse_size(const char *text, int64_t most, int64_t *height, int64_t *width)
+{
+    char first[24];
+    const char *cross = strchr(text, 'x');
+    size_t size = cross ? (size_t)(cross - text) : strlen(text);
+    if (size >= sizeof(first)) return false;
+    memcpy(first, text, size);
+    first[size] = '\0';
+    if (!weft_parse_int(first, height)) return false;
+    *width = *height;
+    if (cross && !weft_parse_int(cross + 1, width)) return false;
+    return *height >= 1 && *height <= most && *width >= 1 && *width <= most;
+}
+
+/* Takes the size of the first picture. */
+static weft_status look_at_first(const weft_pictures *s, int *height, int *width)
+{
+    char *path;
+    weft_bytes bytes = {0};
+    WEFT_TRY(weft_format(&path, "%s/%s", s->folder, s->item[0].name));
+    weft_status status = weft_file_read(path, &bytes);
+    if (status == WEFT_OK) status = weft_picture_size(path, bytes.data, bytes.size, width, height);
+    if (status != WEFT_OK)
+        status = weft_fail(status, "%s; give size=N, which would be that of this first picture",
+                           weft_last_message());
+    else if (*width > WEFT_USUAL_SIDE || *height > WEFT_USUAL_SIDE)
+        status = weft_fail(WEFT_ERR_ARGUMENT,
+                           "%s is %d pixels high and %d wide; give the size to which pictures are "
+                           "brought, as in size=224 or size=%dx%d",
+                           path, *height, *width, *height, *width);
+    free((void *)(uintptr_t)bytes.data);
+    free(path);
+    return status;
+}
+
+weft_status weft_pictures_set_shape(weft_pictures *s, const char *size, int channels,
+                                    const weft_data_stats *stats)
+{
+    enum { MOST = 4096 };
+    int64_t height = 0, width = 0;
+    int high, wide;
+    const weft_shape *known =
+        stats && stats->input[0].shape.rank == 3 ? &stats->input[0].shape : NULL;
+    if (size && !parse_size(size, MOST, &height, &width))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data '%s': size is '%s', must be a side or HEIGHTxWIDTH, from 1 to %d",
+                         s->head.ops->kind, size, MOST);
+    if (!size && known) {
+        height = WEFT_MIN(known->dim[1], (int64_t)MOST);
+        width = WEFT_MIN(known->dim[2], (int64_t)MOST);
+    } else if (!size) {
+        WEFT_TRY(look_at_first(s, &high, &wide));
+        height = high;
+        width = wide;
+    }
+    if (channels == 0)
+        channels = known && (known->dim[0] == 1 || known->dim[0] == 4) ? (int)known->dim[0] : 3;
+    weft_source_set_shape(&s->head, weft_shape_of(3, (int64_t[]){channels, height, width}));
+    return WEFT_OK;
+}
+
+weft_status weft_pictures_prepare(weft_source *source, weft_split split)
+{
+    (void)source;
+    (void)split; /* pictures are read when they are needed */
+    return WEFT_OK;
+}
+
+weft_status weft_pictures_divide(weft_source *source, double share)
+{
+    weft_pictures *s = own(source);
+    return weft_split_rows(s->items, share, source->count, &s->rows);
+}
+
+void weft_pictures_close(weft_source *source)
+{
+    weft_pictures *s = own(source);
+    for (int64_t i = 0; i < s->items; i++) {
+        free(s->item[i].name);
+        free(atomic_load(&s->item[i].decoded));
+    }
+    weft_strings_free(&source->class_names, source->classes);
+    pthread_mutex_destroy(&s->lock);
+    free(s->item);
+    free(s->rows);
+    free(s->folder);
+    free(s);
+}

@@ -1,0 +1,220 @@
+/* Tests folders of pictures as data: classes and parts by folder, what is refused, pictures that
+ * cannot be read, and the same numbers with any number of threads and any cache. */
+#include <math.h>
+#include <sys/stat.h>
+
+#include "base/base.h"
+#include "context.h"
+#include "data/data.h"
+#include "pictures.h"
+
+enum { SIDE = 8 };
+
+/* Writes a picture of one grey value, as JPEG or PNG, with the folders of its name. */
+static void put(const char *folder, const char *name, int value)
+{
+    static file f;
+    unsigned char pixels[SIDE * (SIDE + 1)];
+    char path[4200], to[4200];
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        (void)mkdir(path, 0700);
+        *slash = '/';
+    }
+    memset(pixels, value, sizeof(pixels));
+    for (int y = 0; y < SIDE; y++) pixels[y * (SIDE + 1)] = 0;
+    if (strstr(name, ".png"))
+        make_png(&f, SIDE, SIDE, 8, 0, pixels, sizeof(pixels));
+    else {
+        memset(pixels, value, sizeof(pixels));
+        make_jpeg(&f, pixels, SIDE, SIDE, TJPF_GRAY, 0);
+    }
+    if (value < 0) f.size /= 2;
+    write_file(folder, name, f.bytes, f.size, to, sizeof(to));
+}
+
+/* Writes `each` pictures of three classes, whose grey values are 40 c + i. */
+static char *make_folder(int each, const char *part)
+{
+    static const char *const classes[] = {"ant", "bee", "cow"};
+    char *folder = temporary_folder(), name[100];
+    for (int c = 0; c < 3; c++)
+        for (int i = 0; i < each; i++) {
+            (void)snprintf(name, sizeof(name), "%s%s/%s%03d.%s", part, classes[c],
+                           i % 3 ? "" : "more/", i, i % 2 ? "png" : "JPG");
+            put(folder, name, 40 * c + i);
+        }
+    return folder;
+}
+
+static weft_dataset *open_images(const char *folder, const char *keys)
+{
+    char spec[4300];
+    weft_dataset *d;
+    (void)snprintf(spec, sizeof(spec), "images:%s%s", folder, keys);
+    assert_ok(weft_dataset_open(context, spec, "none", NULL, &d));
+    assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+    assert_ok(weft_dataset_prepare(d, WEFT_TEST));
+    return d;
+}
+
+/* Each picture is in one of the parts, with its class. */
+static void test_classes(void **state)
+{
+    (void)state;
+    char *folder = make_folder(10, "");
+    weft_dataset *d = open_images(folder, ",gray,test=0.3");
+    const weft_data_stats *stats = weft_dataset_stats(d);
+    float x[SIDE * SIDE];
+    int32_t label;
+    bool seen[120] = {false};
+    assert_int_equal(stats->classes, 3);
+    assert_string_equal(stats->class_names[2], "cow");
+    assert_int_equal(weft_dataset_count(d, WEFT_TRAIN), 21);
+    assert_int_equal(weft_dataset_count(d, WEFT_TEST), 9);
+    for (int split = 0; split < 2; split++)
+        for (int64_t i = 0; i < weft_dataset_count(d, (weft_split)split); i++) {
+            read_sample(d, (weft_split)split, i, x, &label);
+            int value = (int)x[SIDE];
+            assert_true(!seen[value] && value / 40 == label);
+            assert_true(x[0] == x[SIDE * SIDE - 1]);
+            seen[value] = true;
+        }
+    weft_dataset_close(&d);
+    remove_folder(folder);
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    char *folder = make_folder(4, "train/"), spec[4300];
+    put(folder, "val/bee/1.png", 90);
+    weft_dataset *d = open_images(folder, ",gray");
+    assert_int_equal(weft_dataset_count(d, WEFT_TRAIN), 12);
+    assert_int_equal(weft_dataset_count(d, WEFT_TEST), 1);
+    float x[SIDE * SIDE];
+    int32_t label;
+    read_sample(d, WEFT_TEST, 0, x, &label);
+    assert_true(label == 1 && x[0] == 90);
+    weft_dataset_close(&d);
+    (void)snprintf(spec, sizeof(spec), "images:%s,test=0.5", folder);
+    assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), WEFT_ERR_ARGUMENT,
+                   "has a test part of its own");
+    put(folder, "test/dog/1.png", 9);
+    (void)snprintf(spec, sizeof(spec), "images:%s", folder);
+    assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), WEFT_ERR_ARGUMENT,
+                   "the training part has no folder of the class 'dog'");
+    remove_folder(folder);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pictures[3], *keys, *words;
+    } bad[] = {
+        {{"a/1.txt"}, "", "has no picture"},
+        {{"1.png"}, "", "has no folder with pictures"},
+        {{"a/1.png", "a/2.png"}, "", "one class alone, 'a'"},
+        {{"a/1.png", "b/1.png"}, ",size=0", "must be a side or HEIGHTxWIDTH, from 1 to 4096"},
+        {{"a/1.png", "b/1.png"}, ",size=8x", "must be a side or HEIGHTxWIDTH"},
+        {{"a/1.png", "b/1.png"}, ",gray,rgb", "exclude each other"},
+        {{"a/1.png", "b/1.png"}, ",test=1.5", "test is '1.5'"},
+        {{"a/1.png", "b/1.png"}, ",sise=8", "did you mean 'size'"},
+    };
+    for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+        char *folder = temporary_folder(), spec[4300];
+        weft_dataset *d;
+        for (int i = 0; i < 3 && bad[k].pictures[i]; i++) put(folder, bad[k].pictures[i], 1);
+        (void)snprintf(spec, sizeof(spec), "images:%s%s", folder, bad[k].keys);
+        assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), WEFT_ERR_ARGUMENT,
+                       bad[k].words);
+        remove_folder(folder);
+    }
+}
+
+/* Another picture of the class takes the place of one that cannot be read, with a warning that
+ * names it; more than the share end the run. */
+static void test_broken(void **state)
+{
+    (void)state;
+    char *folder = make_folder(10, ""), path[4200];
+    said s = {0};
+    write_file(folder, "bee/more/009.png", "", 0, path, sizeof(path));
+    weft_context_set_log(context, hear, &s);
+    weft_dataset *d = open_images(folder, ",gray,size=8,test=0");
+    float x[SIDE * SIDE];
+    int32_t label;
+    bool other = false;
+    for (int64_t i = 0; i < 30; i++) {
+        read_sample(d, WEFT_TRAIN, i, x, &label);
+        assert_true((int)x[0] / 40 == label);
+        other = other || strcmp(weft_dataset_id(d, WEFT_TRAIN, i), "bee/more/009.png") == 0;
+    }
+    assert_true(other);
+    assert_int_equal(s.lines, 1);
+    assert_non_null(strstr(s.last, "bee/more/009.png: the file is empty; another picture"));
+    weft_dataset_close(&d);
+    write_file(folder, "ant/001.png", "GIF89a", 6, path, sizeof(path));
+    put(folder, "cow/more/000.JPG", -1);
+    const struct {
+        const char *keys;
+        bool fine;
+        const char *words;
+    } shares[] = {{",test=0,gray,size=8", false, "3 pictures"},
+                  {",test=0,gray,size=8,broken=0.1", true, ""},
+                  {",test=0,gray,size=8,broken=0", false, "1 of 30 pictures"}};
+    for (int k = 0; k < 3; k++) {
+        char spec[4300];
+        (void)snprintf(spec, sizeof(spec), "images:%s%s", folder, shares[k].keys);
+        assert_ok(weft_dataset_open(context, spec, "none", NULL, &d));
+        weft_status status = weft_dataset_prepare(d, WEFT_TRAIN);
+        if (shares[k].fine)
+            assert_ok(status);
+        else
+            assert_refused(status, WEFT_ERR_FORMAT, "pictures of the training part cannot be read");
+        weft_dataset_close(&d);
+    }
+    weft_context_set_log(context, NULL, NULL);
+    remove_folder(folder);
+}
+
+/* Batches are the same bits with any number of threads, and with decoded pictures that are kept. */
+static void test_same_bits(void **state)
+{
+    (void)state;
+    char *folder = make_folder(7, ""), spec[4300];
+    static float first[2][16 * 3 * 25 * 30];
+    for (int k = 0; k < 4; k++) {
+        weft_context *c;
+        weft_dataset *d;
+        weft_batch b;
+        const weft_loader_options o = {.batch = 16, .shuffle = true, .seed = 5};
+        assert_ok(weft_context_with_threads(context, k % 2 ? 3 : 1, &c));
+        (void)snprintf(spec, sizeof(spec), "images:%s,size=25x30,test=0%s", folder,
+                       k < 2 ? "" : ",cache=0.02");
+        assert_ok(weft_dataset_open(c, spec, "none", NULL, &d));
+        assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+        assert_ok(weft_batch_open(d, &o, &b));
+        for (int epoch = 0; epoch < 2; epoch++) {
+            weft_batch_make(d, &o, epoch, 0, &b);
+            if (k == 0) memcpy(first[epoch], b.data[0], sizeof(first[epoch]));
+            assert_memory_equal(first[epoch], b.data[0], sizeof(first[epoch]));
+        }
+        weft_batch_close(&b);
+        weft_dataset_close(&d);
+        weft_context_destroy(&c);
+    }
+    remove_folder(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_classes),   cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_same_bits),
+    };
+    return cmocka_run_group_tests_name("images", tests, setup, teardown);
+}
