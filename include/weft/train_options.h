@@ -23,7 +23,8 @@ typedef struct weft_task_choice {
     int64_t seed;
     char *weights;
     char *validation;
-    uint64_t room[2]; /* of later versions: 0 */
+    char *init;
+    uint64_t room[1]; /* of later versions: 0 */
 } weft_task_choice;
 
 /* The length of the run, and the division of a step into micro-batches. */

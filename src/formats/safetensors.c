@@ -1,6 +1,7 @@
 #include "formats/safetensors.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <zlib.h>
 
@@ -43,6 +44,33 @@ bool weft_safetensors_real(const char *dtype, weft_dtype *out)
             return true;
         }
     return false;
+}
+
+/* A number of half precision (IEEE 754 binary16). */
+static double half_number(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    double size = exponent == 0    ? ldexp(fraction, -24)
+                  : exponent == 31 ? (fraction ? NAN : INFINITY)
+                                   : ldexp(1024 + fraction, exponent - 25);
+    return bits >> 15 ? -size : size;
+}
+
+bool weft_safetensors_number(const weft_tensor *t, int64_t i, double *out)
+{
+    weft_dtype dtype;
+    unsigned char room[8];
+    uint16_t half;
+    if (strcmp(t->dtype, "F16") == 0) {
+        memcpy(&half, t->data + 2 * i, sizeof(half));
+        *out = half_number(half);
+        return true;
+    }
+    if (!weft_safetensors_real(t->dtype, &dtype) || !weft_dtype_is_float(dtype)) return false;
+    size_t size = weft_dtype_size(dtype); /* the data may be unaligned */
+    memcpy(room, t->data + (size_t)i * size, size);
+    *out = weft_number_get(dtype, room, 0);
+    return true;
 }
 
 uint32_t weft_crc32(const void *data, size_t size)

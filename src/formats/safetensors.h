@@ -30,6 +30,10 @@ const weft_tensor *weft_safetensors_find(const weft_safetensors *file, const cha
 const char *weft_safetensors_dtype(weft_dtype dtype);
 bool weft_safetensors_real(const char *dtype, weft_dtype *out);
 
+/* Reads element i of a tensor of real numbers: F16, BF16, F32 or F64; false: its type is another.
+ */
+bool weft_safetensors_number(const weft_tensor *tensor, int64_t i, double *out);
+
 /* The tensors to write. The writer calls `read` once for each tensor, in order, and keeps only one
  * tensor in memory. */
 typedef struct weft_tensor_list {

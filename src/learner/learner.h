@@ -129,6 +129,7 @@ typedef struct weft_run_spec {
     weft_position begun;              /* start position of the elastic run */
     double timeout;                   /* of the elastic run: seconds a learner waits for others */
     const weft_checkpoint *resumed;   /* checkpoint to resume from; NULL: none */
+    const weft_initial *initial;      /* weights of the begin (--init); NULL: random ones */
     bool drops;       /* state that does not fit the run is dropped (--drop-state), not refused */
     bool resumed_run; /* the run is resumed, perhaps with fewer learners than it was planned for */
     bool saves;       /* this process has a checkpoint folder */

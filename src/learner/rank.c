@@ -65,15 +65,16 @@ static weft_status check_alike(weft_rank *r)
     hash = weft_mix(hash, own);
     hash = mix_numbers(hash, stats->mean, stats->features);
     hash = mix_numbers(hash, stats->target_mean, stats->targets);
+    if (r->run_spec->initial) hash = weft_mix(hash, weft_initial_hash(r->run_spec->initial));
     int other;
     uint64_t numbers[2];
     WEFT_TRY(check_types(r));
     WEFT_TRY(find_other(r->world, "the check of versions and data", hash, &other, numbers));
     if (other == 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "rank %d has another program, model or data than rank 0; install the same "
+                     "rank %d has another program, model or data%s than rank 0; install the same "
                      "weft and the same files on all machines",
-                     other);
+                     other, r->run_spec->initial ? ", or other weights of --init" : "");
 }
 
 enum { HARDWARE = 384 };
@@ -215,6 +216,18 @@ static weft_status agree_on_restored(weft_rank *r)
     return WEFT_OK;
 }
 
+/* Replaces random initial weights by given ones, before an exchange sends any. */
+static weft_status load_initial(const weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    char *text;
+    if (!k->initial) return WEFT_OK;
+    WEFT_TRY(weft_initial_load(k->initial, r->graph, r->store, &text));
+    if (weft_rank_speaks(r)) weft_log(k->context, WEFT_LOG_NOTE, "%s", text);
+    free(text);
+    return WEFT_OK;
+}
+
 /* Opens the exchange, and loads the state of this rank and its exchange from the checkpoint. */
 static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
 {
@@ -225,6 +238,8 @@ static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
         WEFT_TRY(decide_merge(r));
         WEFT_TRY(weft_checkpoint_load_learner(k->resumed, r->store, r->graph, learner, r->merged,
                                               dropped));
+    } else {
+        WEFT_TRY(load_initial(r));
     }
     if (k->cluster || weft_comm_size(r->between) > 1) WEFT_TRY(open_exchange(r));
     if (!k->resumed) return WEFT_OK;

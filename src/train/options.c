@@ -41,6 +41,10 @@ const weft_option weft_train_rows[] = {
                    "before, in the order of the text; back-propagation ends at its beginning"),
     OPTION("seed", "N", WHOLE("1", 0, BIG), RUN(task.seed),
            .help = "seed of weights, sample order and dropout"),
+    OPTION("init", "FILE[:MAP]", TEXT, RUN(task.init),
+           .help = "begin with the weights of a checkpoint or a safetensors file where names and "
+                   "shapes fit; MAP, torch or a file of lines their/name -> our/name, renames and "
+                   "transposes"),
 
     OPTION("optimizer", "NAME[:KEY=VALUE,...]", TEXT_IS("adam"), RUN(update.optimizer),
            .letter = 'o', .group = "Optimization", .names = WEFT_KIND_OPTIMIZER,

@@ -165,6 +165,7 @@ weft_status weft_train_refuse_overwrite(const weft_train_options *options, const
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "--%s %s is the model file, which would be lost; give another", option,
                          path);
+    if (task->init) WEFT_TRY(weft_initial_refuse_overwrite(task->init, option, path));
     WEFT_TRY(weft_spec_refuse_overwrite(task->data, option, path));
     return weft_checkpoint_refuse_overwrite(option, path);
 }

@@ -30,7 +30,7 @@ static const struct {
      "servers,"
      "replicas,hosts,max-restarts,timeout,check-collectives",
      WEFT_RESUME_FREE, false},
-    {"checkpoint,checkpoint-every,keep,resume,drop-state,metrics,trace,quiet,progress",
+    {"init,checkpoint,checkpoint-every,keep,resume,drop-state,metrics,trace,quiet,progress",
      WEFT_RESUME_FREE, false},
 };
 

@@ -33,6 +33,16 @@ weft_status weft_optimizer_chosen(const weft_context *context, const weft_update
     return WEFT_OK;
 }
 
+/* Opens the weights of --init, unless the run is under way, and has weights that are newer. */
+static weft_status open_initial(weft_trainer *t)
+{
+    const char *spec = t->options.task.init;
+    if (!spec || t->resumed.path || t->rejoins || t->begun.step > 0) return WEFT_OK;
+    WEFT_TRY(weft_initial_open(spec, weft_train_table(t->context), &t->initial));
+    t->run_spec.initial = t->initial;
+    return WEFT_OK;
+}
+
 /* Where parameters are kept: the choices of --home. */
 enum { HOME_DEVICE, HOME_HOST };
 static const char *const homes[] = {[HOME_DEVICE] = "device", [HOME_HOST] = "cpu"};
@@ -101,5 +111,5 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->user = t;
     WEFT_TRY(weft_optimizer_chosen(t->context, &o->update, &t->place, &k->optimizer));
     k->optimizer.accumulate = k->microbatches;
-    return WEFT_OK;
+    return open_initial(t);
 }

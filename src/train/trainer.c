@@ -243,6 +243,8 @@ static weft_status make(weft_trainer *t)
     WEFT_TRY(weft_trainer_everywhere(t, build));
     weft_trainer_note_untuned(t);
     weft_checkpoint_unmap(&t->resumed);
+    t->run_spec.initial = NULL;
+    weft_initial_close(&t->initial);
     return weft_trainer_check_servers(t);
 }
 
@@ -378,6 +380,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     free((void *)(uintptr_t)t->tuning.data);
     free(t->tuned_by);
     weft_checkpoint_close(&t->resumed);
+    weft_initial_close(&t->initial);
     weft_folder_unlock(&t->folder_lock);
     weft_status_page_close(&t->line);
     weft_core_sets_free(&t->cores);

@@ -59,8 +59,9 @@ struct weft_trainer {
     weft_split watched;                /* split that is evaluated during the run */
     weft_comm *worlds[WEFT_MAX_RANKS];
     weft_run_spec run_spec;
-    weft_run *runs;    /* the ranks of this process */
-    weft_program *dry; /* of a trainer that cannot run (weft_trainer_create_dry); else NULL */
+    weft_initial *initial; /* weights of --init, until the ranks are built; NULL: none */
+    weft_run *runs;        /* the ranks of this process */
+    weft_program *dry;     /* of a trainer that cannot run (weft_trainer_create_dry); else NULL */
     int local;
     int size, mesh, learners; /* ranks of the job; ranks of a learner; size / mesh */
     int64_t samples, micro, total_steps, parameters; /* micro: samples of a micro-batch */

@@ -25,11 +25,11 @@ def read_safetensors(path):
         if name == "__metadata__":
             continue
         begin, end = (8 + size + offset for offset in about["data_offsets"])
-        code, width = {"F64": ("d", 8), "F32": ("f", 4), "BF16": ("f", 2)}[about["dtype"]]
         data = raw[begin:end]
-        if about["dtype"] == "BF16":  # the upper half of float32
-            data = b"".join(b"\0\0" + data[i:i + 2] for i in range(0, len(data), 2))
-        found[name] = (about["shape"], list(struct.unpack(f"<{(end - begin) // width}{code}", data)))
+        if about["dtype"] == "BF16":
+            data = b"".join(bytes(2) + data[i:i + 2] for i in range(0, len(data), 2))
+        code, width = {"F64": ("d", 8), "F32": ("f", 4), "BF16": ("f", 4)}[about["dtype"]]
+        found[name] = (about["shape"], list(struct.unpack(f"<{len(data) // width}{code}", data)))
     return found
 
 

@@ -1,0 +1,44 @@
+/* Internals of initial weights (--init): the opened file, and its tensors in pairs with leaves. */
+#ifndef WEFT_CHECKPOINT_INITIAL_H
+#define WEFT_CHECKPOINT_INITIAL_H
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/name_map.h"
+
+struct weft_initial {
+    char *file;
+    weft_name_map map;
+    bool folder;
+    weft_checkpoint checkpoint; /* of a folder */
+    weft_bytes bytes;           /* of a file */
+    weft_safetensors tensors;
+};
+
+/* A tensor, and the rule by which it has its name. */
+typedef struct weft_initial_source {
+    const weft_tensor *tensor; /* NULL: none */
+    const weft_name_rule *rule;
+} weft_initial_source;
+
+/* The sources of the leaves of a graph. */
+typedef struct weft_initial_pairs {
+    const weft_graph *graph;
+    weft_value *leaf;        /* [count] parameters and statistics */
+    weft_initial_source *of; /* [count] */
+    int count;
+    const weft_tensor **unused; /* [unused_count] */
+    size_t unused_count;
+} weft_initial_pairs;
+
+/* initial_pairs.c. ARGUMENT: two tensors are for one leaf. The caller frees the pairs, also after a
+ * failure. */
+weft_status weft_initial_pair(const weft_initial *initial, const weft_graph *graph,
+                              weft_initial_pairs *out) WEFT_NODISCARD;
+void weft_initial_pairs_free(weft_initial_pairs *pairs);
+/* Whether leaf i has a tensor of its shape and of real numbers. */
+bool weft_initial_fits(const weft_initial_pairs *pairs, int i);
+/* Sets *out to a sentence; the caller frees it. ARGUMENT: nothing fits. */
+weft_status weft_initial_report(const weft_initial *initial, const weft_initial_pairs *pairs,
+                                char **out) WEFT_NODISCARD;
+
+#endif

@@ -1,0 +1,181 @@
+/* Finds the tensor of each parameter and statistic of a model in the file of --init, and reports
+ * what is loaded, missing or does not fit. */
+#include "checkpoint/initial.h"
+
+enum { LISTED = 10 };
+
+void weft_initial_pairs_free(weft_initial_pairs *p)
+{
+    free(p->leaf);
+    free(p->of);
+    free((void *)p->unused);
+}
+
+enum { NO_LEAF = -1, LEFT_OUT = -2 };
+
+/* Finds the leaf of a tensor by the first rule whose name the graph has, or that leaves it out. */
+static int find_leaf(const weft_initial *w, const weft_initial_pairs *p, const weft_tensor *t,
+                     const weft_name_rule **rule)
+{
+    char name[1024];
+    for (size_t r = 0; r < w->map.count; r++) {
+        *rule = &w->map.rules[r];
+        if (!weft_name_rule_apply(*rule, t->name, t->shape.rank, name, sizeof(name))) continue;
+        if (strcmp(name, "-") == 0) return LEFT_OUT;
+        for (int i = 0; i < p->count; i++)
+            if (weft_names_alike(weft_graph_value_name(p->graph, p->leaf[i]), name)) return i;
+    }
+    return NO_LEAF;
+}
+
+static weft_status pair_file(const weft_initial *w, const weft_safetensors *file, bool tells,
+                             weft_initial_pairs *p)
+{
+    for (size_t i = 0; i < file->count; i++) {
+        const weft_tensor *t = &file->tensors[i];
+        const weft_name_rule *rule;
+        int leaf = find_leaf(w, p, t, &rule);
+        if (leaf == NO_LEAF && tells) p->unused[p->unused_count++] = t;
+        if (leaf < 0) continue;
+        if (p->of[leaf].tensor)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s: both '%s' and '%s' are for '%s' by the map; let it name one",
+                             w->file, p->of[leaf].tensor->name, t->name,
+                             weft_graph_value_name(p->graph, p->leaf[leaf]));
+        p->of[leaf] = (weft_initial_source){t, rule};
+    }
+    return WEFT_OK;
+}
+
+/* Other state of a checkpoint, as that of its optimizer, is not for a new run. */
+weft_status weft_initial_pair(const weft_initial *w, const weft_graph *g, weft_initial_pairs *p)
+{
+    int values = weft_graph_value_count(g);
+    const weft_safetensors *first =
+        w->folder ? &w->checkpoint.tensors[WEFT_PARAMETERS_FILE] : &w->tensors;
+    *p = (weft_initial_pairs){.graph = g};
+    WEFT_TRY(WEFT_NEW(&p->leaf, values));
+    WEFT_TRY(WEFT_NEW(&p->of, values));
+    WEFT_TRY(WEFT_NEW(&p->unused, first->count + 1));
+    for (weft_value v = 0; v < values; v++) {
+        weft_value_kind kind = weft_graph_value_kind(g, v);
+        if (kind == WEFT_VALUE_PARAM ||
+            (kind == WEFT_VALUE_STATE && weft_graph_role(g, v, NULL) == WEFT_ROLE_STATISTIC))
+            p->leaf[p->count++] = v;
+    }
+    WEFT_TRY(pair_file(w, first, true, p));
+    if (!w->folder) return WEFT_OK;
+    return pair_file(w, &w->checkpoint.tensors[WEFT_STATE_FILE], false, p);
+}
+
+/* The shape of a tensor in the order of dimensions of a rule. */
+static weft_shape shape_of(const weft_initial_source *s)
+{
+    weft_shape shape = s->tensor->shape;
+    for (int d = 0; d < shape.rank && s->rule->rank > 0; d++)
+        shape.dim[d] = s->tensor->shape.dim[s->rule->order[d]];
+    return shape;
+}
+
+bool weft_initial_fits(const weft_initial_pairs *p, int i)
+{
+    const weft_initial_source *s = &p->of[i];
+    weft_type type = weft_graph_value_type(p->graph, p->leaf[i]);
+    double number;
+    if (!s->tensor) return false;
+    weft_shape shape = shape_of(s);
+    return weft_shape_equal(&shape, &type.shape) &&
+           (s->tensor->bytes == 0 || weft_safetensors_number(s->tensor, 0, &number));
+}
+
+/* --- the report --- */
+
+/* A list of names that ends after the first ten. */
+typedef struct list {
+    weft_text *text;
+    int count;
+} list;
+
+static bool begin_item(list *l)
+{
+    if (l->count++ >= LISTED) return false;
+    weft_text_add(l->text, l->count > 1 ? ", " : "");
+    return true;
+}
+
+static void end_list(const list *l)
+{
+    if (l->count > LISTED) weft_text_add(l->text, " and %d more", l->count - LISTED);
+}
+
+/* Lists the leaves that no tensor fits: those that have one of another shape or type (wrong), or
+ * those that have none. */
+static void list_leaves(const weft_initial_pairs *p, bool wrong, list *l)
+{
+    char ours[128], theirs[128];
+    for (int i = 0; i < p->count; i++) {
+        const weft_initial_source *s = &p->of[i];
+        weft_type type = weft_graph_value_type(p->graph, p->leaf[i]);
+        if ((s->tensor != NULL) != wrong || weft_initial_fits(p, i) || !begin_item(l)) continue;
+        weft_text_add(l->text, "%s", weft_graph_value_name(p->graph, p->leaf[i]));
+        if (!wrong) continue;
+        weft_shape shape = shape_of(s);
+        weft_text_add(l->text, " (%s%s there, %s here)", s->tensor->dtype,
+                      weft_shape_text(&shape, theirs, sizeof(theirs)),
+                      weft_shape_text(&type.shape, ours, sizeof(ours)));
+    }
+    end_list(l);
+}
+
+static int count_fitting(const weft_initial_pairs *p)
+{
+    int count = 0;
+    for (int i = 0; i < p->count; i++) count += weft_initial_fits(p, i);
+    return count;
+}
+
+static void add_part(weft_text *text, const char *begin, const weft_initial_pairs *p, bool wrong)
+{
+    weft_text part = {0};
+    list l = {.text = &part};
+    list_leaves(p, wrong, &l);
+    if (l.count > 0 && part.data)
+        weft_text_add(text, "; begin anew, %s there (%d): %.*s", begin, l.count, (int)part.size,
+                      part.data);
+    text->failed |= part.failed;
+    free(part.data);
+}
+
+static void add_unused(weft_text *text, const weft_initial_pairs *p)
+{
+    list l = {.text = text};
+    if (p->unused_count == 0) return;
+    weft_text_add(text, "; stand for nothing here (%zu): ", p->unused_count);
+    for (size_t i = 0; i < p->unused_count; i++)
+        if (begin_item(&l)) weft_text_add_printable(text, p->unused[i]->name);
+    end_list(&l);
+}
+
+/* ARGUMENT: nothing fits. */
+weft_status weft_initial_report(const weft_initial *w, const weft_initial_pairs *p, char **out)
+{
+    weft_text text = {0};
+    int fitting = count_fitting(p);
+    if (fitting == 0)
+        weft_text_add(&text,
+                      "%s: none of its tensors fits one of the %d parameters and statistics "
+                      "of this model by name and shape, for which FILE:MAP has rules",
+                      w->file, p->count);
+    else
+        weft_text_add(&text, "%s: %d of %d parameters and statistics begin with its numbers",
+                      w->file, fitting, p->count);
+    add_part(&text, "of another shape or type", p, true);
+    add_part(&text, "missing", p, false);
+    add_unused(&text, p);
+    WEFT_TRY(weft_text_take(&text, out));
+    if (fitting > 0) return WEFT_OK;
+    weft_status status = weft_fail(WEFT_ERR_ARGUMENT, "%s", *out);
+    free(*out);
+    *out = NULL;
+    return status;
+}
