@@ -102,11 +102,11 @@ weft_status weft_csv_columns(const char *file, int64_t line, char **fields, int 
  * NULL: that of `known`, else none. The first row is a header if no feature or numeric target in it
  * is a number, if it contains the name of the label or all known feature names, or if a table of
  * training has the numbers of three or more columns there, 0, 1, 2 and so on. A byte order
- * mark is skipped. Commas, semicolons, tabs or bars separate the fields, as the first lines show or a
- * first line sep=; says; unless commas do, they may be decimal signs. Blanks around a
- * quoted field are skipped. FORMAT: the text is malformed, only some of these are numbers, or a
- * label is a mark of a missing value; the message names line and column. ARGUMENT: a column is
- * missing or unexpected, or may be label or weight. */
+ * mark is skipped. Commas, semicolons, tabs or bars separate the fields, as the first lines show or
+ * a first line sep=; says; unless commas do, they may be decimal signs. Blanks around a quoted
+ * field are skipped. FORMAT: the text is malformed, only some of these are numbers, or a label is a
+ * mark of a missing value; the message names line and column. ARGUMENT: a column is missing or
+ * unexpected, or may be label or weight. */
 WEFT_PRIVATE_API weft_status weft_csv_parse(const char *name, const void *data, size_t size,
                                             const char *label, const char *weight,
                                             const weft_csv_known *known,
