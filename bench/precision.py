@@ -25,7 +25,7 @@ TYPES = [("f32", []), ("bf16", ["--dtype", "bf16"]), ("bf16 weights", ["--dtype"
 POINTS, NATS = {"bf16": 0.3, "bf16 weights": 0.5}, {"bf16": 0.01, "bf16 weights": 0.03}
 MODELS = [
     ("lenet", MNIST, "--batch 50 --epochs 3"),
-    ("vgg11", "glyphs:size=32,train=2000,test=1000", "--batch 25 --epochs 3 --lr 0.0005"),
+    ("vgg11", "glyphs:size=32,train=4000,test=1000", "--batch 50 --epochs 5 --lr 0.0005 --lr-schedule cosine --warmup 40"),
     ("gpt:layers=2,heads=4,width=64", f"{TEXT},stride=32", "--batch 16 --steps 400 --lr 0.002"),
     ("char-lstm:layers=1,units=128", f"{TEXT},stride=32", "--batch 16 --steps 400 --lr 0.003"),
 ]
