@@ -302,6 +302,10 @@ weft_status weft_file_create(const char *path, mode_t mode, const void *data, si
  * open, or -1 with errno. */
 weft_status weft_beside_open(const char *target, mode_t mode, char **name,
                              int *file) WEFT_NODISCARD;
+/* Locks the folder of `target`, by which threads and processes that may all write it do so one
+ * after the other. On a file system without locks nobody waits. *lock: for weft_beside_unlock. */
+WEFT_PRIVATE_API weft_status weft_beside_lock(const char *target, int *lock) WEFT_NODISCARD;
+WEFT_PRIVATE_API void weft_beside_unlock(int lock);
 /* Removes the temporary files for `target` that killed processes have left. */
 weft_status weft_beside_tidy(const char *target) WEFT_NODISCARD;
 /* Replaces the file atomically: the path has the new or the old contents at any time. The mode is

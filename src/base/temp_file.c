@@ -74,12 +74,32 @@ static void remove_left(int folder, const char *name)
     close(file);
 }
 
+static weft_status folder_of(const char *target, char **out)
+{
+    const char *slash = strrchr(target, '/');
+    return weft_format(out, "%.*s", slash ? (int)(slash - target) + 1 : 1, slash ? target : ".");
+}
+
+weft_status weft_beside_lock(const char *target, int *lock)
+{
+    char *folder;
+    WEFT_TRY(folder_of(target, &folder));
+    *lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(folder);
+    while (*lock >= 0 && flock(*lock, LOCK_EX) != 0 && errno == EINTR) continue;
+    return WEFT_OK;
+}
+
+void weft_beside_unlock(int lock)
+{
+    if (lock >= 0) close(lock);
+}
+
 weft_status weft_beside_tidy(const char *target)
 {
     const char *slash = strrchr(target, '/');
     char *folder;
-    WEFT_TRY(
-        weft_format(&folder, "%.*s", slash ? (int)(slash - target) + 1 : 1, slash ? target : "."));
+    WEFT_TRY(folder_of(target, &folder));
     DIR *all = opendir(folder);
     free(folder);
     if (!all) return WEFT_OK; /* the writer will report the error */

@@ -202,10 +202,10 @@ weft_status weft_rank_dry_program(const weft_rank *rank, weft_program **out) WEF
 /* Likewise, on a store of weft_rank_store. */
 weft_status weft_rank_dry_program_on(const weft_rank *rank, weft_store *store,
                                      weft_program **out) WEFT_NODISCARD;
-/* Likewise, the program that evaluates, where the run makes it before the first step, as the
- * evaluation's memory must not be found missing after an epoch; else *out is NULL. After
- * weft_rank_dry_program_on. */
-weft_status weft_rank_dry_evaluation_on(const weft_rank *rank, weft_store *store,
+/* Likewise, the program that evaluates, after weft_rank_dry_program_on; *out is NULL if the run
+ * does not evaluate, or, with `early`, if it does not make this program before the first step, so
+ * that missing memory is not found after an epoch. */
+weft_status weft_rank_dry_evaluation_on(const weft_rank *rank, weft_store *store, bool early,
                                         weft_program **out) WEFT_NODISCARD;
 /* Builds the rank: as weft_rank_rewrite, then its communicators, store, program and exchange, and
  * loads the checkpoint. The caller has also set `world`. Collective over the world. */

@@ -200,16 +200,19 @@ weft_status weft_rank_dry_program_on(const weft_rank *r, weft_store *store, weft
     return weft_program_create_with(store, weft_rewritten_graph(r->mine), &p, out);
 }
 
+static bool evaluates(const weft_rank *r)
+{
+    const weft_dataset *data = r->run_spec->data;
+    return weft_dataset_count(data, WEFT_TEST) > 0 || weft_dataset_count(data, WEFT_VALIDATION) > 0;
+}
+
 /* Whether the programs of an evaluation are made before the first step: programs that cannot be
  * made, since layouts differ or the memory of a device is too small, must not be found after an
  * epoch. */
 static bool evaluates_early(const weft_rank *r, const weft_store *store)
 {
-    const weft_run_spec *k = r->run_spec;
-    if (weft_dataset_count(k->data, WEFT_TEST) == 0 &&
-        weft_dataset_count(k->data, WEFT_VALIDATION) == 0)
-        return false;
-    return strchr(k->device, ',') || !weft_device_shares(store->schema->devices[0]);
+    return evaluates(r) &&
+           (strchr(r->run_spec->device, ',') || !weft_device_shares(store->schema->devices[0]));
 }
 
 static weft_eval_ranks eval_ranks(const weft_rank *r, const weft_comms *comms)
@@ -221,12 +224,13 @@ static weft_eval_ranks eval_ranks(const weft_rank *r, const weft_comms *comms)
                              .bf16_weights = k->bf16_weights && !exchanges(k)};
 }
 
-weft_status weft_rank_dry_evaluation_on(const weft_rank *r, weft_store *store, weft_program **out)
+weft_status weft_rank_dry_evaluation_on(const weft_rank *r, weft_store *store, bool early,
+                                        weft_program **out)
 {
     const weft_run_spec *k = r->run_spec;
     const weft_eval_ranks share = eval_ranks(r, NULL);
     *out = NULL;
-    if (!evaluates_early(r, store)) return WEFT_OK;
+    if (!(early ? evaluates_early(r, store) : evaluates(r))) return WEFT_OK;
     return weft_evaluator_dry_program(k->context, store, k->real, &k->model, k->text, &share, out);
 }
 

@@ -172,19 +172,22 @@ static void tell(const search *s, tuning *t)
  * cannot be compiled after all is impossible. */
 static weft_status measure(const search *s, const char *group, char names[][TUNING_NAME])
 {
+    tuning *table = s->p->schema->tuning;
     double best = INFINITY;
     for (int i = 0; i < s->own; i++) {
         option o = s->options[i];
         weft_kernel *kernel;
         double seconds = INFINITY;
+        if (table->stopped && table->stopped(table->user))
+            return weft_fail(WEFT_ERR_INTERRUPTED, "stopped while kernels were measured");
         WEFT_TRY(make(s, &o, &kernel));
         weft_status status =
             kernel ? tuning_measure(o.device, s->group, kernel, best, &seconds) : WEFT_OK;
         if (kernel) kernel->ops->destroy(kernel);
         if (status != WEFT_OK && status != WEFT_ERR_UNSUPPORTED) return status;
         best = WEFT_MIN(best, seconds);
-        WEFT_TRY(tuning_add(s->p->schema->tuning, o.device, group, names[i], seconds));
-        tell(s, s->p->schema->tuning);
+        WEFT_TRY(tuning_add(table, o.device, group, names[i], seconds));
+        tell(s, table);
     }
     return WEFT_OK;
 }

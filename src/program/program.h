@@ -127,8 +127,11 @@ weft_status weft_store_tuning_fits(const weft_store *store) WEFT_NODISCARD;
 /* FORMAT: a line of the table names a device, an operator, a type or a layout that does not exist.
  * That of a checkpoint may have those of plug-ins that this process has not loaded. */
 weft_status weft_store_tuning_named(const weft_store *store) WEFT_NODISCARD;
-/* Lets programs made until this time (weft_seconds) measure what the table lacks. */
-void weft_store_measure_until(weft_store *store, double until);
+/* Lets programs made until this time (weft_seconds) measure what the table lacks. Before each
+ * candidate stopped(user), which may be NULL, tells whether to end: programs fail with INTERRUPTED
+ * then. */
+void weft_store_measure_until(weft_store *store, double until, bool (*stopped)(void *user),
+                              void *user);
 /* The table as text, with its number of measurements. */
 weft_status weft_store_tuning_text(const weft_store *store, char **out,
                                    size_t *count) WEFT_NODISCARD;

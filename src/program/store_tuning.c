@@ -35,9 +35,11 @@ weft_status weft_store_tuning_named(const weft_store *s)
     return tuning_check_names(s->schema->tuning, s->schema->context);
 }
 
-void weft_store_measure_until(weft_store *s, double until)
+void weft_store_measure_until(weft_store *s, double until, bool (*stopped)(void *user), void *user)
 {
     s->schema->tuning->until = until;
+    s->schema->tuning->stopped = stopped;
+    s->schema->tuning->user = user;
 }
 
 weft_status weft_store_tuning_text(const weft_store *s, char **out, size_t *count)

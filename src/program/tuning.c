@@ -169,8 +169,15 @@ weft_status tuning_read(const char *text, size_t size, const char *where, tuning
     return status;
 }
 
+static const char *seconds_text(double seconds, char room[32])
+{
+    (void)snprintf(room, 32, "%.3e", seconds);
+    return isinf(seconds) ? impossible : room;
+}
+
 weft_status tuning_text(const tuning *t, char **out)
 {
+    char room[32];
     weft_text text = {0};
     weft_text_add(&text, "%s\nversion\t%s\nprocessor\t%s\n", title, t->version, t->processor);
     for (size_t i = 0; i < t->hardware_count; i++)
@@ -178,10 +185,8 @@ weft_status tuning_text(const tuning *t, char **out)
                       t->hardware[i].hardware);
     for (size_t i = 0; i < t->count; i++) {
         const measured *m = &t->lines[i];
-        char seconds[32];
-        (void)snprintf(seconds, sizeof(seconds), "%.3e", m->seconds);
         weft_text_add(&text, "measured\t%s\t%d\t%s\t%s\t%s\n", m->device, m->threads,
-                      isinf(m->seconds) ? impossible : seconds, m->candidate, m->group);
+                      seconds_text(m->seconds, room), m->candidate, m->group);
     }
     return weft_text_take(&text, out);
 }
@@ -278,7 +283,11 @@ weft_status tuning_add(tuning *t, const weft_device *device, const char *group,
                        const char *candidate, double seconds)
 {
     const char *label;
+    char room[32];
     measured m = {.threads = device->threads, .seconds = seconds};
+    /* As the text has them: readers of the file must choose the kernels that are chosen here, since
+     * the next groups have their layouts. */
+    (void)weft_parse_real(seconds_text(seconds, room), &m.seconds);
     WEFT_TRY(make_label(t, device, &label));
     if (find_line(t, label, group, candidate)) return WEFT_OK; /* of an incomplete group */
     WEFT_TRY(WEFT_GROW(&t->lines, &t->capacity, t->count));

@@ -28,8 +28,10 @@ typedef struct tuning {
     measured *lines;
     size_t count, capacity;
     double until; /* groups that the table lacks are measured until then (weft_seconds) */
-    double told;  /* time of the last line about it for the user */
-    int lacking;  /* groups with several candidates whose measurements the table lacks */
+    bool (*stopped)(void *user); /* whether to stop measuring; NULL: nobody can ask for it */
+    void *user;
+    double told; /* time of the last line about it for the user */
+    int lacking; /* groups with several candidates whose measurements the table lacks */
 } tuning;
 
 /* Reads a table; NULL: an empty one. FORMAT: the text is none, or is damaged; the message names the

@@ -1,5 +1,6 @@
 /* Checks the names in a table of measurements that a user gives: its devices, operators, types and
- * layouts exist. A group that no run has would otherwise never be found to be misspelt. */
+ * layouts exist, and its shapes can. A group that no run has would otherwise never be found to be
+ * misspelt. */
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
@@ -59,6 +60,23 @@ static bool read_nodes(reader *r)
     return true;
 }
 
+/* A size of a value of `elements` so far. */
+static bool read_size(reader *r, int64_t *elements)
+{
+    char text[24];
+    int64_t size;
+    int length = (int)strcspn(r->at, ",]");
+    (void)snprintf(text, sizeof(text), "%.*s", length, r->at);
+    if (!weft_parse_int(text, &size) || size < 1 || !isdigit((unsigned char)*text))
+        return fail(r, "a size is a whole number from 1, and there is", r->at, length);
+    if (size > INT64_MAX / *elements)
+        return fail(r, "a value has more elements than memory can have, by the size", r->at,
+                    length);
+    *elements *= size;
+    r->at += length;
+    return true;
+}
+
 /* "NUMBER TYPE[SHAPE]"; *rank: dimensions. */
 static bool read_type(reader *r, int *rank)
 {
@@ -70,9 +88,10 @@ static bool read_type(reader *r, int *rank)
     if (!weft_dtype_parse(name, &dtype)) return fail(r, "there is no type", r->at, size);
     r->at += size;
     *rank = 0;
+    int64_t elements = (int64_t)weft_dtype_size(dtype);
     if (!skip(r, "[")) return damaged(r);
     for (bool more = *r->at != ']'; more; more = skip(r, ", "))
-        if (!is_number(r) || ++*rank > WEFT_MAX_RANK) return damaged(r);
+        if (!read_size(r, &elements) || ++*rank > WEFT_MAX_RANK) return damaged(r);
     return skip(r, "]") || damaged(r);
 }
 

@@ -3,7 +3,6 @@
 #include "serve/servable.h"
 
 #include "serve/generation.h"
-#include "weft/job.h"
 #include "weft/train.h"
 
 /* Floating-point operations that one core does in about a millisecond; a batch with fewer is
@@ -141,10 +140,9 @@ static weft_status open_once(const weft_service_setup *setup, const char *name, 
 static weft_status open_tuned(const weft_service_setup *setup, const char *name, const char *path,
                               const weft_servable *like, weft_servable **out)
 {
-    bool grown = !weft_job_supervised();
+    bool grown = true;
     for (bool first = true; first || grown; first = false) {
-        bool measures = first && grown;
-        WEFT_TRY(open_once(setup, name, path, like, measures, out));
+        WEFT_TRY(open_once(setup, name, path, like, first, out));
         weft_status status = weft_mesh_weights_keep_tuning(&(*out)->weights, &grown);
         if (status != WEFT_OK || grown) weft_servable_close(out);
         WEFT_TRY(status);
@@ -155,11 +153,12 @@ static weft_status open_tuned(const weft_service_setup *setup, const char *name,
 weft_status weft_servable_open(const weft_service_setup *setup, const char *name, const char *path,
                                const weft_servable *like, weft_servable **out)
 {
-    static pthread_mutex_t one_measures = PTHREAD_MUTEX_INITIALIZER;
+    int lock;
     if (!setup->options->tune) return open_once(setup, name, path, like, false, out);
-    pthread_mutex_lock(&one_measures);
+    /* The first thread or process measures what the file lacks, and the others read it. */
+    WEFT_TRY(weft_beside_lock(setup->options->tune, &lock));
     weft_status status = open_tuned(setup, name, path, like, out);
-    pthread_mutex_unlock(&one_measures);
+    weft_beside_unlock(lock);
     return status;
 }
 

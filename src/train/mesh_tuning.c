@@ -20,7 +20,7 @@ weft_status weft_mesh_weights_tune(weft_mesh_weights *w, const char *file, doubl
     WEFT_TRY(status);
     WEFT_TRY(weft_store_tuning_text(w->stores[0], &own, &w->measured));
     free(own);
-    weft_store_measure_until(w->stores[0], until);
+    weft_store_measure_until(w->stores[0], until, NULL, NULL);
     return WEFT_OK;
 }
 

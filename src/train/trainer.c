@@ -259,6 +259,8 @@ static weft_status begin(weft_context *context, const weft_train_options *option
     *out = t;
     t->context = context;
     t->folder_lock = -1;
+    t->line.deaf = true;
+    t->tuning_took = -1;
     pthread_mutex_init(&t->lock, NULL);
     WEFT_TRY(weft_train_options_copy(t->context, options, &t->options));
     t->engine = weft_train_engine_of(t->options.job.engine);
@@ -324,6 +326,7 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
                             .stop = &t->stop};
     t->rejoins = j->rejoins;
     t->advises_rejoin = j->advises_rejoin;
+    t->stops = j->stop;
     t->begun = j->begun;
     t->run_steps = j->steps;
     t->place = j->place;
@@ -348,7 +351,9 @@ weft_status weft_trainer_create_joining(weft_context *context, const weft_train_
     if (status == WEFT_OK) status = take_joining(t, joining);
     if (status == WEFT_OK) status = make(t);
     if (status != WEFT_OK) {
-        for (int i = 0; i < t->local; i++) weft_comm_abort(t->worlds[i]);
+        /* All ranks know of a stop. */
+        for (int i = 0; i < t->local && status != WEFT_ERR_INTERRUPTED; i++)
+            weft_comm_abort(t->worlds[i]);
         weft_trainer_destroy(&t);
         return status;
     }
@@ -404,7 +409,9 @@ bool weft_trainer_stop_requested(void *trainer)
 {
     weft_trainer *t = trainer;
     pthread_mutex_lock(&t->lock);
-    if (t->runs[0].rank.rank == 0 && weft_status_page_listen(&t->line)) weft_trainer_stop(t);
+    bool said = t->stops && t->stops->wanted;
+    if (said || (t->runs[0].rank.rank == 0 && weft_status_page_listen(&t->line)))
+        weft_trainer_stop(t);
     pthread_mutex_unlock(&t->lock);
     return atomic_load_explicit(&t->stop, memory_order_relaxed);
 }

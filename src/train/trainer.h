@@ -51,9 +51,11 @@ struct weft_trainer {
     weft_settings settings; /* the options as text */
     const weft_train_engine *engine;
     weft_dataset *data;
-    weft_bytes model;  /* text of a YAML model, allocated */
-    weft_bytes tuning; /* table of measurements, allocated; empty: none */
-    char *tuned_by;    /* its file, for messages */
+    weft_bytes model;   /* text of a YAML model, allocated */
+    weft_bytes tuning;  /* table of measurements, allocated; empty: none */
+    char *tuned_by;     /* its file, for messages */
+    double tuning_took; /* the limit in seconds that ended measuring; 0: nothing was left to do;
+                           below 0: this run has not measured */
     weft_checkpoint resumed;
     weft_split_id splits[WEFT_SPLITS]; /* of the data */
     weft_split watched;                /* split that is evaluated during the run */
@@ -65,7 +67,8 @@ struct weft_trainer {
     int local;
     int size, mesh, learners; /* ranks of the job; ranks of a learner; size / mesh */
     int64_t samples, micro, total_steps, parameters; /* micro: samples of a micro-batch */
-    atomic_int stop; /* lock-free: set by a signal handler, read by the ranks' threads */
+    atomic_int stop;        /* lock-free: set by a signal handler, read by the ranks' threads */
+    const weft_stop *stops; /* a request from before the caller has the trainer; NULL: none */
 
     weft_metrics *metrics;
     weft_event_fn fn;
@@ -148,6 +151,7 @@ typedef struct weft_joining {
     bool job;                  /* see weft_learner_link */
     bool rejoins;              /* the learner was removed from the run, and joins it again */
     bool advises_rejoin;       /* the message of a removed learner names the option --rejoin */
+    const weft_stop *stop;     /* ends the measuring of kernels; NULL: nothing does */
 } weft_joining;
 weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
                                         const weft_joining *joining,
@@ -190,7 +194,8 @@ void weft_trainer_find_least(weft_trainer *t);
 /* tuning.c: sets t->tuning and lets the ranks choose kernels by it: the table of --tune, which is
  * measured first if there is no such file, else that of the checkpoint from which the run resumes.
  * Rank 0 decides, and the others receive its table. ARGUMENT: the file is of another processor,
- * card or version of Weft. FORMAT: it is damaged. */
+ * card or version of Weft. FORMAT: it is damaged. INTERRUPTED: the run was asked to stop while it
+ * measured; all ranks get this. */
 weft_status weft_trainer_tune(weft_trainer *t) WEFT_NODISCARD;
 /* Reads a file of measurements. FORMAT: it is empty. */
 weft_status weft_tuning_read_file(const char *file, weft_bytes *out) WEFT_NODISCARD;

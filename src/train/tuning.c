@@ -39,8 +39,10 @@ static weft_status measure_on(weft_trainer *t, weft_rank *r, weft_store *store, 
     char *text;
     WEFT_TRY(weft_rank_rewrite(r));
     if (t->tuning.size == 0) WEFT_TRY(weft_store_tune(store, NULL, t->tuned_by));
-    weft_store_measure_until(store, until);
+    weft_store_measure_until(store, until, weft_trainer_stop_requested, t);
     WEFT_TRY(weft_rank_dry_program_on(r, store, &program));
+    weft_program_destroy(&program);
+    WEFT_TRY(weft_rank_dry_evaluation_on(r, store, false, &program));
     weft_program_destroy(&program);
     WEFT_TRY(weft_store_tuning_text(store, &text, count));
     take(t, text, strlen(text));
@@ -65,13 +67,14 @@ static weft_status measure(weft_trainer *t)
     double begun = weft_seconds(), most = WEFT_MIN(most_seconds, t->options.job.timeout / 2);
     size_t count = 0;
     weft_log(t->context, WEFT_LOG_NOTE,
-             "tuning: measures the kernels of this run for at most %.0f seconds, once; %s", most,
+             "tuning: measures the kernels of this run for at most %.3g seconds, once; %s", most,
              t->tuned_by);
     for (int r = 0; r < t->size; r++) {
         bool fresh;
         WEFT_TRY(is_new(t, r, &fresh));
         if (fresh) WEFT_TRY(measure_rank(t, r, begun + most, &count));
     }
+    t->tuning_took = weft_seconds() < begun + most ? 0 : most;
     WEFT_TRY(weft_file_replace(t->tuned_by, WEFT_OUTPUT_REPLACE, t->tuning.data, t->tuning.size));
     weft_log(t->context, WEFT_LOG_NOTE, "tuning: %zu measurements in %.1f seconds; %s has them",
              count, weft_seconds() - begun, t->tuned_by);
@@ -129,14 +132,22 @@ static weft_status take_resumed(weft_trainer *t)
     return WEFT_OK;
 }
 
-static weft_status receive(weft_trainer *t)
+static weft_status fail_stopped(const weft_trainer *t)
 {
-    int64_t size = (int64_t)t->tuning.size;
+    return weft_fail(WEFT_ERR_INTERRUPTED, "stopped while kernels were measured; %s is not written",
+                     t->options.where.tune);
+}
+
+/* stopped: on rank 0, which tells the others by a size below 0. */
+static weft_status receive(weft_trainer *t, bool stopped)
+{
+    int64_t size = stopped ? -1 : (int64_t)t->tuning.size;
     char *text = NULL;
     WEFT_TRY(
         weft_comm_run(t->worlds[0], WEFT_TRANSFER(.kind = WEFT_BROADCAST, .dtype = WEFT_I64,
                                                   .what = "the size of the table of measurements",
                                                   .receive = &size, .count = 1)));
+    if (size < 0) return fail_stopped(t);
     if (size == 0) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&text, size + 1));
     if (t->tuning.size > 0) memcpy(text, t->tuning.data, t->tuning.size);
@@ -152,12 +163,15 @@ weft_status weft_trainer_tune(weft_trainer *t)
 {
     bool several = t->worlds[0] && t->local < t->size; /* ranks are processes */
     bool decides = (!t->worlds[0] || t->runs[0].rank.rank == 0) && !t->link.coordinator;
+    weft_status status = WEFT_OK;
     t->run_spec.tuning = &t->tuning;
     if (decides && t->options.where.tune)
-        WEFT_TRY(read_or_measure(t));
+        status = read_or_measure(t);
     else if (decides)
-        WEFT_TRY(take_resumed(t));
-    if (several) WEFT_TRY(receive(t));
+        status = take_resumed(t);
+    if (status != WEFT_OK && status != WEFT_ERR_INTERRUPTED) return status;
+    if (several) WEFT_TRY(receive(t, status != WEFT_OK));
+    if (status != WEFT_OK) return fail_stopped(t);
     if (!t->tuned_by) WEFT_TRY(weft_strdup("the table of rank 0", &t->tuned_by));
     t->run_spec.tuned_by = t->tuned_by;
     return WEFT_OK;
@@ -167,8 +181,17 @@ void weft_trainer_note_untuned(const weft_trainer *t)
 {
     const weft_rank *r = &t->runs[0].rank;
     int lacking = r->rank == 0 && r->store ? weft_store_untuned(r->store) : 0;
-    if (lacking > 0)
+    if (lacking == 0) return;
+    if (t->tuning_took < 0)
         weft_log(t->context, WEFT_LOG_NOTE,
                  "tuning: %s lacks %d group%s of kernels of this run, which the rule chooses",
                  t->tuned_by, lacking, weft_plural(lacking));
+    else
+        weft_log(t->context, WEFT_LOG_NOTE,
+                 "tuning: %d group%s of kernels could not be measured, and the rule chooses: %s",
+                 lacking, weft_plural(lacking),
+                 t->tuning_took == 0 ? "ranks found that they lay out values otherwise"
+                 : t->tuning_took < most_seconds
+                     ? "the time was over; a larger --timeout and a new file give more"
+                     : "the time was over");
 }

@@ -111,6 +111,10 @@ bad 1 "bad:$line: there is no layout 'plane'" "${line}s/\] [a-zA-Z0-9]*/] plane/
 bad 1 "bad:$line: there is no layout 'aBce16b'" "${line}s/\] [a-zA-Z0-9]*/] aBce16b/"
 bad 1 "bad:$line: the group is damaged at 'f32" "${line}s/ of 0 / of /"
 bad 1 "bad:$line: the group is damaged at 'x'" "${line}s/$/, x/"
+bad 1 "bad:$line: a size is a whole number from 1, and there is '0'" "${line}s/\[[0-9]*/[0/"
+bad 1 "bad:$line: a size is a whole number from 1, and there is '-4'" "${line}s/\[[0-9]*/[-4/"
+bad 1 "bad:$line: a size is a whole number from 1, and there is '99999999999999999999'" "${line}s/\[[0-9]*/[99999999999999999999/"
+bad 1 "bad:$line: a value has more elements than memory can have, by the size '" "${line}s/\[[0-9]*, [0-9]*/[4000000000, 4000000000/"
 bad 1 "bad:$line: there is no such device here" 's/^hardware	cpu	cpu/hardware	cpu	gpu/'
 bad 1 "bad:1: this is no table of measurements" '1s/1/2/'
 bad 1 "bad:$((line + 1)): the measurement is that of line $line again" "${line}p"
@@ -120,10 +124,13 @@ refuses 1 "bad:$(grep -c '' forced): the last line is cut off" "$weft" train -q 
 refuses 1 "bad: is empty" "$weft" train -q $branches --steps 1 --tune bad
 refuses 2 "tune" "$weft" simulate $branches --steps 1 -n 2 --exchange average --tune forced
 
+# Output that an earlier command has left would end a wait for that of the next one.
+forget() { : >out && : >err; }
 # served FILE MODEL...: serves models, with kernels by the file, until they are ready; answer is a prediction of the first one.
 served() {
     local table=$1 server
     shift
+    forget
     "$weft" serve "$@" --tune "$table" --port 0 --metrics-port -1 --measure 0 --times none -t 1 >out 2>err &
     server=$!
     within 'grep -q http out' || flunk "no server"
@@ -152,6 +159,41 @@ sed 's/^version	.*/version	9.9/' before >bad
 refuses 2 "bad: was measured with weft 9.9" "$weft" serve one=branches/latest --tune bad --port 0
 : >bad
 refuses 1 "bad: is empty" "$weft" serve one=branches/latest --tune bad --port 0
+
+# Of the processes of a server one measures, and the others read what it wrote.
+forget
+"$weft" serve one=branches/latest --tune tables/several --processes 2 --port 0 --metrics-port -1 --measure 0 --times none -t 1 >out 2>err &
+server=$!
+within 'grep -q http out' || flunk "no server of two processes"
+kill -TERM $server
+wait $server
+[ "$(grep -c 'new measurements; tables/several has them' err)" = 1 ] && ! grep -q 'lacks' err && [ "$(grep -c ^measured tables/several)" = "$lines" ] && pass ||
+    flunk "one process measures, once"
+
+# After measuring a run lacks no group, also not of its evaluation, or a line says why. The limit is told as it is.
+large="--model inception --data glyphs:size=64,train=40,test=20 --batch 20 --steps 1 -t 1"
+inception="--model inception --data glyphs:size=16,train=40,test=20 --batch 20 -t 1"
+"$weft" train $inception --steps 1 --device distant:of=cpu --tune tables/all >out 2>err && ! grep -q lacks err && pass || flunk "a run lacks groups that it has just measured"
+"$weft" train $large --timeout 0.1 --tune tables/late >out 2>err
+holds err 'tuning: measures the kernels of this run for at most 0.05 seconds'
+holds err 'tuning: [0-9]+ groups of kernels could not be measured, and the rule chooses: the time was over; a larger --timeout and a new file'
+
+# stops COMMAND...: it is asked to stop when it begins to measure, ends with the signal's code, and leaves no file. The networks
+# have many more candidates than are measured meanwhile.
+stops() {
+    forget
+    "$@" --tune killed/table >out 2>err &
+    local job=$!
+    within 'grep -q "measures the kernels" err' || flunk "it does not measure: $*"
+    kill -TERM $job
+    wait $job
+    local got=$?
+    { [ $got = 143 ] || [ $got = 130 ]; } && [ -z "$(ls killed)" ] && ! grep -q 'measurements in' err && pass || flunk "exit $got, and killed has '$(ls killed)': $*"
+}
+mkdir killed
+stops "$weft" coordinator -n 1 --exchange gossip --listen 127.0.0.1:0 $large
+! command -v mpirun >/dev/null || stops "$weft" train $large -n 2 --engine mpi
+rmdir killed
 
 # A run that is killed while it measures leaves no file, or a whole one.
 mkdir killed

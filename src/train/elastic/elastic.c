@@ -123,7 +123,8 @@ static weft_status choose_layout(weft_context *context, weft_train_options *o, b
 /* Creates, for the coordinator, a trainer with the options of a learner. The trainer never trains:
  * its data, model and store give the run configuration. */
 static weft_status look_at_run(weft_context *context, const weft_train_options *o,
-                               const past *before, int *learners, weft_trainer **out)
+                               const weft_stop *stop, const past *before, int *learners,
+                               weft_trainer **out)
 {
     const weft_option *table = weft_train_table(context);
     weft_train_options one = {0};
@@ -142,7 +143,7 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     free(one.parallel.shard);
     one.parallel.shard = NULL;
     weft_real_text(shares ? 1 : (double)mesh, text, sizeof(text));
-    weft_joining joining = {.learners = *learners};
+    weft_joining joining = {.learners = *learners, .stop = stop};
     weft_status status = choose_layout(context, &one, &joining.plain_parameters);
     if (status == WEFT_OK) status = weft_options_set(table, &one, "ranks", text);
     if (before->known) {
@@ -219,7 +220,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     WEFT_TRY(enter(context, o, &world));
     WEFT_TRY(check_allowed(world, o));
     read_past(&before);
-    weft_status status = look_at_run(context, &o->train, &before, &learners, &t);
+    weft_status status = look_at_run(context, &o->train, stop, &before, &learners, &t);
     if (status == WEFT_OK) status = find_config(context, t, &o->train, ops, &config);
     if (status == WEFT_OK) status = weft_elastic_config_write(context, &config, &text);
     if (status == WEFT_OK) {
