@@ -127,7 +127,7 @@ typedef struct weft_servable_info {
     const char *name;
     int64_t version;
     const char *model; /* built-in network, "lenet", or the name of its YAML file */
-    weft_dtype real;   /* type in which it computes: F32 or F64 */
+    weft_dtype real;   /* of inputs and answers: F32 (also of a model in bf16) or F64 */
     int inputs;
     weft_input input[WEFT_MAX_INPUTS]; /* their names, and shape and type of one row */
     bool tokens;                       /* an input holds tokens, which are integers */

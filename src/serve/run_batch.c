@@ -68,7 +68,7 @@ static void put_tokens(const weft_inference_request *q, int64_t first, int64_t c
 static void put_reals(const weft_servable *s, const weft_inference_request *q, int64_t first,
                       int64_t size, void *input, int64_t at)
 {
-    bool wide = s->real == WEFT_F64;
+    bool wide = weft_servable_real(s) == WEFT_F64;
     /* A row for a model in double precision is first written as floats into the second half of its
      * own memory, and then widened in place. */
     float *to = (float *)input + (wide ? 2 * at + 1 : at) * size;
@@ -87,7 +87,7 @@ static void clear_behind(const weft_servable *s, const weft_inference_request *q
     const weft_input *in = &s->checkpoint.stats.input[k];
     int64_t size = weft_shape_elements(&in->shape);
     int64_t counted = weft_request_counted(s->checkpoint.stats.input, k, q, row);
-    size_t each = s->real == WEFT_F64 ? sizeof(double) : sizeof(float);
+    size_t each = weft_dtype_size(weft_servable_real(s));
     memset((char *)input + (size_t)(at * size + counted) * each, 0,
            (size_t)(size - counted) * each);
 }
@@ -190,7 +190,7 @@ weft_status weft_servable_run(void *user, int executor, void *const *requests, i
     const void *logits = output;
     if (v->logits != WEFT_NO_VALUE)
         logits = whole ? whole->logits : weft_instance_output(instance, v->logits);
-    take_rows(s, requests, count, whole ? WEFT_F64 : s->real, output, logits);
+    take_rows(s, requests, count, whole ? WEFT_F64 : weft_servable_real(s), output, logits);
     for (int k = 1; k < s->output_count; k++)
         take_output(s, requests, count, k,
                     whole ? whole->output[k] : weft_instance_output(instance, v->output[k]));

@@ -49,8 +49,8 @@ struct weft_servable {
     weft_rank_team **teams; /* [executors]: the rank threads of each */
     weft_mesh_weights weights;
     weft_full_batch *full_batches; /* [executors]; NULL: there is one rank */
-    weft_dtype real;
-    weft_batch_program *sizes; /* [count], by increasing rows */
+    weft_dtype real;               /* in which it computes; see weft_servable_real */
+    weft_batch_program *sizes;     /* [count], by increasing rows */
     int count;
     unsigned channels_last; /* as in weft_servable_info */
     int64_t outputs;        /* numbers of a row of the prediction */
@@ -99,10 +99,17 @@ static inline bool weft_servable_is_table(const weft_servable *servable)
     const weft_data_stats *stats = &servable->checkpoint.stats;
     return stats->inputs == 1 && stats->input[0].shape.rank == 1 && stats->input[0].values == 0;
 }
+/* The type of the numbers that a batch program takes and gives, which in bf16 are f32. */
+static inline weft_dtype weft_servable_real(const weft_servable *servable)
+{
+    return servable->real == WEFT_F64 ? WEFT_F64 : WEFT_F32;
+}
+
 /* The type in which a batch program reads an input. */
 static inline weft_dtype weft_servable_input_type(const weft_servable *servable, int input)
 {
-    return servable->checkpoint.stats.input[input].values > 0 ? WEFT_I32 : servable->real;
+    return servable->checkpoint.stats.input[input].values > 0 ? WEFT_I32
+                                                              : weft_servable_real(servable);
 }
 /* The bytes of a row of an output. */
 static inline size_t weft_servable_output_bytes(const weft_servable *servable, int output)

@@ -313,7 +313,7 @@ void weft_servable_describe(const weft_servable *servable, weft_servable_info *o
     *out = (weft_servable_info){.name = servable->name,
                                 .version = servable->version,
                                 .model = servable->run.task.model,
-                                .real = servable->real,
+                                .real = weft_servable_real(servable),
                                 .inputs = stats->inputs,
                                 .classes = stats->targets ? 0 : stats->classes,
                                 .targets = stats->targets,

@@ -23,6 +23,7 @@ FAST = "WEFT_FAST" in os.environ
 SIDE, ROWS, COLUMNS, MOST = 17, 9, 5, 1e-6
 POSITIONS, WIDTH, TOKENS = 7, 3, 6
 SIZES = (3, 5, 7)
+BF16 = 2.0 ** 16  # by how many bits f32 is finer
 UNITS = {}  # of predicted numbers: their standard deviation in the training data
 NETWORK = """layers:
   - {type: conv, filters: 6, kernel: 3, padding: 1}
@@ -79,7 +80,8 @@ MODELS = {"mlp": ("mlp", "f32", "pictures"), "lenet": ("lenet", "f32", "pictures
           "transformer": ("transformer:layers=1,heads=2,width=8", "f32", "series"), "gpt": ("gpt:layers=1,heads=2,width=8", "f32", "tokens"),
           "tags": ("transformer:layers=1,heads=2,width=8", "f64", "tagged"),
           "several": ("several.yaml", "f32", "pictures"), "several64": ("several.yaml", "f64", "pictures"), "several-numbers": ("price.yaml", "f32", "table"),
-          "several-tags": ("tags.yaml", "f32", "tagged")}
+          "several-tags": ("tags.yaml", "f32", "tagged"), "lenet16": ("lenet", "bf16", "pictures"), "numbers16": ("mlp", "bf16", "table"),
+          "tags16": ("transformer:layers=1,heads=2,width=8", "bf16", "tagged")}
 # Name: words of the command, whether a request that is alone gets the bits of one rank, kinds that cannot be served so.
 WAYS = {"one instance": ([], True, ()), "batches of 2": (["--instances", "2", "--limit", "2"], True, ()), "--instances 2": (["--instances", "2"], True, ()), "--processes 2": (["--processes", "2"], True, ()),
         "--device distant": (["--device", "distant", "--instances", "2"], False, ()), "data=2": (["--mesh", "data=2"], True, ()), "pipeline=2": (["--mesh", "pipeline=2"], False, ()),
@@ -178,6 +180,9 @@ def ask(client, name, rows, binary):
             numbers = struct.unpack(f"<{math.prod(output['shape'])}{FORMS[output['datatype']]}", text[length:length + size])
         length += size
         outputs[output["name"]] = output["shape"], numbers
+        if output["name"] == wanted[0]:
+            right = "FP64" if MODELS[name][1] == "f64" or MODELS[name][2] == "table" else "FP32"
+            check(f"{name}: the answer is {right}", output["datatype"] == right, output["datatype"])
     check(f"{name}: outputs in their order", list(outputs) == list(wanted if not binary else reversed(wanted)) and length == len(text), list(outputs))
     for key in wanted:
         shape, numbers = outputs[key]
@@ -197,7 +202,7 @@ def apart(name, rows, right):
     if [len(row) for row in rows] != [len(row) for row in right]:
         return False, math.inf
     pairs = [(shown(name, a), shown(name, b)) for row, other in zip(rows, right) for a, b in zip(row, other)]
-    return all(a == b for a, b in pairs), max(abs(a - b) for a, b in pairs) / UNITS.get(name, 1)
+    return all(a == b for a, b in pairs), max(abs(a - b) for a, b in pairs) / UNITS.get(name, 1) / (BF16 if MODELS[name][1] == "bf16" else 1)
 
 
 def compare(way, port, name, rows, right):
