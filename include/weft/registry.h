@@ -54,6 +54,7 @@ typedef enum weft_kind {
     WEFT_KIND_ARRIVALS,      /* arrival processes of the load generator */
     WEFT_KIND_OPERATOR,      /* operators of graphs */
     WEFT_KIND_SERVER_POLICY, /* consistency policies of parameter servers */
+    WEFT_KIND_AUGMENTATION,  /* random changes of pictures in training */
     WEFT_KIND_COUNT
 } weft_kind;
 

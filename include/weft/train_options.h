@@ -24,7 +24,8 @@ typedef struct weft_task_choice {
     char *weights;
     char *validation;
     char *init;
-    uint64_t room[1]; /* of later versions: 0 */
+    char *augment;    /* augmentations of pictures, as "crop:pad=4,flip"; NULL: none */
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_task_choice;
 
 /* The length of the run, and the division of a step into micro-batches. */

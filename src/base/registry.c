@@ -29,6 +29,7 @@ static const struct {
     [WEFT_KIND_ARRIVALS] = {"arrival process", "arrival processes", "", NULL},
     [WEFT_KIND_OPERATOR] = {"operator", "operators", "", NULL},
     [WEFT_KIND_SERVER_POLICY] = {"server policy", "server policies", "", NULL},
+    [WEFT_KIND_AUGMENTATION] = {"augmentation", "augmentations of pictures", "", "augment"},
 };
 
 const char *weft_kind_title(weft_kind kind)

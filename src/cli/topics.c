@@ -26,6 +26,7 @@ static const char *const topics[WEFT_KIND_COUNT] = {
     [WEFT_KIND_ARRIVALS] = "arrivals",
     [WEFT_KIND_OPERATOR] = "operators",
     [WEFT_KIND_SERVER_POLICY] = "server-policies",
+    [WEFT_KIND_AUGMENTATION] = "augmentations",
 };
 
 const char *topic_of(weft_kind kind)

@@ -137,7 +137,8 @@ void weft_batch_make(const weft_dataset *data, const weft_loader_options *option
     making m = {
         .data = data, .o = &o, .batch = batch, .order = key, .start = start, .count = count};
     atomic_init(&m.wrong, -1);
-    weft_parallel(data->source->threads, o.slots, 1, make_rows, &m);
+    int threads = data->augment ? weft_context_threads(data->context) : 1;
+    weft_parallel(WEFT_MAX(threads, data->source->threads), o.slots, 1, make_rows, &m);
     batch->wrong = atomic_load(&m.wrong);
 }
 
@@ -165,6 +166,8 @@ weft_status weft_batch_check(const weft_batch *batch, const weft_dataset *data, 
     const weft_sample_key key = {
         .seed = batch->seed, .epoch = batch->epoch, .split = split, .sample = batch->wrong};
     WEFT_TRY(weft_source_status(data->source));
+    if (atomic_load(&data->starved))
+        return weft_fail_memory((size_t)weft_source_largest(data->source) * sizeof(float));
     WEFT_TRY(weft_dataset_check(data, split, batch->wrong, batch->wrong + 1,
                                 batch->drawn ? &key : NULL));
     return weft_fail(WEFT_ERR_FORMAT,

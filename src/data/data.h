@@ -4,6 +4,7 @@
 #define WEFT_DATA_DATA_H
 
 #include <math.h>
+#include <stdatomic.h>
 
 #include "base/base.h"
 #include "base/spec.h"
@@ -236,11 +237,16 @@ struct weft_dataset {
     float shift, factor; /* mean and 1 / deviation, for data other than tables */
     weft_units units;    /* of later data, beside those of the training */
     bool one_unit;       /* each sample is checked to be in them */
+<<<<<<< HEAD
     /* Specification of a validation split from other data, and the folder of weft_source_request;
      * NULL: none. The data set is opened when the split is prepared, and its test split is this
      * one's validation split. */
     char *validation_spec, *folder;
     weft_dataset *validation;
+=======
+    struct weft_augment *augment; /* of the pictures of the training; NULL: none */
+    atomic_bool starved;          /* there was no memory for an augmentation */
+>>>>>>> f1a4d5dc (data: --augment changes pictures of the training at random)
 };
 /* The data set that holds a split, which is the data set itself or its `validation`; *split becomes
  * the split of that data set. */
@@ -307,6 +313,9 @@ weft_status weft_dataset_divide(weft_dataset *dataset, double share) WEFT_NODISC
  * the statistics), and computes the statistics again, unless these were given. The splits must be
  * prepared. */
 weft_status weft_dataset_set_lengths(weft_dataset *dataset, const weft_input *input) WEFT_NODISCARD;
+/* Sets the augmentations of pictures that batches of the training have; NULL: none. The training
+ * split must be prepared. ARGUMENT: the list is wrong, or samples are no pictures. */
+weft_status weft_dataset_set_augment(weft_dataset *dataset, const char *list) WEFT_NODISCARD;
 /* The number of a sample in its file, from 0, and its identifier (NULL: it has none). */
 int64_t weft_dataset_row(const weft_dataset *dataset, weft_split split, int64_t i);
 const char *weft_dataset_id(const weft_dataset *dataset, weft_split split, int64_t i);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/registry.h"
+#include "data/augment/augment.h"
 #include "data/data.h"
 #include "formats/formats.h"
 
@@ -163,6 +164,7 @@ void weft_dataset_close(weft_dataset **dataset)
     free(d->validation_spec);
     free(d->folder);
     if (d->source) d->source->ops->close(d->source);
+    free(d->augment);
     weft_data_stats_free(&d->stats);
     free(d->relabel);
     free(d);
@@ -317,6 +319,30 @@ const weft_dataset *weft_dataset_part(const weft_dataset *d, weft_split *split)
     if (*split != WEFT_VALIDATION || !d->validation) return d;
     *split = WEFT_TEST;
     return d->validation;
+}
+
+weft_status weft_dataset_set_augment(weft_dataset *d, const char *list)
+{
+    const weft_source *s = d->source;
+    const weft_shape *shape = weft_source_shape(s);
+    char text[128];
+    free(d->augment);
+    d->augment = NULL;
+    if (!list) return WEFT_OK;
+    bool pictures = s->inputs == 1 && !s->tabular && s->input[0].dtype == WEFT_F32 &&
+                    shape->rank == 3 && shape->dim[0] <= 4;
+    if (!pictures)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "augment is '%s', and samples [%s%s are no pictures of up to 4 channels "
+                         "[channels, height, width]; leave it out",
+                         list, s->inputs > 1 ? "several inputs, " : "",
+                         weft_shape_text(shape, text, sizeof(text)) + 1);
+    WEFT_TRY(WEFT_NEW(&d->augment, 1));
+    weft_status status = weft_augment_parse(d->context, list, d->augment);
+    if (status == WEFT_OK) return WEFT_OK;
+    free(d->augment);
+    d->augment = NULL;
+    return status;
 }
 
 /* --- columns --- */

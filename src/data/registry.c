@@ -1,5 +1,6 @@
 /* Registers the built-in kinds of data and of normalisation. */
 #include "base/registry.h"
+#include "data/augment/augment.h"
 #include "data/data.h"
 
 static const weft_source_ops *const sources[] = {
@@ -39,6 +40,7 @@ weft_status weft_sources_register(weft_context *context)
 {
     weft_context_extend(context, &weft_sources_extension);
     WEFT_TRY(ways_register(context));
+    WEFT_TRY(weft_augmentations_register(context));
     weft_entry entries[WEFT_COUNT(sources)];
     for (size_t i = 0; i < WEFT_COUNT(sources); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_DATA,

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "data/augment/augment.h"
 #include "data/data.h"
 
 /* --- messages --- */
@@ -153,6 +154,25 @@ static int64_t read_table(const weft_dataset *d, weft_split split, int64_t i, fl
     return d->finite ? -1 : weft_first_not_finite(x, size);
 }
 
+/* Changes a picture of the training at random. false: there is no memory for it. */
+static bool augment(const weft_dataset *d, const weft_sample_key *key, const weft_shape *shape,
+                    float *x)
+{
+    const weft_range *range = &d->stats.range;
+    float *spare;
+    if (!d->augment || !key || key->split != WEFT_TRAIN) return true;
+    spare = malloc((size_t)weft_shape_elements(shape) * sizeof(*spare));
+    if (!spare) {
+        atomic_store(&((weft_dataset *)(uintptr_t)d)->starved, true);
+        return false;
+    }
+    bool bytes = d->stats.bytes;
+    weft_augment_apply(d->augment, key, shape, bytes ? 0 : range->low, bytes ? 255 : range->high, x,
+                       spare);
+    free(spare);
+    return true;
+}
+
 static int64_t read_input(const weft_dataset *d, weft_split split, int64_t i,
                           const weft_sample_key *key, int input, void *to)
 {
@@ -167,6 +187,7 @@ static int64_t read_input(const weft_dataset *d, weft_split split, int64_t i,
     else if (!s->ops->draw(s, key ? key : &as_it_is, input, to))
         return 0;
     if (in->dtype != WEFT_F32) return first_outside(to, all, in->values);
+    if (!augment(d, key, &in->shape, x)) return 0;
     size = weft_source_counted(s, split, i, input);
     if (!is_in_units(d, split, i, input, x)) return 0;
     for (int64_t j = size; j < all; j++) x[j] = 0;

@@ -20,7 +20,8 @@ static const struct {
     {"epochs,steps", WEFT_RESUME_LENGTH, false},
     {"lr-multiplier,momentum,nesterov,carry-state,exchange,compress,compress-downlink",
      WEFT_RESUME_NAMES, true},
-    {"microbatches,sum-dtype,virtual-workers,weight-decay,beta1,beta2,epsilon,clip-norm,label-"
+    {"augment,microbatches,sum-dtype,virtual-workers,weight-decay,beta1,beta2,epsilon,clip-norm,"
+     "label-"
      "smoothing",
      WEFT_RESUME_NAMES, false},
     /* They change no result, or only its rounding. */

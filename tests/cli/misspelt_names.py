@@ -21,6 +21,7 @@ WAYS = {
     "learning rate schedules": [*RUN, "--lr-schedule", "{x}"], "devices": [*RUN, "--device", "{x}"], "engines": [*RUN, "--engine", "{x}"],
     "pipeline schedules": [*RUN, "-n", "2", "--mesh", "pipeline=2", "--schedule", "{x}"], "exchanges between learners": [*SHARED, "{x}"],
     "codecs of updates": [*SHARED, "server", "--compress", "{x}"], "server policies": [*SHARED, "server:policy={x}"],
+    "augmentations of pictures": [*RUN, "--augment", "{x}"],
     "batching policies": ["serve", "m=none", "--policy", "{x}"], "arrival processes": ["load", "http://localhost:1", "--arrivals", "{x}"],
     "operators": None}  # graphs of C alone have these
 YAML = {"layers of a YAML model": "layers:\n  - {{type: {x}}}\n", "losses": "loss: {x}\nlayers:\n  - {{type: dense, units: classes}}\n"}

@@ -1,0 +1,53 @@
+/* Augmentations: random changes of the pictures of the training. A new one is a file here and a row
+ * in augment.c. */
+#ifndef WEFT_DATA_AUGMENT_H
+#define WEFT_DATA_AUGMENT_H
+
+#include "data/data.h"
+
+/* A picture [channels, height, width] that is changed in place. */
+typedef struct weft_augmented {
+    float *x, *spare; /* spare: room for a copy */
+    int channels, height, width;
+    double low, high; /* black and white, between which numbers stay */
+} weft_augmented;
+
+typedef struct weft_augmentation {
+    const char *name, *form, *help;
+    const char *key;  /* of its number, which may also be given as NAME=NUMBER */
+    double low, high; /* inclusive bounds */
+    double usual;     /* if it is left out */
+    bool integer;     /* it must be whole */
+    void (*apply)(weft_augmented *p, double amount, weft_random *random);
+} weft_augmentation;
+
+extern const weft_augmentation weft_augment_crop, weft_augment_flip, weft_augment_color,
+    weft_augment_rotate, weft_augment_erase;
+
+/* A list of augmentations, in the order in which they are applied. */
+enum { WEFT_MOST_AUGMENTATIONS = 16 };
+typedef struct weft_augment {
+    int count;
+    struct {
+        const weft_augmentation *what;
+        double amount;
+    } item[WEFT_MOST_AUGMENTATIONS];
+} weft_augment;
+
+/* Parses "crop:pad=4,flip,color=0.2". ARGUMENT: an unknown name or key, a number out of its bounds,
+ * or one that is given twice. */
+weft_status weft_augment_parse(const weft_context *context, const char *text,
+                               weft_augment *out) WEFT_NODISCARD;
+/* Changes a picture by random numbers that are a function of the key alone. spare: room for as many
+ * numbers. */
+void weft_augment_apply(const weft_augment *augment, const weft_sample_key *key,
+                        const weft_shape *shape, double low, double high, float *x, float *spare);
+weft_status weft_augmentations_register(weft_context *context) WEFT_NODISCARD;
+
+/* The row of channel c that is at height y. */
+static inline float *weft_augmented_row(const weft_augmented *p, float *x, int c, int y)
+{
+    return x + ((ptrdiff_t)c * p->height + y) * p->width;
+}
+
+#endif

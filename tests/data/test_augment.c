@@ -1,0 +1,181 @@
+/* Tests augmentations: each one keeps its promise, is a function of seed, epoch and sample alone,
+ * and changes batches of the training alone. */
+#include <math.h>
+
+#include "base/base.h"
+#include "context.h"
+#include "data/augment/augment.h"
+
+enum { CHANNELS = 3, HEIGHT = 17, WIDTH = 23, PLANE = HEIGHT * WIDTH, COUNT = CHANNELS * PLANE };
+
+static void draw_picture(float *x)
+{
+    weft_random r;
+    weft_random_start(&r, 1, 2);
+    for (int i = 0; i < COUNT; i++) x[i] = (float)(1 + weft_random_u32(&r) % 254);
+}
+
+/* Applies a list to the picture that draw_picture makes. */
+static void change(const char *list, const weft_sample_key *key, float *x)
+{
+    const weft_shape shape = weft_shape_of(3, (int64_t[]){CHANNELS, HEIGHT, WIDTH});
+    float spare[COUNT];
+    weft_augment a;
+    assert_ok(weft_augment_parse(context, list, &a));
+    draw_picture(x);
+    weft_augment_apply(&a, key, &shape, 0, 255, x, spare);
+}
+
+/* Each row of the table: numbers stay between black and white, the same key gives the
+ * same picture, and each part of the key matters. */
+static void test_keys(void **state)
+{
+    (void)state;
+    float plain[COUNT], first[COUNT], again[COUNT];
+    draw_picture(plain);
+    for (int k = 0; built_in(WEFT_KIND_AUGMENTATION, k); k++) {
+        const char *name = built_in(WEFT_KIND_AUGMENTATION, k);
+        bool differs[3] = {false}, changes = false;
+        for (int64_t i = 0; i < 30; i++) {
+            const weft_sample_key key = {7, 2, WEFT_TRAIN, i};
+            change(name, &key, first);
+            change(name, &key, again);
+            assert_memory_equal(first, again, sizeof(first));
+            changes = changes || memcmp(first, plain, sizeof(first)) != 0;
+            for (int j = 0; j < COUNT; j++) assert_true(first[j] >= 0 && first[j] <= 255);
+            for (int part = 0; part < 3; part++) {
+                const weft_sample_key other = {key.seed + (part == 0), key.epoch + (part == 1),
+                                               WEFT_TRAIN, i + 100 * (part == 2)};
+                change(name, &other, again);
+                differs[part] = differs[part] || memcmp(first, again, sizeof(first)) != 0;
+            }
+        }
+        assert_true(changes && differs[0] && differs[1] && differs[2]);
+    }
+}
+
+/* Special cases, in which the picture is known. */
+static void test_promises(void **state)
+{
+    (void)state;
+    float plain[COUNT], x[COUNT];
+    bool seen[5][5] = {{false}};
+    int places = 0;
+    draw_picture(plain);
+    for (int64_t i = 0; i < 300; i++) {
+        const weft_sample_key key = {3, 0, WEFT_TRAIN, i};
+        static const char *const nothing[] = {"rotate=0", "color=0", "flip=0", "erase=0", "crop=0"};
+        change(nothing[i % 5], &key, x);
+        for (int j = 0; j < COUNT; j++) assert_true(fabsf(x[j] - plain[j]) < 1e-4F);
+        change("flip=1", &key, x);
+        for (int j = 0; j < COUNT; j++)
+            assert_true(x[j] == plain[j / WIDTH * WIDTH + WIDTH - 1 - j % WIDTH]);
+        change("crop:pad=2", &key, x);
+        for (int down = -2; down <= 2; down++)
+            for (int right = -2; right <= 2; right++) {
+                bool same = true;
+                for (int j = 0; j < COUNT && same; j++) {
+                    int from_y = j % PLANE / WIDTH - down, from_x = j % WIDTH - right;
+                    bool in = from_y >= 0 && from_y < HEIGHT && from_x >= 0 && from_x < WIDTH;
+                    same = x[j] == (in ? plain[j / PLANE * PLANE + from_y * WIDTH + from_x] : 0);
+                }
+                places += same && !seen[down + 2][right + 2];
+                seen[down + 2][right + 2] = seen[down + 2][right + 2] || same;
+            }
+        change("erase=1", &key, x);
+        int erased = 0;
+        for (int j = 0; j < PLANE; j++) {
+            bool gone = x[j] != plain[j] || x[j + PLANE] != plain[j + PLANE];
+            erased += gone;
+            for (int c = 0; c < CHANNELS; c++)
+                assert_true(gone ? x[j + c * PLANE] == x[j] && fabsf(x[j] - 127) < 12
+                                 : x[j + c * PLANE] == plain[j + c * PLANE]);
+        }
+        assert_true(erased >= 4 && erased <= PLANE * 2 / 5);
+    }
+    assert_int_equal(places, 25);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *data, *list, *words;
+    } bad[] = {
+        {"glyphs:train=20,test=10", "flop", "did you mean 'flip'?"},
+        {"glyphs:train=20,test=10", "flip,flip", "augmentation flip is given twice"},
+        {"glyphs:train=20,test=10", "flip=2", "p is '2', must be from 0 to 1"},
+        {"glyphs:train=20,test=10", "crop:pad=1.5", "must be a whole number from 0 to 1024"},
+        {"glyphs:train=20,test=10", "crop:size=3", "no key is named 'size'"},
+        {"glyphs:train=20,test=10", "flip,", "augment"},
+    };
+    for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+        weft_dataset *d;
+        assert_ok(weft_dataset_open(context, bad[k].data, NULL, NULL, &d));
+        assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+        assert_refused(weft_dataset_set_augment(d, bad[k].list), WEFT_ERR_ARGUMENT, bad[k].words);
+        weft_dataset_close(&d);
+    }
+    char *folder = temporary_folder(), path[4200], spec[4300];
+    weft_dataset *d;
+    write_file(folder, "t.csv", "a,b,c\n1,2,x\n2,1,y\n1,1,x\n", 24, path, sizeof(path));
+    (void)snprintf(spec, sizeof(spec), "csv:%s", path);
+    assert_ok(weft_dataset_open(context, spec, NULL, NULL, &d));
+    assert_refused(weft_dataset_set_augment(d, "flip"), WEFT_ERR_ARGUMENT, "are no pictures");
+    weft_dataset_close(&d);
+    remove_folder(folder);
+}
+
+/* Batches of any number of threads, parts and rows have the same samples; the test part and reads
+ * without a key are as they were. */
+static void test_batches(void **state)
+{
+    (void)state;
+    enum { BATCH = 12, SIDE = 9 };
+    static float whole[BATCH * SIDE * SIDE];
+    for (int k = 0; k < 4; k++) {
+        weft_context *c;
+        weft_dataset *d;
+        weft_batch b;
+        float x[SIDE * SIDE], y[SIDE * SIDE];
+        weft_loader_options o = {.batch = BATCH, .shuffle = true, .seed = 4};
+        if (k == 2) o.micro = BATCH, o.first = 3, o.rows = 5;
+        if (k == 3) o.batch = BATCH / 2, o.parts = 2, o.part = 1;
+        assert_ok(weft_context_with_threads(context, k == 1 ? 3 : 1, &c));
+        assert_ok(weft_dataset_open(c, "glyphs:size=9,train=30,test=20", NULL, NULL, &d));
+        assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+        assert_ok(weft_dataset_prepare(d, WEFT_TEST));
+        assert_ok(weft_dataset_read(d, WEFT_TRAIN, 3, 0, x));
+        assert_ok(weft_dataset_set_augment(d, "crop:pad=2,flip,color,rotate,erase"));
+        assert_ok(weft_dataset_read(d, WEFT_TRAIN, 3, 0, y));
+        assert_memory_equal(x, y, sizeof(x));
+        assert_ok(weft_batch_open(d, &o, &b));
+        weft_batch_make(d, &o, 1, 0, &b);
+        if (k == 0) memcpy(whole, b.data[0], sizeof(whole));
+        int first = k == 3 ? BATCH / 2 : 0;
+        for (int row = 0; row < (int)b.size; row++)
+            if (k != 2 || (row >= 3 && row < 8))
+                assert_memory_equal(whole + (ptrdiff_t)(first + row) * SIDE * SIDE,
+                                    weft_batch_rows(&b, 0, row), sizeof(x));
+        weft_batch_close(&b);
+        o = (weft_loader_options){.batch = BATCH, .split = WEFT_TEST};
+        assert_ok(weft_batch_open(d, &o, &b));
+        weft_batch_make(d, &o, 0, 0, &b);
+        assert_ok(weft_dataset_read(d, WEFT_TEST, 2, 0, x));
+        assert_memory_equal(x, weft_batch_rows(&b, 0, 2), sizeof(x));
+        weft_batch_close(&b);
+        weft_dataset_close(&d);
+        weft_context_destroy(&c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_promises),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_batches),
+    };
+    return cmocka_run_group_tests_name("augment", tests, setup, teardown);
+}
