@@ -7,6 +7,7 @@
  *   glyphs[:size=28,train=20000,test=5000,seed=1]                drawn digits, built in
  *   idx:DIR                                                      MNIST's file names, plain or gzip
  *   images:DIR[,size=N|HxW,gray,test=0.2,broken=0.01,cache=256]  JPEG, PNG, WebP in class folders
+ *   mnist[:DIR], fashion-mnist[:DIR], cifar10[:DIR]              where weft_data_folder says
  *   csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2] plain or gzip
  *   npy:SAMPLES,LABELS[,weight=FILE,layout=hwc|chw,test=0.2]     NumPy arrays
  *   npy:SAMPLES,target=FILE[,weight=FILE,layout=hwc|chw,test=0.2]
@@ -117,6 +118,11 @@ WEFT_API void weft_dataset_close(weft_dataset **dataset);
  * destroyed, and later openings with the same specification and normalization get the same one, so
  * several runs, one after another, read their data once. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_keep(weft_context *context);
+
+/* Sets *out to the folder in which data sets with a name of their own, such as "cifar10", are looked
+ * for, and into which `weft fetch` puts them: $XDG_DATA_HOME/weft/NAME, or else
+ * ~/.local/share/weft/NAME. The caller frees it with weft_free. IO: HOME is not set. */
+WEFT_API WEFT_NODISCARD weft_status weft_data_folder(const char *name, char **out);
 
 /* The shape of one sample's first input: [channels, height, width], [features], [positions]. */
 WEFT_API weft_shape weft_dataset_shape(const weft_dataset *dataset);

@@ -29,7 +29,7 @@ typedef struct command {
 
 extern const command command_train, command_simulate, command_compare, command_plan, command_eval,
     command_predict, command_generate, command_serve, command_load, command_inspect, command_export,
-    command_coordinator, command_server, command_join, command_leave, command_status,
+    command_coordinator, command_server, command_join, command_leave, command_status, command_fetch,
     command_keygen, command_selftest, command_help;
 extern const command *const commands[];
 

@@ -1,4 +1,4 @@
-/* Parsers of file formats: gzip, IDX, NPY and CSV. They do not trust their input: sizes
+/* Parsers of file formats: gzip, IDX, tar, NPY and CSV. They do not trust their input: sizes
  * are checked before they are multiplied, and messages name the file (`name`) and the position. */
 #ifndef WEFT_FORMATS_FORMATS_H
 #define WEFT_FORMATS_FORMATS_H
@@ -32,6 +32,19 @@ weft_status weft_idx_parse(const char *name, const void *data, size_t size,
                            weft_idx *out) WEFT_NODISCARD;
 /* Element i as a number. */
 double weft_idx_get(const weft_idx *idx, int64_t i);
+
+/* --- tar --- */
+
+/* A file in an archive, in whose bytes its own are. */
+typedef struct weft_tar_entry {
+    char name[1024];           /* longer ones are cut */
+    const unsigned char *data; /* NULL: there is no further file */
+    size_t size;
+} weft_tar_entry;
+/* Takes the next file of an archive in memory from position *at on, which begins as 0. FORMAT: it
+ * is cut off or damaged. */
+weft_status weft_tar_next(const char *name, const unsigned char *data, size_t size, size_t *at,
+                          weft_tar_entry *out) WEFT_NODISCARD;
 
 /* --- NPY: one array of NumPy --- */
 

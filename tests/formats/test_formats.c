@@ -282,6 +282,66 @@ static void test_safetensors_refuses(void **state)
         assert_refused(header("{\"a\" 3}", data), WEFT_ERR_FORMAT, "s: header, position ");
 }
 
+/* --- tar --- */
+
+/* Appends a file to an archive; type 'L' or 'x': the long name of the next one. */
+static size_t put_tar(unsigned char *to, const char *name, char type, const void *data, size_t size)
+{
+    unsigned sum = 0;
+    memset(to, 0, 512 + (size + 511) / 512 * 512);
+    (void)snprintf((char *)to, 100, "%s", name);
+    (void)snprintf((char *)to + 124, 12, "%011o", (unsigned)size);
+    memcpy(to + 257, "ustar", 5);
+    to[156] = (unsigned char)type;
+    memset(to + 148, ' ', 8);
+    for (int i = 0; i < 512; i++) sum += to[i];
+    (void)snprintf((char *)to + 148, 8, "%06o", sum);
+    memcpy(to + 512, data, size);
+    return 512 + (size + 511) / 512 * 512;
+}
+
+/* Files with short and long names, and archives that are cut off or damaged anywhere. */
+static void test_tar(void **state)
+{
+    (void)state;
+    static unsigned char all[8192];
+    static const char *const names[] = {"a.jpg", "of GNU", "of POSIX"};
+    weft_tar_entry e;
+    size_t size = put_tar(all, "a.jpg", '0', "first", 5), at = 0;
+    size += put_tar(all + size, "folder", '5', "", 0);
+    size += put_tar(all + size, "././@LongLink", 'L', "of GNU", 7);
+    size += put_tar(all + size, "short", '0', "second", 6);
+    size += put_tar(all + size, "pax", 'x', "11 uid=123\n17 path=of POSIX\n", 28);
+    size += put_tar(all + size, "short", '0', "", 0);
+    size += 1024;
+    for (int i = 0; i < 3; i++) {
+        assert_ok(weft_tar_next("t", all, size, &at, &e));
+        if (strcmp(e.name, names[i]) != 0) fail_msg("%d: '%s'", i, e.name);
+        assert_int_equal(e.size, i == 0 ? 5 : i == 1 ? 6 : 0);
+    }
+    assert_ok(weft_tar_next("t", all, size, &at, &e));
+    assert_null(e.data);
+    for (size_t cut = 0; cut < size - 1024; cut += 37) {
+        unsigned char *own = malloc(cut + 1);
+        weft_status status = WEFT_OK;
+        assert_non_null(own);
+        memcpy(own, all, cut);
+        at = 0;
+        do status = weft_tar_next("t", own, cut, &at, &e);
+        while (status == WEFT_OK && e.data);
+        assert_int_equal(status, WEFT_ERR_FORMAT);
+        free(own);
+    }
+    for (size_t i = 0; i < size - 1024; i++) {
+        unsigned char was = all[i];
+        all[i] ^= 0x41;
+        at = 0;
+        do assert_true(at <= size);
+        while (weft_tar_next("t", all, size, &at, &e) == WEFT_OK && e.data);
+        all[i] = was;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_safetensors),
         cmocka_unit_test(test_safetensors_refuses),
         cmocka_unit_test(test_safetensors_types),
+        cmocka_unit_test(test_tar),
     };
     return cmocka_run_group_tests_name("formats", tests, NULL, NULL);
 }
