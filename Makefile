@@ -49,6 +49,8 @@ torch: $(BUILD)/weft
 	@build/torch/bin/python tests/models/torch_models.py $(BUILD)/weft
 	@build/torch/bin/python tests/models/torch_generate.py $(BUILD)/weft
 	@build/torch/bin/python tests/models/torch_defaults.py $(BUILD)/weft --all
+	@build/torch/bin/python -c 'import torchvision' 2>/dev/null || build/torch/bin/pip install -q torchvision
+	@build/torch/bin/python tests/models/torch_images.py $(BUILD)/weft
 	@build/torch/bin/python tests/models/torch_networks.py $(BUILD)/weft --seed $(or $(SEED),1) --count $(or $(COUNT),100) --extreme $(or $(COUNT),100)
 
 # How texts are cut into pieces, against the package tokenizers from PyPI: patterns of published models, and others that are

@@ -4,17 +4,15 @@
 A step whose learning rate is too small to change a number leaves what a run began with: in each way to run that must be what the
 file holds, of every type, transposed or not.
 """
-import json
 import os
 import random
 import shutil
-import struct
 import subprocess
 import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, main, run, weft, write
-from torch_compare import read_safetensors
+from torch_compare import read_safetensors, write_safetensors
 
 fast = os.environ.get("WEFT_FAST")
 DATA = ["--data", "glyphs:size=16,train=48,test=12", "-t", "1"]
@@ -28,22 +26,6 @@ MIXED = """layers:
   - {type: dense, name: wide, units: 192}
   - {type: dense, name: head, units: classes}
 """
-FORMS = {"F64": "d", "F32": "f", "F16": "e", "I64": "q"}
-
-
-def write_safetensors(path, tensors):
-    """tensors: name to (type, shape, numbers); BF16 takes the upper half of an F32."""
-    header, data = {}, b""
-    for name, (dtype, shape, numbers) in tensors.items():
-        if dtype == "BF16":
-            raw = b"".join(struct.pack("<f", x)[2:] for x in numbers)
-        else:
-            raw = struct.pack(f"<{len(numbers)}{FORMS[dtype]}", *numbers)
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    with open(path, "wb") as out:
-        out.write(struct.pack("<Q", len(text)) + text + data)
 
 
 def left(*words, told=None):

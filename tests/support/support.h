@@ -73,6 +73,15 @@ static inline const char *shared_data(const char *name)
 }
 
 /* Whether a built-in model takes images; tests/data/sequence_data.sh has those that refuse them. */
+/* A model of this name that is small enough for a test in which its size does not matter. */
+static inline const char *small_model(const char *model)
+{
+    static const char *const small[][2] = {{"resnet", "resnet:width=4"}};
+    for (size_t i = 0; i < sizeof(small) / sizeof(*small); i++)
+        if (strcmp(small[i][0], model) == 0) return small[i][1];
+    return model;
+}
+
 static inline bool takes_images(weft_context *c, const char *model)
 {
     weft_graph *g;

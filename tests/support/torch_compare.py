@@ -33,6 +33,24 @@ def read_safetensors(path):
     return found
 
 
+FORMS = {"F64": "d", "F32": "f", "F16": "e", "I64": "q"}
+
+
+def write_safetensors(path, tensors):
+    """tensors: name to (type, shape, numbers); BF16 takes the upper half of an F32."""
+    header, data = {}, b""
+    for name, (dtype, shape, numbers) in tensors.items():
+        if dtype == "BF16":
+            raw = b"".join(struct.pack("<f", x)[2:] for x in numbers)
+        else:
+            raw = struct.pack(f"<{len(numbers)}{FORMS[dtype]}", *numbers)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    with open(path, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text + data)
+
+
 def train(weft, case, device, dtype, *options):
     """Trains, and returns the losses of the steps and the weights after the last one."""
     command = [weft, "train", "-q", "--model", case.model, "--data", case.data, "--normalize", "none", "--dtype", dtype, "--device",
@@ -47,6 +65,12 @@ def train(weft, case, device, dtype, *options):
     return losses, read_safetensors("weights")
 
 
+def prediction(weft):
+    """The loss of a prediction with the last weights; `eval` prints nine digits of it."""
+    done = subprocess.run([weft, "eval", "run", "--split", "train", "--json", "-t", "1"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["loss"]
+
+
 def of_weft(weft, case, device, dtype):
     """The initial weights, and the figures of a case. Gradients come from one step of SGD with a learning rate that is a power of two."""
     rate = 1 if dtype == "f64" else 1024
@@ -54,14 +78,15 @@ def of_weft(weft, case, device, dtype):
     moved = train(weft, case, device, dtype, "-o", "sgd", "--lr", str(rate), "--steps", "1")[1]
     gradients = {key: [(a - b) / rate for a, b in zip(start[key][1], moved[key][1])] for key in start}
     losses, last = train(weft, case, device, dtype, *case.optimizer, "--steps", str(case.steps))
-    return start, {"losses": losses, "gradients": gradients, "weights": {key: values for key, (_, values) in last.items()}}
+    more = {"prediction": prediction(weft)} if getattr(case, "evaluates", False) else {}
+    return start, {**more, "losses": losses, "gradients": gradients, "weights": {key: values for key, (_, values) in last.items()}}
 
 
 def digest(figures):
     """The losses and, for each tensor, its norm and three of its elements."""
     def short(values):
         return [math.sqrt(math.fsum(x * x for x in values))] + [values[k * 7919 % len(values)] for k in range(3)]
-    return {"losses": figures["losses"],
+    return {**{what: figures[what] for what in ("losses", "prediction", "shapes") if what in figures},
             **{what: {key: short(values) for key, values in figures[what].items()} for what in ("gradients", "weights")}}
 
 
@@ -77,6 +102,8 @@ def compare(case, device, tolerance, ours, theirs):
     for what in ("gradients", "weights"):
         keys = set(ours[what]) | set(theirs[what])
         worst[what] = max(differ(ours[what].get(key, []), theirs[what].get(key, [0])) for key in keys)
+    if "prediction" in theirs:
+        worst["prediction"] = differ([ours["prediction"]], [theirs["prediction"]]) / 100
     far = [what for what, value in worst.items() if not value <= tolerance]
     print(f"{case.name:18} {device:9} " + "  ".join(f"{what} {value:.1e}" for what, value in worst.items()) + ("  FAILED" if far else ""), flush=True)
     return not far

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Networks for images against torchvision: tests/models/torch_images.py PATH/TO/weft [--golden FILE | --write FILE] [--only NAME]
+
+Each case saves the weights of a network of torchvision, by its names and layouts, as safetensors, and weft begins with them
+(--init FILE:torch): in float64 the losses of ten steps of SGD with momentum, every gradient of the first, all weights and running
+statistics after the last one, and the loss of a prediction with these must be torchvision's within 1e-10. The numbers of the weights
+are a function of their names, so that --golden needs no PyTorch: it reads the shapes and the figures that --write has saved.
+"""
+import json
+import math
+import os
+import random
+import sys
+import zlib
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from torch_compare import main, single, write_npy, write_safetensors
+
+SAMPLES, CLASSES, MOMENTUM = 7, 3, 0.9
+
+# name: (model of weft, sides of an image, learning rate, which does not make the run unsteady)
+CASES = {
+    "resnet18": ("resnet:width=4", (35, 28), 0.002),
+    "resnet34": ("resnet:depth=34,width=2", (33, 64), 0.001),
+    "resnet50": ("resnet:depth=50,width=4", (40, 35), 0.0001),
+}
+
+
+def narrow_resnet(block, blocks, width):
+    """A network of torchvision whose first stage has `width` channels in place of 64."""
+    from torch import nn
+    from torchvision.models import resnet
+
+    class Narrow(resnet.ResNet):
+        def __setattr__(self, name, value):
+            super().__setattr__(name, width if name == "inplanes" and "inplanes" not in self.__dict__ else value)
+
+        def _make_layer(self, kind, planes, *rest, **more):
+            return super()._make_layer(kind, planes * width // 64, *rest, **more)
+
+    network = Narrow(block, blocks, num_classes=CLASSES)
+    network.fc = nn.Linear(8 * width * block.expansion, CLASSES)
+    return network
+
+
+def network_of(name):
+    from torchvision.models import resnet
+    return {
+        "resnet18": lambda: narrow_resnet(resnet.BasicBlock, [2, 2, 2, 2], 4),
+        "resnet34": lambda: narrow_resnet(resnet.BasicBlock, [3, 4, 6, 3], 2),
+        "resnet50": lambda: narrow_resnet(resnet.Bottleneck, [3, 4, 6, 3], 4),
+    }[name]()
+
+
+def numbers(name, shape):
+    """Weights of a tensor: about as large as they begin, scales of a normalisation near 1, variances above 0."""
+    draw = random.Random(zlib.crc32(name.encode()))
+    count = math.prod(shape)
+    if name.endswith("num_batches_tracked"):
+        return [7]
+    if len(shape) > 1:
+        size = math.sqrt(6 / math.prod(shape[1:]))
+        return [single(draw.uniform(-size, size)) for _ in range(count)]
+    low, high = (0.5, 1.5) if name.endswith("running_var") else (0.2, 0.6) if name.endswith("weight") else (-0.3, 0.3)
+    return [single(draw.uniform(low, high)) for _ in range(count)]
+
+
+class Case:
+    samples, steps, evaluates = SAMPLES, 10, True
+    options = ("--init", "theirs.safetensors:torch")
+
+    def __init__(self, name, golden):
+        self.name, (self.model, sides, self.rate) = name, CASES[name]
+        self.optimizer = ("-o", "sgd", "--lr", str(self.rate), "--momentum", str(MOMENTUM))
+        if golden:
+            self.shapes = golden[name]["shapes"]
+        else:
+            self.shapes = [(key, list(value.shape)) for key, value in network_of(name).state_dict().items()]
+        draw = random.Random(len(name))
+        self.image = [single(draw.uniform(-1, 1)) for _ in range(SAMPLES * 3 * math.prod(sides))]
+        self.shape, self.label = (SAMPLES, 3, *sides), [i % CLASSES for i in range(SAMPLES)]
+        write_npy("x.npy", "f8", self.shape, self.image)
+        write_npy("label.npy", "i8", (SAMPLES,), self.label)
+        self.data = "npy:x.npy,label=label.npy,test=0"
+        write_safetensors("theirs.safetensors", {
+            key: ("I64" if key.endswith("tracked") else "F64", shape, numbers(key, shape)) for key, shape in self.shapes})
+
+    def ours(self, network, values):
+        """A state of torchvision's by the names and layouts of weft: from the kind of each layer."""
+        from torch import nn
+        found = {}
+        for key, value in values.items():
+            layer, _, leaf = key.rpartition(".")
+            kind = network.get_submodule(layer)
+            if isinstance(kind, nn.BatchNorm2d):
+                leaf = {"weight": "gamma", "bias": "beta", "running_mean": "mean", "running_var": "variance"}.get(leaf)
+            if leaf:
+                turned = value.t() if isinstance(kind, nn.Linear) and leaf == "weight" else value
+                found[self.named(layer) + "/" + leaf] = turned.reshape(-1).tolist()
+        return found
+
+    def named(self, layer):
+        return layer.replace(".", "/")
+
+    def of_torch(self, _):
+        import torch
+        from torch.nn import functional as F
+        network = network_of(self.name).double()
+        state = {key: torch.tensor(numbers(key, shape), dtype=torch.int64 if key.endswith("tracked") else torch.float64).view(shape)
+                 for key, shape in self.shapes}
+        network.load_state_dict(state)
+        x, label = torch.tensor(self.image, dtype=torch.float64).view(self.shape), torch.tensor(self.label)
+        optimizer = torch.optim.SGD(network.parameters(), lr=self.rate, momentum=MOMENTUM)
+        losses, gradients = [], {}
+        for step in range(self.steps):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(network(x), label)
+            losses.append(loss.item())
+            loss.backward()
+            if step == 0:
+                gradients = {key: value.grad for key, value in network.named_parameters()}
+                gradients |= {key: torch.zeros_like(value) for key, value in network.named_buffers()}
+            optimizer.step()
+        network.eval()
+        return {"losses": losses, "prediction": F.cross_entropy(network(x), label).item(), "gradients": self.ours(network, gradients), "weights": self.ours(network, network.state_dict()),
+                "shapes": self.shapes}
+
+
+def cases(given):
+    golden = json.load(open(given.golden)) if given.golden else None
+    return (Case(name, golden) for name in CASES if not given.only or name in given.only)
+
+
+if __name__ == "__main__":
+    main(cases, [("cpu", "f64", 1e-10)], lambda parser: parser.add_argument("--only", nargs="*", help="these cases alone"))
