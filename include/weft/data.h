@@ -119,8 +119,8 @@ WEFT_API void weft_dataset_close(weft_dataset **dataset);
  * several runs, one after another, read their data once. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_keep(weft_context *context);
 
-/* Sets *out to the folder in which data sets with a name of their own, such as "cifar10", are looked
- * for, and into which `weft fetch` puts them: $XDG_DATA_HOME/weft/NAME, or else
+/* Sets *out to the folder in which data sets with a name of their own, such as "cifar10", are
+ * looked for, and into which `weft fetch` puts them: $XDG_DATA_HOME/weft/NAME, or else
  * ~/.local/share/weft/NAME. The caller frees it with weft_free. IO: HOME is not set. */
 WEFT_API WEFT_NODISCARD weft_status weft_data_folder(const char *name, char **out);
 

@@ -24,8 +24,7 @@ typedef struct weft_task_choice {
     char *weights;
     char *validation;
     char *init;
-    char *augment;    /* augmentations of pictures, as "crop:pad=4,flip"; NULL: none */
-    uint64_t room[4]; /* of later versions: 0 */
+    uint64_t room[1]; /* of later versions: 0 */
 } weft_task_choice;
 
 /* The length of the run, and the division of a step into micro-batches. */
@@ -97,6 +96,13 @@ typedef struct weft_show_choice {
     uint64_t room[4]; /* of later versions: 0 */
 } weft_show_choice;
 
+/* How samples of the training are prepared. */
+typedef struct weft_samples_choice {
+    size_t struct_size;
+    char *augment;    /* augmentations of pictures, as "crop:pad=4,flip"; NULL: none */
+    uint64_t room[6]; /* of later versions: 0 */
+} weft_samples_choice;
+
 /* All options of a run. */
 typedef struct weft_train_options {
     size_t struct_size;
@@ -108,7 +114,8 @@ typedef struct weft_train_options {
     weft_job_choice job;
     weft_output_choice output;
     weft_show_choice show;
-    uint64_t room[32]; /* of later versions: 0 */
+    weft_samples_choice samples;
+    uint64_t room[24]; /* of later versions: 0 */
 } weft_train_options;
 
 /* The option table, with the names that the context knows as legal values; owned by the context. */

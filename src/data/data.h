@@ -237,16 +237,13 @@ struct weft_dataset {
     float shift, factor; /* mean and 1 / deviation, for data other than tables */
     weft_units units;    /* of later data, beside those of the training */
     bool one_unit;       /* each sample is checked to be in them */
-<<<<<<< HEAD
     /* Specification of a validation split from other data, and the folder of weft_source_request;
      * NULL: none. The data set is opened when the split is prepared, and its test split is this
      * one's validation split. */
     char *validation_spec, *folder;
     weft_dataset *validation;
-=======
     struct weft_augment *augment; /* of the pictures of the training; NULL: none */
     atomic_bool starved;          /* there was no memory for an augmentation */
->>>>>>> f1a4d5dc (data: --augment changes pictures of the training at random)
 };
 /* The data set that holds a split, which is the data set itself or its `validation`; *split becomes
  * the split of that data set. */

@@ -32,6 +32,7 @@ static const struct {
     GROUP(job, weft_job_choice),
     GROUP(output, weft_output_choice),
     GROUP(show, weft_show_choice),
+    GROUP(samples, weft_samples_choice),
 };
 
 static void set_sizes(weft_train_options *o)

@@ -26,7 +26,7 @@ const weft_option weft_train_rows[] = {
         .help =
             "scaling of inputs: unit divides bytes by 255, standard subtracts the training mean "
             "and divides by the deviation; numeric targets are standardised too, except with none"),
-    OPTION("augment", "NAME[:KEY=X],...", TEXT, RUN(task.augment),
+    OPTION("augment", "NAME[:KEY=X],...", TEXT, RUN(samples.augment),
            .help = "random changes of the pictures of the training, in this order, as in "
                    "'crop:pad=4,flip,color=0.2' (weft help augmentations)"),
     OPTION("epochs", "N", WHOLE("1", 1, 1e9), RUN(length.epochs), .letter = 'e',

@@ -88,7 +88,7 @@ static weft_status open_data(weft_trainer *t)
         return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': the training part is empty", o->task.data);
     WEFT_TRY(note_gaps(t));
     WEFT_TRY(find_lengths(t));
-    WEFT_TRY(weft_dataset_set_augment(t->data, o->task.augment));
+    WEFT_TRY(weft_dataset_set_augment(t->data, o->samples.augment));
     if (o->length.batch > t->samples)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
