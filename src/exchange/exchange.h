@@ -21,6 +21,9 @@ typedef struct weft_learner_link {
     int slot, learners; /* slot of this learner; number of learners with which the run begins */
     const char *model, *data; /* must be equal in all learners of the run */
     uint64_t layout;          /* weft_store_form of the run's parameters; 0: not known */
+    /* The device by which they are laid out, and the message of a learner that cannot lay out its
+     * own so. NULL: not known. */
+    const char *device, *otherwise;
     bool job;   /* all learners are of one job: they stop together, and slot 0 saves the result */
     bool saves; /* this learner writes checkpoints, and so needs the state of servers at its end */
     /* The run had taken steps before this learner joined: if no member has the state of the run,

@@ -4,6 +4,8 @@
  * in that layout, on which the inner exchange works. Gradients of all ranks are gathered for
  * it, and new parameters are broadcast to the ranks, which take their shards, before a step reads
  * them. */
+#include <stdio.h>
+
 #include "learner/unsharded_params.h"
 #include "program/program.h"
 
@@ -212,15 +214,29 @@ static weft_status make_store_on(unsharded *w, const char *device)
     return weft_instance_build_with(w->store, r->graph, &p, NULL, &w->instance);
 }
 
-/* On rank 0: creates that store on the rank's own device, or on the cpu if the host does not share
- * the device's memory or the run has another layout. */
-static weft_status make_store(unsharded *w)
+/* Whether the host shares its memory, and it lies in the layout of the run. */
+static bool fits_run(const unsharded *w)
 {
     uint64_t layout = w->rank->run_spec->cluster->layout;
+    return weft_device_shares(schema_store_device(w->store->schema)) &&
+           (!layout || weft_store_form(w->store) == layout);
+}
+
+/* On rank 0: creates that store on the rank's own device, on the cpu, or on a device such as the
+ * run's, but without its options. */
+static weft_status make_store(unsharded *w)
+{
+    const weft_learner_link *link = w->rank->run_spec->cluster;
+    char device[64] = "";
+    if (link->device)
+        (void)snprintf(device, sizeof(device), "%.*s", (int)strcspn(link->device, ":"),
+                       link->device);
     WEFT_TRY(make_store_on(w, NULL));
-    if (!weft_device_shares(schema_store_device(w->store->schema)) ||
-        (layout && weft_store_form(w->store) != layout))
-        WEFT_TRY(make_store_on(w, "cpu"));
+    if (!fits_run(w)) WEFT_TRY(make_store_on(w, "cpu"));
+    bool fits = fits_run(w);
+    /* Not every machine has the run's device. */
+    if (!fits && *device) fits = make_store_on(w, device) == WEFT_OK && fits_run(w);
+    if (!fits && link->otherwise) return weft_fail(WEFT_ERR_ARGUMENT, "%s", link->otherwise);
     return weft_store_clone(w->store, &w->gradient_store);
 }
 

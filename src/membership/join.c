@@ -46,9 +46,8 @@ static void compare(const coordinator_state *c, const Weft__Fingerprint *f, char
                 : "");
     else if (ours->parameters && f->parameters && ours->parameters != f->parameters)
         (void)snprintf(reason, REASON,
-                       "its parameters have another memory layout than those of the run, and so "
-                       "has its device cpu; start the coordinator with the devices of all members, "
-                       "as in --device cpu,opencl");
+                       "its parameters have another memory layout than those of the run; give the "
+                       "--device and the --mesh of the run");
 }
 
 /* Whether the run goes on from a checkpoint that this member has not loaded. */

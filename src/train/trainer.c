@@ -336,6 +336,10 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
     if (j->coordinator) WEFT_TRY(weft_strdup(j->coordinator, &t->link_texts[0]));
     WEFT_TRY(weft_strdup(t->options.task.model, &t->link_texts[1]));
     if (j->listen) WEFT_TRY(weft_strdup(j->listen, &t->link_texts[3]));
+    if (j->device) WEFT_TRY(weft_strdup(j->device, &t->link_texts[4]));
+    if (j->otherwise) WEFT_TRY(weft_strdup(j->otherwise, &t->link_texts[5]));
+    t->link.device = t->link_texts[4];
+    t->link.otherwise = t->link_texts[5];
     t->link.coordinator = t->link_texts[0];
     t->link.listen = t->link_texts[3];
     t->link.model = t->link_texts[1];

@@ -81,9 +81,9 @@ struct weft_trainer {
     bool rejoins;        /* the learner was removed from the run, and joins it again */
     bool advises_rejoin; /* see weft_joining */
     weft_removal removal;
-    char *link_texts[4];       /* texts of the link: coordinator, model, data, listen */
-    weft_position begun;       /* start position of the elastic run */
-    int64_t run_steps;         /* steps of the elastic run; 0: unknown */
+    char *link_texts[6]; /* of the link: coordinator, model, data, listen, device, otherwise */
+    weft_position begun; /* start position of the elastic run */
+    int64_t run_steps;   /* steps of the elastic run; 0: unknown */
     weft_schedule_place place; /* of the run in the schedule of the learning rate */
 
     const char *threads_by; /* what limits the threads of a rank, for the user; NULL: nothing */
@@ -142,16 +142,17 @@ typedef struct weft_joining {
     uint64_t run; /* id of the run; 0: a coordinator looks at it before it begins */
     int slot, learners;
     const char *model;
-    const char *tuning;        /* table of measurements of the run; NULL: none */
-    bool plain_parameters;     /* see weft_rank; also of the run that a coordinator describes */
-    uint64_t layout;           /* weft_store_form of the run; 0: not known */
-    weft_position begun;       /* start position of the run */
-    int64_t steps;             /* steps of the run; 0: unknown */
-    weft_schedule_place place; /* in the schedule, if `steps` is known */
-    bool job;                  /* see weft_learner_link */
-    bool rejoins;              /* the learner was removed from the run, and joins it again */
-    bool advises_rejoin;       /* the message of a removed learner names the option --rejoin */
-    const weft_stop *stop;     /* ends the measuring of kernels; NULL: nothing does */
+    const char *tuning;    /* table of measurements of the run; NULL: none */
+    bool plain_parameters; /* see weft_rank; also of the run that a coordinator describes */
+    uint64_t layout;       /* weft_store_form of the run; 0: not known */
+    const char *device, *otherwise; /* see weft_learner_link */
+    weft_position begun;            /* start position of the run */
+    int64_t steps;                  /* steps of the run; 0: unknown */
+    weft_schedule_place place;      /* in the schedule, if `steps` is known */
+    bool job;                       /* see weft_learner_link */
+    bool rejoins;                   /* the learner was removed from the run, and joins it again */
+    bool advises_rejoin;            /* the message of a removed learner names the option --rejoin */
+    const weft_stop *stop;          /* ends the measuring of kernels; NULL: nothing does */
 } weft_joining;
 weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
                                         const weft_joining *joining,

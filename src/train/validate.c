@@ -185,17 +185,17 @@ weft_status weft_trainer_count_learners(weft_trainer *t)
             "srun has started); the sizes must multiply to that (or give --exchange "
             "for several learners)",
             o->parallel.mesh, (long long)mesh, t->size);
+    if (t->linked && o->parallel.mesh && mesh != t->size)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "a process that joins is one learner, of %lld rank%s by its mesh '%s', "
+                         "but it has %d (-n); give -n %lld, or start another process for another "
+                         "learner",
+                         (long long)mesh, weft_plural(mesh), o->parallel.mesh, t->size,
+                         (long long)mesh);
     if (exchange) WEFT_TRY(weft_train_learners(o, t->size, &mesh, &t->learners));
     if (!exchange) t->learners = 1;
     if (t->linked) t->learners = t->link.learners;
     t->mesh = (int)mesh;
-    if (t->linked && mesh != t->size)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "a process that joins is one learner, of %lld rank%s by its mesh, but it has %d (-n); "
-            "give "
-            "its mesh, such as --mesh data=%d, or start another process for another learner",
-            (long long)mesh, weft_plural(mesh), t->size, t->size);
     /* Even a single learner, which does not use its exchange, has one that fits. */
     return exchange ? check_plan(t) : WEFT_OK;
 }

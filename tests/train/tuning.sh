@@ -191,7 +191,7 @@ stops() {
     { [ $got = 143 ] || [ $got = 130 ]; } && [ -z "$(ls killed)" ] && ! grep -q 'measurements in' err && pass || flunk "exit $got, and killed has '$(ls killed)': $*"
 }
 mkdir killed
-stops "$weft" coordinator -n 1 --exchange gossip --listen 127.0.0.1:0 $large
+stops "$weft" coordinator -n 1 --exchange gossip --listen tcp://127.0.0.1:0 $large
 ! command -v mpirun >/dev/null || stops "$weft" train $large -n 2 --engine mpi
 rmdir killed
 

@@ -53,11 +53,30 @@ join l1 --device distant --checkpoint none
 ends 2 l1
 grep -q "lays them out otherwise than the run, cannot write checkpoints with the state of exchange server" l1.err && pass || { cp l1.err err; flunk "$what"; }
 killed c
-what="a layout that neither the learner's device nor its cpu has"
+what="a layout that neither the learner's device nor its cpu has, but the run's device"
 coordinator -n 1 --exchange gossip --model lenet --batch 20 --steps 2 --device reference
 join l1 --device cpu
+ends 0 l1
+ends 0 c
+what="a learner of two ranks, which needs no mesh"
+coordinator -n 1 --exchange gossip --model lenet --batch 20 --steps 2
+join l1 -n 2
+ends 0 l1
+ends 0 c
+what="two ranks by the mesh, and one by -n"
+coordinator -n 2 --mesh data=2 --zero 1 --exchange gossip --model lenet --batch 20 --steps 2 --device cpu
+join l1 --mesh data=2
 ends 2 l1
-grep -q "another memory layout than those of the run, and so has its device cpu; start the coordinator with the devices of all members, as in --device cpu,opencl" l1.err && pass || { cp l1.err err; flunk "$what"; }
-killed c
+grep -q "one learner, of 2 ranks by its mesh 'data=2', but it has 1 (-n); give -n 2" l1.err && pass || { cp l1.err err; flunk "$what"; }
+what="what --zero cuts by device and mesh"
+join l1 -n 2 --device reference
+ends 2 l1
+grep -q "its device is 'reference' and its mesh 'data=2', those of the run are 'cpu' and 'data=2', and --zero 1 cuts them by mesh and device; give --device cpu, or start the coordinator with --device cpu,reference" l1.err && pass || { cp l1.err err; flunk "$what"; }
+join l1 -n 4
+ends 2 l1
+grep -q "its device is 'cpu' and its mesh 'data=4', those of the run are 'cpu' and 'data=2', and --zero 1 cuts them by mesh and device; give --mesh data=2" l1.err && pass || { cp l1.err err; flunk "$what"; }
+join l1 -n 2
+ends 0 l1
+ends 0 c
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

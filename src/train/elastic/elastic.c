@@ -184,6 +184,8 @@ static weft_status find_config(weft_context *context, const weft_trainer *t,
     if (serves && ops->owns_update)
         WEFT_TRY(weft_segments_of(store, &optimizer, config->servers, &config->segments));
     WEFT_TRY(weft_train_options_copy(context, o, &config->options));
+    WEFT_TRY(weft_strdup(t->options.where.device, &config->device));
+    if (o->parallel.mesh) WEFT_TRY(weft_strdup(o->parallel.mesh, &config->mesh));
     if (t->tuning.size > 0)
         WEFT_TRY(weft_format(&config->tuning, "%.*s", (int)t->tuning.size,
                              (const char *)t->tuning.data));
@@ -392,6 +394,37 @@ static weft_status check_listen(weft_context *context, const char *address,
     return status;
 }
 
+/* One learner: without --mesh all ranks are on the data axis, as in a run of one learner. */
+static weft_status take_mesh(weft_context *context, weft_train_options *o)
+{
+    char text[32];
+    if (o->parallel.mesh || o->job.ranks < 2) return WEFT_OK;
+    (void)snprintf(text, sizeof(text), "data=%lld", (long long)o->job.ranks);
+    return weft_options_set(weft_train_table(context), o, "mesh", text);
+}
+
+/* Sets *out to the message of a learner whose parameters cannot be laid out as those of the run. */
+static weft_status explain_layout(const weft_elastic_config *run, char **out)
+{
+    const weft_train_options *o = &run->options;
+    const char *mine = o->parallel.mesh ? o->parallel.mesh : "data=1";
+    const char *theirs = run->mesh ? run->mesh : "data=1";
+    weft_text text = {0};
+    weft_text_add(&text,
+                  "this learner lays its parameters out otherwise than the run: its device is '%s' "
+                  "and its mesh '%s', those of the run are '%s' and '%s'",
+                  o->where.device, mine, run->device, theirs);
+    if (o->parallel.zero > 0)
+        weft_text_add(&text, ", and --zero %lld cuts them by mesh and device",
+                      (long long)o->parallel.zero);
+    if (strcmp(mine, theirs) != 0 && o->parallel.zero > 0)
+        weft_text_add(&text, "; give --mesh %s", theirs);
+    if (strcmp(o->where.device, run->device) != 0)
+        weft_text_add(&text, "; give --device %s, or start the coordinator with --device %s,%s",
+                      run->device, run->device, o->where.device);
+    return weft_text_take(&text, out);
+}
+
 /* Creates the trainer of a learner that joins. run: id of the run that the learner was a member of;
  * 0: it joins for the first time. */
 static weft_status join(weft_context *context, const char *address, const weft_cluster_options *o,
@@ -416,8 +449,12 @@ static weft_status join(weft_context *context, const char *address, const weft_c
                             .job = weft_job_slot() >= 0,
                             .rejoins = run != 0,
                             .advises_rejoin = !o->rejoin && weft_job_slot() < 0};
-    weft_status status = WEFT_OK;
-    if (run && run != invitation.run)
+    char *otherwise = NULL;
+    weft_status status = take_mesh(context, &config.options);
+    if (status == WEFT_OK && config.device) status = explain_layout(&config, &otherwise);
+    joining.otherwise = otherwise;
+    joining.device = config.device;
+    if (status == WEFT_OK && run && run != invitation.run)
         status = weft_fail(WEFT_ERR_PEER,
                            "the run from which this learner was removed is over, and the "
                            "coordinator at %s has begun another one; give weft join again to join "
@@ -425,6 +462,7 @@ static weft_status join(weft_context *context, const char *address, const weft_c
                            address);
     if (status == WEFT_OK)
         status = weft_trainer_create_joining(context, &config.options, &joining, out);
+    free(otherwise);
     weft_elastic_config_free(context, &config);
     weft_invitation_free(&invitation);
     return status;

@@ -27,6 +27,7 @@ typedef struct weft_elastic_config {
     uint64_t layout;            /* weft_store_form of the parameters */
     char *model;                /* text of the YAML model; NULL: the model is built in */
     char *tuning;               /* table of measurements; NULL: none */
+    char *device, *mesh;        /* by which the parameters are laid out; mesh NULL: one rank */
 } weft_elastic_config;
 weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_config *config,
                                       weft_text *out) WEFT_NODISCARD;

@@ -98,6 +98,8 @@ weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_
     add_real(out, "@begun.schedule.pace", config->place.clock.pace);
     add_number(out, "@begun.schedule.total", config->place.total);
     add_number(out, "@begun.schedule.epoch", config->place.epoch);
+    if (config->device) add_pair(out, "@device", config->device);
+    if (config->mesh) add_pair(out, "@mesh", config->mesh);
     if (config->model) add_pair(out, "@model", config->model);
     if (config->tuning) add_pair(out, "@tuning", config->tuning);
     return out->failed ? weft_fail_memory(out->size) : WEFT_OK;
@@ -205,11 +207,18 @@ static weft_status take_pair(weft_context *context, weft_elastic_config *config,
     const weft_option *table = weft_train_table(context), *o = table;
     int64_t number = 0;
     bool valid = weft_parse_int(text, &number) && number >= 0;
-    if (strcmp(name, "@model") == 0 || strcmp(name, "@tuning") == 0) {
-        char **to = name[1] == 'm' ? &config->model : &config->tuning;
-        free(*to);
-        *to = NULL;
-        return weft_strdup(text, to);
+    const struct {
+        const char *name;
+        char **to;
+    } texts[] = {{"@model", &config->model},
+                 {"@tuning", &config->tuning},
+                 {"@device", &config->device},
+                 {"@mesh", &config->mesh}};
+    for (size_t i = 0; i < WEFT_COUNT(texts); i++) {
+        if (strcmp(name, texts[i].name) != 0) continue;
+        free(*texts[i].to);
+        *texts[i].to = NULL;
+        return weft_strdup(text, texts[i].to);
     }
     if (strcmp(name, "@plugins") == 0) return weft_plugin_remember(context, text);
     if (strcmp(name, "@gaps") == 0) return take_gaps(config, text);
@@ -298,6 +307,8 @@ void weft_elastic_config_free(weft_context *context, weft_elastic_config *config
     weft_options_free(weft_train_table(context), &config->options);
     free(config->model);
     free(config->tuning);
+    free(config->device);
+    free(config->mesh);
     free(config->gaps.gaps);
     free(config->segments.at);
     *config = (weft_elastic_config){0};
