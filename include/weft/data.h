@@ -8,7 +8,8 @@
  *   idx:DIR                                                      MNIST's file names, plain or gzip
  *   images:DIR[,size=N|HxW,gray,test=0.2,broken=0.01,cache=256]  JPEG, PNG, WebP in class folders
  *   mnist[:DIR], fashion-mnist[:DIR], cifar10[:DIR]              where weft_data_folder says
- *   csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2] plain or gzip
+ *   csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2] plain or gzip; further
+ *   keys say how texts, dates and missing values become features (docs/guide/training.md)
  *   npy:SAMPLES,LABELS[,weight=FILE,layout=hwc|chw,test=0.2]     NumPy arrays
  *   npy:SAMPLES,target=FILE[,weight=FILE,layout=hwc|chw,test=0.2]
  *   npy:NAME=FILE,NAME=FILE,...,label=FILE|target=FILE[,...]     several inputs
@@ -35,6 +36,7 @@ extern "C" {
 #endif
 
 typedef struct weft_dataset weft_dataset;
+struct weft_table;
 
 /* The test split is for the final judgement alone. The validation split, which most data sets lack,
  * is for choices during a run. */
@@ -81,7 +83,10 @@ typedef struct weft_data_stats {
     char *tokenizer; /* description of the tokenizer of a text; NULL: none */
     char *reading; /* how bytes of the file are read, "tokens:type=uint32"; NULL: it says itself */
     double *target_mean, *target_deviation; /* [targets] */
-    uint64_t room[8];                       /* of later versions: 0 */
+    /* How the columns of a table with texts, dates or gaps became features, which are then more
+     * than the columns; NULL: each column is a number. The library makes and frees it. */
+    struct weft_table *table;
+    uint64_t room[7]; /* of later versions: 0 */
 } weft_data_stats;
 
 /* Opens a data set. normalize is "none", "unit" (bytes / 255), "standard" (training mean and

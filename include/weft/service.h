@@ -122,6 +122,8 @@ WEFT_API weft_servable *weft_service_hold(weft_service *service, const char *nam
 WEFT_API weft_servable *weft_service_hold_entry(weft_service *service, int i);
 WEFT_API void weft_servable_release(weft_servable **servable);
 
+struct weft_table;
+
 /* The description of a version. Valid while a reference is held. */
 typedef struct weft_servable_info {
     const char *name;
@@ -155,7 +157,8 @@ typedef struct weft_servable_info {
     /* The outputs: the prediction, and further ones that the model names. */
     const weft_model_output *output; /* [output_count] */
     int64_t output_count;
-    uint64_t room[4]; /* of later versions: 0 */
+    const struct weft_table *table_columns; /* `table` of weft_data_stats */
+    uint64_t room[3];                       /* of later versions: 0 */
 } weft_servable_info;
 /* Sets *out to the description of a version. */
 WEFT_API void weft_servable_describe(const weft_servable *servable, weft_servable_info *out);

@@ -37,6 +37,12 @@ weft_status weft_settings_read(const char *file, const json_t *object, const wef
 weft_status weft_stats_read(const char *file, const json_t *object,
                             weft_data_stats *out) WEFT_NODISCARD;
 
+/* table_json.c: how a table's columns become features. The second function reads it into
+ * statistics, which have shape and names already; object NULL: each column is a feature. */
+json_t *weft_table_json(const struct weft_table *table);
+weft_status weft_table_read(const char *file, const json_t *object,
+                            weft_data_stats *out) WEFT_NODISCARD;
+
 /* Add the entry "splits" to the object of the statistics, and read it: samples and hash of each
  * split. Older checkpoints have no such entry. */
 void weft_splits_add(json_t *data, const weft_split_id splits[WEFT_SPLITS]);

@@ -51,6 +51,7 @@ static json_t *numbers_json(const double *numbers, int count)
 
 int weft_stats_format(const weft_data_stats *stats)
 {
+    if (stats->table) return 5;
     return !is_plain(stats) || stats->positions > 0 ? 4 : stats->targets ? 3 : 2;
 }
 
@@ -84,6 +85,7 @@ json_t *weft_stats_json(const weft_data_stats *stats)
         json_object_set_new(object, "weight_column", json_integer(stats->weight_column));
     if (stats->id_name) json_object_set_new(object, "id_name", json_string(stats->id_name));
     if (stats->id_column) json_object_set_new(object, "id_column", json_integer(stats->id_column));
+    if (stats->table) json_object_set_new(object, "table", weft_table_json(stats->table));
     if (stats->targets == 0) return object;
     json_object_set_new(object, "target_mean", numbers_json(stats->target_mean, stats->targets));
     json_object_set_new(object, "target_deviation",
@@ -262,6 +264,7 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     WEFT_TRY(read_target(file, object, out));
     WEFT_TRY(read_names(file, names, &out->class_names));
     WEFT_TRY(read_names(file, columns, &out->column_names));
+    WEFT_TRY(weft_table_read(file, json_object_get(object, "table"), out));
     WEFT_TRY(read_column(file, object, "label_column", &out->label_column));
     if (label) WEFT_TRY(weft_strdup(label, &out->label_name));
     WEFT_TRY(read_column(file, object, "weight_column", &out->weight_column));

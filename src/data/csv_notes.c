@@ -1,6 +1,7 @@
 /* Warns of tables that are read as they say and may not mean it. */
 #include "data/csv_notes.h"
 
+#include <stdio.h>
 #include <strings.h>
 
 /* Whether a feature has the numbers of the rows, from 0 or from 1 on. */
@@ -131,11 +132,33 @@ static weft_status note_one_hot(const weft_csv *csv, const char *path, weft_cont
     return WEFT_OK;
 }
 
+/* Tells of columns and texts that the training had not. */
+static void note_news(const weft_csv *csv, const char *path, weft_context *context)
+{
+    char more[32] = "";
+    if (csv->ignored > 1) (void)snprintf(more, sizeof(more), " and %d others", csv->ignored - 1);
+    if (csv->ignored)
+        weft_log(context, WEFT_LOG_NOTE,
+                 "%s: the column '%s'%s, with which the model was not trained, is ignored", path,
+                 csv->header[csv->first_ignored], more);
+    for (int j = 0; csv->cells && j < csv->features; j++) {
+        const weft_csv_cells *c = &csv->cells[j];
+        char name[128];
+        if (c->unknown == 0) continue;
+        weft_log(context, WEFT_LOG_NOTE,
+                 "%s: column %s has texts that are no categories of the training, in %lld row%s, such as "
+                 "'%.60s'; they count as other",
+                 path, weft_csv_option_name(csv, csv->order[j], name, sizeof(name)),
+                 (long long)c->unknown, weft_plural(c->unknown), c->stranger);
+    }
+}
+
 weft_status weft_csv_note(const weft_csv *csv, const char *path, bool named,
                           const weft_source_request *request)
 {
     if (request->stats) {
         note_places(csv, path, request);
+        note_news(csv, path, request->context);
         return WEFT_OK;
     }
     note_count(csv, path, request->context);

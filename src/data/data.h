@@ -205,6 +205,7 @@ struct weft_source {
     /* For tables, as in weft_data_stats; owned by the source. */
     char **column_names;
     const char *label_name, *weight_name, *id_name;
+    const struct weft_table *table;
     int label_column, weight_column, id_column;
 };
 

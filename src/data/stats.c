@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "data/data.h"
+#include "formats/table.h"
 
 static weft_status name_copy(const char *from, char **to)
 {
@@ -23,6 +24,7 @@ void weft_data_stats_free(weft_data_stats *stats)
     free(stats->deviation);
     free(stats->target_mean);
     free(stats->target_deviation);
+    weft_table_free(stats->table);
     *stats = (weft_data_stats){0};
 }
 
@@ -50,6 +52,7 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
     WEFT_TRY(numbers_copy(from->target_mean, from->targets, &to->target_mean));
     WEFT_TRY(numbers_copy(from->target_deviation, from->targets, &to->target_deviation));
     to->label_column = from->label_column;
+    WEFT_TRY(weft_table_copy(from->table, &to->table));
     WEFT_TRY(weft_strings_copy(from->class_names, from->classes, &to->class_names));
     WEFT_TRY(weft_strings_copy(from->column_names, weft_shape_elements(&from->input[0].shape),
                                &to->column_names));
@@ -128,6 +131,16 @@ static weft_status measure_input(const weft_source *s, int64_t i, int input, dou
     return WEFT_OK;
 }
 
+/* Features that are 0 or 1 by their nature stay so, since the deviation of a rare one is small. */
+static void keep_flags(const weft_source *s, weft_data_stats *stats)
+{
+    for (int f = 0; s->table && f < stats->features; f++) {
+        if (!weft_table_is_flag(s->table, f)) continue;
+        stats->mean[f] = 0;
+        stats->deviation[f] = 1;
+    }
+}
+
 weft_status weft_data_stats_measure(const weft_source *s, weft_data_stats *stats)
 {
     double n = 0;
@@ -144,8 +157,10 @@ weft_status weft_data_stats_measure(const weft_source *s, weft_data_stats *stats
     }
     free(x);
     WEFT_TRY(status);
-    return finish(s, "feature", (const char *const *)s->column_names, stats->mean, stats->deviation,
-                  stats->features, n);
+    WEFT_TRY(finish(s, "feature", (const char *const *)s->column_names, stats->mean,
+                    stats->deviation, stats->features, n));
+    keep_flags(s, stats);
+    return WEFT_OK;
 }
 
 /* Computes mean and deviation of numeric targets (0 and 1 if not `standard`). By these they are
@@ -232,6 +247,7 @@ weft_status weft_data_stats_learn(const weft_source *s, const weft_normalization
     WEFT_TRY(measure_target(s, !normalize->keeps, stats));
     stats->classes = s->classes;
     stats->label_column = s->label_column;
+    WEFT_TRY(weft_table_copy(s->table, &stats->table));
     WEFT_TRY(weft_strings_copy(s->class_names, s->classes, &stats->class_names));
     WEFT_TRY(weft_strings_copy(s->column_names, weft_shape_elements(weft_source_shape(s)),
                                &stats->column_names));

@@ -1,8 +1,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "formats/csv_cells.h"
 #include "formats/csv_columns.h"
-#include "formats/csv_reader.h"
 
 /* Parses CSV (RFC 4180): one pass over a copy of the text, which converts the fields to numbers and
  * class labels. csv_weight.c and csv_columns.c decide which column is which. */
@@ -24,6 +24,7 @@ static bool number(const weft_csv *csv, char *text, double *out)
  * distinct labels, in order of appearance (sort_classes renumbers them at the end). */
 typedef struct table {
     weft_csv *csv;
+    const weft_csv_known *known; /* may be NULL */
     size_t value_capacity, label_capacity, weight_capacity, id_capacity, class_capacity;
     weft_csv_classes classes; /* of class_names */
     bool measured;            /* the label column holds a numeric target */
@@ -151,12 +152,13 @@ static weft_status add_row(weft_csv_reader *r, table *t)
         int i = csv->order[j];
         WEFT_TRY(WEFT_GROW(&csv->values, &t->value_capacity, at));
         double *value = &csv->values[at];
+        if (csv->cells) {
+            WEFT_TRY(weft_csv_cell(r, csv, t->known, j, trimmed(r->fields[i]), value));
+            continue;
+        }
         bool known = number(csv, r->fields[i], value);
-        if (known && isfinite(*value)) continue;
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "%s:%lld: column %d%s%s%s holds '%.40s', a finite number must stand there",
-                         r->name, (long long)r->line, i + 1, csv->header ? " (" : "",
-                         csv->header ? csv->header[i] : "", csv->header ? ")" : "", r->fields[i]);
+        if (!known || !isfinite(*value))
+            return weft_csv_not_a_number(csv, r->name, r->line, i, r->fields[i], "");
     }
     if (csv->weight >= 0) WEFT_TRY(add_weight(r, t));
     if (csv->label >= 0 && !t->ignored) WEFT_TRY(add_answer(r, t));
@@ -182,26 +184,31 @@ static int compare_names(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static weft_status sort_classes(weft_csv *csv)
+weft_status weft_csv_sort_words(char **names, int count, int32_t *place)
 {
     named_class *all;
-    int32_t *place;
-    WEFT_TRY(WEFT_NEW(&all, csv->classes));
-    weft_status status = WEFT_NEW(&place, csv->classes);
-    for (int i = 0; i < csv->classes && status == WEFT_OK; i++) {
-        all[i] = (named_class){.name = csv->class_names[i], .before = i};
+    WEFT_TRY(WEFT_NEW(&all, count));
+    for (int i = 0; i < count; i++) {
+        all[i] = (named_class){.name = names[i], .before = i};
         all[i].is_number = weft_parse_real(all[i].name, &all[i].value);
     }
-    if (status == WEFT_OK) {
-        qsort(all, (size_t)csv->classes, sizeof(*all), compare_names);
-        for (int32_t i = 0; i < csv->classes; i++) {
-            csv->class_names[i] = all[i].name;
-            place[all[i].before] = i;
-        }
-        for (int64_t r = 0; r < csv->rows; r++) csv->labels[r] = place[csv->labels[r]];
-        free(place);
+    qsort(all, (size_t)count, sizeof(*all), compare_names);
+    for (int32_t i = 0; i < count; i++) {
+        names[i] = all[i].name;
+        place[all[i].before] = i;
     }
     free(all);
+    return WEFT_OK;
+}
+
+static weft_status sort_classes(weft_csv *csv)
+{
+    int32_t *place;
+    WEFT_TRY(WEFT_NEW(&place, csv->classes));
+    weft_status status = weft_csv_sort_words(csv->class_names, csv->classes, place);
+    for (int64_t r = 0; r < csv->rows && status == WEFT_OK; r++)
+        csv->labels[r] = place[csv->labels[r]];
+    free(place);
     return status;
 }
 
@@ -255,7 +262,9 @@ static weft_status parse(weft_csv_reader *r, const char *label, const char *weig
     for (size_t i = 0; i < r->count; i++) r->fields[i] = trimmed(r->fields[i]);
     WEFT_TRY(weft_csv_columns(r->name, line, r->fields, (int)r->count, label, weight, known, csv));
     if (csv->has_header) WEFT_TRY(take_header(r, csv));
+    WEFT_TRY(weft_csv_cells_open(r->name, known, csv));
     table t = {.csv = csv,
+               .known = known,
                .measured = known && known->measured,
                .ignored = known && known->label_ignored,
                .unlabelled = known && known->unlabelled};
@@ -314,6 +323,8 @@ void weft_csv_free(weft_csv *csv)
     for (int i = 0; csv->header && i < csv->columns; i++) free(csv->header[i]);
     for (int i = 0; i < csv->classes; i++) free(csv->class_names[i]);
     for (int64_t i = 0; csv->ids && i < csv->rows; i++) free(csv->ids[i]);
+    weft_csv_cells_free(csv->cells, csv->features);
+    free(csv->dropped);
     free(csv->ids);
     free(csv->header);
     free(csv->order);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "formats/csv_reader.h"
+#include "formats/csv_cells.h"
 
 /* The number of a field's column in the file, from 1. */
 static int column_of(const weft_csv_table *t, int i)
@@ -154,6 +154,22 @@ static bool counts_columns(const weft_csv_table *t)
     return counts;
 }
 
+/* Whether values of the table may be missing. */
+static bool may_lack(const weft_csv_table *t)
+{
+    const weft_csv_known *k = t->known;
+    return k->rules ? k->rules->text_gaps : k->table != NULL;
+}
+
+/* Whether training had texts or dates in the column of field i, if columns go by their places, so
+ * that a word there says nothing. */
+static bool is_text(const weft_csv_table *t, int i)
+{
+    const weft_table *table = t->known->table;
+    int j = i - (t->label >= 0 && i > t->label);
+    return table && j < table->columns && table->column[j].kind != WEFT_CSV_NUMBERS;
+}
+
 /* Finds out whether the first row is a header. This is so if label= names one of its fields, if it
  * has all feature names of training or counts the columns, or if no field of a feature or numeric
  * target is a number. FORMAT: some are numbers and no name shows that it is a header, so a value
@@ -163,17 +179,22 @@ static weft_status find_header(const weft_csv_table *t, const char *label, bool 
     int64_t index;
     double ignored;
     int word = -1, number = -1;
+    bool texts = true; /* the words may be those of columns with texts */
     *header = (t->said && !weft_parse_int(label, &index)) ||
               (t->known->names && weft_csv_names_found(t) == t->known->features) ||
-              counts_columns(t);
+              (t->known->table && weft_csv_names_found(t) > 0) || counts_columns(t);
     if (*header) return WEFT_OK;
     for (int i = 0; i < t->count; i++) {
-        if (i == t->label && !t->known->measured) continue;
+        bool target = i == t->label, gap = weft_csv_is_missing(t->fields[i], true);
+        if (target ? !t->known->measured : is_text(t, i) || (gap && may_lack(t))) continue;
         int *first = weft_csv_number(t->fields[i], t->comma, &ignored) ? &number : &word;
-        if (*first < 0) *first = i;
+        if (*first < 0 || (gap && first == &word)) *first = i;
+        texts = texts && (first == &number || (!gap && !target));
     }
     *header = word >= 0;
     if (word < 0 || number < 0 || has_name(t)) return WEFT_OK;
+    *header = false;
+    if (t->known->rules && texts) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_FORMAT,
         "%s:%lld: column %d holds '%.40s', but column %d holds a number; if row 1 is a "
@@ -242,9 +263,16 @@ static weft_status label_by_name(weft_csv_table *t)
                      t->file, k->label, weft_csv_role(t), weft_csv_role(t));
 }
 
-/* Assigns the features by their names of training. ARGUMENT: one is missing, or the table has a
- * further column. */
-static weft_status by_name(weft_csv_table *t, int *order)
+/* Whether training left the column of field i out. */
+static bool is_dropped(const weft_csv_table *t, int i)
+{
+    const weft_table *table = t->known->table;
+    return table && weft_csv_listed(table->dropped, t->fields[i], -1);
+}
+
+/* Assigns the features by their names of training. Further columns are ignored. ARGUMENT: one is
+ * missing. */
+static weft_status by_name(weft_csv_table *t, weft_csv *csv, int *order)
 {
     const weft_csv_known *k = t->known;
     const char *missing = NULL, *unexpected = NULL;
@@ -253,7 +281,7 @@ static weft_status by_name(weft_csv_table *t, int *order)
         order[j] = weft_csv_find(t->sorted, t->count, k->names[j]);
         if (order[j] < 0 && !missing) missing = k->names[j];
     }
-    for (int i = 0; i < t->count && !unexpected; i++) {
+    for (int i = 0; i < t->count; i++) {
         bool weight = k->weight && strcmp(t->fields[i], k->weight) == 0;
         if (i == t->label || is_known(t, t->fields[i])) continue;
         if (weight && !missing)
@@ -261,7 +289,9 @@ static weft_status by_name(weft_csv_table *t, int *order)
                              "%s: column '%s' was the weight in training; give weight=%s, or leave "
                              "it out",
                              t->file, k->weight, k->weight);
-        if (!weight) unexpected = t->fields[i];
+        if (weight || is_dropped(t, i)) continue;
+        if (!unexpected) unexpected = t->fields[i];
+        if (csv->ignored++ == 0) csv->first_ignored = t->column[i];
     }
     if (missing && unexpected)
         return weft_fail(WEFT_ERR_ARGUMENT,
@@ -272,10 +302,6 @@ static weft_status by_name(weft_csv_table *t, int *order)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: has no column '%s', which the model was trained with", t->file,
                          missing);
-    if (unexpected)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: the model was not trained with a column '%s'; leave it out", t->file,
-                         unexpected);
     return WEFT_OK;
 }
 
@@ -291,9 +317,10 @@ weft_status weft_csv_share_out(weft_csv_table *t, const char *label, bool named,
     if (!named) WEFT_TRY(find_header(t, label, &csv->has_header));
     if (csv->has_header) WEFT_TRY(check_names(t));
     WEFT_TRY(WEFT_NEW(&csv->order, WEFT_MAX(t->count, t->known->features)));
-    WEFT_TRY(csv->has_header && t->known->names ? by_name(t, csv->order)
+    WEFT_TRY(csv->has_header && t->known->names ? by_name(t, csv, csv->order)
                                                 : by_place(t, csv->has_header, csv->order));
-    csv->features = t->count - (t->label >= 0);
+    bool names = csv->has_header && t->known->names;
+    csv->features = names ? t->known->features : t->count - (t->label >= 0);
     csv->place = t->label;
     csv->label = t->label < 0 ? -1 : t->column[t->label];
     for (int i = 0; i < csv->features; i++) csv->order[i] = t->column[csv->order[i]];

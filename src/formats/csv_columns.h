@@ -47,6 +47,21 @@ bool weft_csv_is_missing(const char *word, bool sure);
  * not been taken out. */
 int weft_csv_place(const weft_csv_table *t, int64_t index);
 
+/* csv_drop.c: leaves out what the rules do not want, or, of a later table without names, what they
+ * did not want in training. *named is set to true if a name says that the first row is a header.
+ * label, weight: as the options give them. The caller frees *out with weft_csv_part_free. */
+weft_status weft_csv_drop(const weft_csv_table *all, const char *label, const char *weight,
+                          bool *named, weft_csv *csv, weft_csv_table *out) WEFT_NODISCARD;
+/* Sets *out to the table without the fields that are gone. */
+weft_status weft_csv_leave_out(const weft_csv_table *all, const bool *gone,
+                               weft_csv_table *out) WEFT_NODISCARD;
+void weft_csv_part_free(weft_csv_table *part);
+/* Whether an option (NULL: not given) gives the field `at`. named: the first row is a header. */
+bool weft_csv_is_option(const weft_csv_table *t, const char *given, int at, bool named);
+/* Sorts the names of classes: numbers by value, then others by name; place[i] becomes the new place
+ * of what was name i. */
+weft_status weft_csv_sort_words(char **names, int count, int32_t *place) WEFT_NODISCARD;
+
 /* Assigns label and features. `t` has all columns of the table except those of identifiers and
  * weights; named: the first row is known to be a header. */
 weft_status weft_csv_share_out(weft_csv_table *t, const char *label, bool named,

@@ -26,15 +26,6 @@ static weft_status find_field(const weft_csv_table *t, const char *key, const ch
     return WEFT_OK;
 }
 
-/* Whether label= gives the field `at`. named: the first row is a header. */
-static bool is_label(const weft_csv_table *t, const char *label, int at, bool named)
-{
-    int64_t index;
-    if (!label) return false;
-    if (weft_parse_int(label, &index)) return index == t->column[at];
-    return named && strcmp(label, t->fields[at]) == 0;
-}
-
 static weft_status given_twice(const weft_csv_table *t, const char *as, const char *label)
 {
     int64_t index;
@@ -44,29 +35,15 @@ static weft_status given_twice(const weft_csv_table *t, const char *as, const ch
                      quote, label, quote, as);
 }
 
-/* Sets *out to the table without the field `at`; free_part frees it. */
+/* Sets *out to the table without the field `at`. */
 static weft_status leave_out(const weft_csv_table *all, int at, weft_csv_table *out)
 {
-    int count = all->count - 1;
-    *out = *all;
-    out->fields = NULL;
-    out->column = NULL;
-    out->sorted = NULL;
-    out->count = count;
-    WEFT_TRY(WEFT_NEW(&out->fields, count));
-    WEFT_TRY(WEFT_NEW(&out->column, count));
-    for (int i = 0; i < count; i++) {
-        out->fields[i] = all->fields[i + (i >= at)];
-        out->column[i] = all->column[i + (i >= at)];
-    }
-    return weft_csv_sort_names(out->fields, count, &out->sorted);
-}
-
-static void free_part(weft_csv_table *t)
-{
-    free(t->fields);
-    free(t->column);
-    free(t->sorted);
+    bool *gone;
+    WEFT_TRY(WEFT_NEW(&gone, all->count));
+    gone[at] = true;
+    weft_status status = weft_csv_leave_out(all, gone, out);
+    free(gone);
+    return status;
 }
 
 /* --- weights --- */
@@ -81,7 +58,7 @@ static int known_weight(const weft_csv_table *t, const char *label)
         at = weft_csv_find(t->sorted, t->count, k->weight);
     else if (k->features > 0 && found == 0 && t->count == k->features + 2)
         at = k->weight_place;
-    return at >= 0 && is_label(t, label, at, true) ? -1 : at;
+    return at >= 0 && weft_csv_is_option(t, label, at, true) ? -1 : at;
 }
 
 /* Assigns label and features of a table whose field `at` has the weights; named: that field was
@@ -90,10 +67,10 @@ static weft_status without_weight(const weft_csv_table *all, const char *label, 
                                   weft_csv *csv)
 {
     weft_csv_table t;
-    if (is_label(all, label, at, named)) return given_twice(all, "weight", label);
+    if (weft_csv_is_option(all, label, at, named)) return given_twice(all, "weight", label);
     weft_status status = leave_out(all, at, &t);
     if (status == WEFT_OK) status = weft_csv_share_out(&t, label, named, csv);
-    free_part(&t);
+    weft_csv_part_free(&t);
     return status;
 }
 
@@ -130,17 +107,18 @@ static int known_id(const weft_csv_table *t)
     const weft_csv_known *k = t->known;
     int found = weft_csv_names_found(t), columns = k->features + 2 + (k->weight_place >= 0);
     if (k->id && k->names && found > 0) return weft_csv_find(t->sorted, t->count, k->id);
-    return k->features > 0 && found == 0 && t->count == columns ? k->id_place : -1;
+    bool places = k->id_place >= 0 && k->features > 0 && found == 0 && t->count == columns;
+    return places ? weft_csv_place(t, k->id_place) : -1;
 }
 
 static weft_status without_id(const weft_csv_table *all, const char *label, const char *weight,
                               int at, bool named, weft_csv *csv)
 {
     weft_csv_table t;
-    if (is_label(all, label, at, named)) return given_twice(all, "id", label);
+    if (weft_csv_is_option(all, label, at, named)) return given_twice(all, "id", label);
     weft_status status = leave_out(all, at, &t);
     if (status == WEFT_OK) status = assign(&t, label, weight, named, csv);
-    free_part(&t);
+    weft_csv_part_free(&t);
     csv->id = all->column[at];
     return status;
 }
@@ -177,6 +155,33 @@ static weft_status refuse_ambiguous(const weft_csv_table *t, const char *label, 
                      middle ? "=N" : "", last);
 }
 
+/* Assigns the columns of a table without those that are dropped; named: its first row is known to
+ * be a header. */
+static weft_status assign_all(const weft_csv_table *t, const char *label, const char *weight,
+                              bool header, weft_csv *csv)
+{
+    bool named = false;
+    int id = -1;
+    if (t->known->id_given)
+        WEFT_TRY(find_field(t, "id", t->known->id_given, &named, &id));
+    else
+        id = known_id(t);
+    WEFT_TRY(id < 0 ? assign(t, label, weight, header, csv)
+                    : without_id(t, label, weight, id, named || header, csv));
+    return refuse_ambiguous(t, label, weight, csv);
+}
+
+static weft_status share(weft_csv_table *all, const char *label, const char *weight, weft_csv *csv)
+{
+    weft_csv_table t;
+    bool named = false;
+    WEFT_TRY(weft_csv_sort_names(all->fields, all->count, &all->sorted));
+    WEFT_TRY(weft_csv_drop(all, label, weight, &named, csv, &t));
+    weft_status status = assign_all(&t, label, weight, named, csv);
+    weft_csv_part_free(&t);
+    return status;
+}
+
 weft_status weft_csv_columns(const char *file, int64_t line, char **fields, int count,
                              const char *label, const char *weight, const weft_csv_known *known,
                              weft_csv *csv)
@@ -190,24 +195,15 @@ weft_status weft_csv_columns(const char *file, int64_t line, char **fields, int 
                         .comma = csv->comma,
                         .known = known ? known : &nothing};
     weft_csv_name *sorted_known = NULL;
-    bool named = false;
-    int id = -1;
     csv->columns = count;
     csv->weight = csv->weight_place = csv->id = -1;
     WEFT_TRY(WEFT_NEW(&t.column, count));
     for (int i = 0; i < count; i++) t.column[i] = i;
-    weft_status status = weft_csv_sort_names(fields, count, &t.sorted);
-    if (status == WEFT_OK && t.known->names)
+    weft_status status = WEFT_OK;
+    if (t.known->names)
         status = weft_csv_sort_names(t.known->names, t.known->features, &sorted_known);
     t.sorted_known = sorted_known;
-    if (status == WEFT_OK && t.known->id_given)
-        status = find_field(&t, "id", t.known->id_given, &named, &id);
-    else if (status == WEFT_OK)
-        id = known_id(&t);
-    if (status == WEFT_OK)
-        status = id < 0 ? assign(&t, label, weight, false, csv)
-                        : without_id(&t, label, weight, id, named, csv);
-    if (status == WEFT_OK) status = refuse_ambiguous(&t, label, weight, csv);
+    if (status == WEFT_OK) status = share(&t, label, weight, csv);
     free(sorted_known);
     free(t.sorted);
     free(t.column);

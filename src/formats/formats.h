@@ -61,6 +61,39 @@ double weft_npy_get(const weft_npy *npy, int64_t i);
 
 /* --- CSV (RFC 4180: quotes, doubled quotes; lines end with LF, CRLF or CR) --- */
 
+/* The contents of a column. */
+typedef enum weft_csv_kind {
+    WEFT_CSV_OPEN, /* decided by the first value */
+    WEFT_CSV_NUMBERS,
+    WEFT_CSV_CATEGORIES,
+    WEFT_CSV_DATES
+} weft_csv_kind;
+
+/* A table of labels that finds the number of the class that a label means. */
+typedef struct weft_csv_class {
+    const char *label; /* of the caller; NULL: an empty slot */
+    uint64_t hash;
+    int number;
+} weft_csv_class;
+typedef struct weft_csv_classes {
+    weft_csv_class *slots;
+    size_t capacity, count;
+} weft_csv_classes;
+
+/* The contents of a feature column of a table that may have texts and gaps. */
+typedef struct weft_csv_cells {
+    weft_csv_kind kind;
+    int words;
+    char **word; /* the different texts in order of appearance, unless they are known */
+    size_t word_capacity;
+    weft_csv_classes found; /* of the words, or those of the training */
+    int64_t line;           /* of the first text */
+    bool forced;            /* categories even of numbers */
+    int64_t missing, gap;   /* values; the line of the first */
+    int64_t unknown;        /* texts that the training had not */
+    char *stranger;         /* the first of them */
+} weft_csv_cells;
+
 typedef struct weft_csv {
     int columns;
     int64_t rows; /* without the header */
@@ -73,15 +106,40 @@ typedef struct weft_csv {
     int place;        /* label column, not counting those of weights and identifiers; -1: none */
     int weight_place; /* column of the weights, not counting that of identifiers; -1: none */
     int features;
-    int *order;      /* [features]: their columns */
-    double *values;  /* [rows, features] */
-    int32_t *labels; /* [rows], class numbers; NULL: none */
-    double *weights; /* [rows], at least 0; NULL: none */
+    int *order; /* [features]: their columns */
+    /* [rows, features]; NAN: missing. Categories have the number of their word; if these are known
+     * and it is none of them, that of words. */
+    double *values;
+    weft_csv_cells *cells; /* [features]; NULL: all are numbers */
+    char *dropped;         /* columns that were left out, as COLUMN+COLUMN; NULL: none */
+    int ignored;           /* columns that training had not */
+    int first_ignored;     /* the first of them */
+    int32_t *labels;       /* [rows], class numbers; NULL: none */
+    double *weights;       /* [rows], at least 0; NULL: none */
     double *targets; /* [rows], the numeric target; NULL: the label is a class, or there is none */
     char **ids;      /* [rows], the identifiers; NULL: none */
     int classes;
     char **class_names; /* sorted; numbers by value */
 } weft_csv;
+
+/* How a table of training may be read beside numbers. Columns are given by names or by numbers from
+ * 0, as COLUMN+COLUMN; NULL: none. */
+typedef struct weft_csv_rules {
+    const char *drop;        /* are left out */
+    const char *only;        /* the features alone */
+    const char *categorical; /* categories, also if they are numbers */
+    const char *dates;       /* ISO 8601 */
+    const char *na;          /* marks of missing values beside the usual ones, MARK+MARK */
+    bool parts;              /* parts of dates are features, too */
+    bool gaps;               /* numbers may be missing */
+    bool text_gaps;          /* texts may be missing */
+    bool median;             /* which stands for a missing number; else the mean */
+    bool flag;               /* a feature says that a number is missing */
+    int rare;                /* categories of fewer rows have no feature of their own */
+} weft_csv_rules;
+
+/* table.h: how columns become features. */
+typedef struct weft_table weft_table;
 
 /* The columns of the table of training, which a later table must have as well. They are matched by
  * name, in any order, if both tables have names; otherwise by position. */
@@ -95,13 +153,19 @@ typedef struct weft_csv_known {
     const char *id;     /* name of the column of identifiers; NULL: none */
     int id_place;       /* that column, counting all; -1: none or unknown */
     const char
-        *id_given;       /* name or number (from 0) of that column in this table; NULL: not given */
-    bool unlabelled;     /* the label may be missing; weights are used only if requested */
-    bool measured;       /* the label, called target, is numeric */
-    bool label_ignored;  /* the label's values are not read */
-    int64_t most_rows;   /* rows beyond so many are not read; 0: all are */
-    size_t most_columns; /* a row with more is refused; 0: any number */
+        *id_given; /* name or number (from 0) of that column in this table; NULL: not given */
+    const weft_csv_rules *rules; /* of a table of training; NULL: it has numbers alone */
+    const weft_table *table;     /* how it became features, with as many columns; NULL: numbers */
+    bool unlabelled;             /* the label may be missing; weights are used only if requested */
+    bool measured;               /* the label, called target, is numeric */
+    bool label_ignored;          /* the label's values are not read */
+    int64_t most_rows;           /* rows beyond so many are not read; 0: all are */
+    size_t most_columns;         /* a row with more is refused; 0: any number */
 } weft_csv_known;
+
+/* csv_cells.c: makes room for the columns' contents, with what is known of their kinds. */
+weft_status weft_csv_cells_open(const char *file, const weft_csv_known *known,
+                                weft_csv *csv) WEFT_NODISCARD;
 
 /* csv_weight.c: decides from the first row, in line `line`, which column is which, and sets
  * columns, has_header, label, weight, id, the places, features and order. ARGUMENT: a column is
@@ -117,27 +181,21 @@ weft_status weft_csv_columns(const char *file, int64_t line, char **fields, int 
  * training has the numbers of three or more columns there, 0, 1, 2 and so on. A byte order
  * mark is skipped. Commas, semicolons, tabs or bars separate the fields, as the first lines show or
  * a first line sep=; says; unless commas do, they may be decimal signs. Blanks around a quoted
- * field are skipped. FORMAT: the text is malformed, only some of these are numbers, or a label is a
- * mark of a missing value; the message names line and column. ARGUMENT: a column is missing or
- * unexpected, or may be label or weight. */
+ * field are skipped. With rules or a description of training, columns may have texts, dates and
+ * gaps; a column of numbers and other texts is refused unless it is said to have categories.
+ * FORMAT: the text is malformed, only some of these are numbers, or a
+ * label is a mark of a missing value; the message names line and column. ARGUMENT: a column is
+ * missing or unexpected, or may be label or weight. */
 WEFT_PRIVATE_API weft_status weft_csv_parse(const char *name, const void *data, size_t size,
                                             const char *label, const char *weight,
                                             const weft_csv_known *known,
                                             weft_csv *out) WEFT_NODISCARD;
 WEFT_PRIVATE_API void weft_csv_free(weft_csv *csv);
+/* Column i of the file as options name it, by name or number. */
+const char *weft_csv_option_name(const weft_csv *csv, int i, char *room, size_t size);
 /* csv_classes.c: whether two labels mean the same class: equal text, or equal numbers below 2^53.
  */
 bool weft_csv_same_class(const char *a, const char *b);
-/* A table of labels that finds the number of the class that a label means. */
-typedef struct weft_csv_class {
-    const char *label; /* of the caller; NULL: an empty slot */
-    uint64_t hash;
-    int number;
-} weft_csv_class;
-typedef struct weft_csv_classes {
-    weft_csv_class *slots;
-    size_t capacity, count;
-} weft_csv_classes;
 /* The number of the class; -1: there is none. */
 int weft_csv_classes_find(const weft_csv_classes *classes, const char *label);
 /* Adds a label, which the table does not copy; one whose class is there already changes nothing. */

@@ -335,7 +335,8 @@ void weft_servable_describe(const weft_servable *servable, weft_servable_info *o
                                 .most_rows = weft_servable_most_rows(servable),
                                 .channels_last = servable->channels_last,
                                 .output = servable->output,
-                                .output_count = servable->output_count};
+                                .output_count = servable->output_count,
+                                .table_columns = stats->table};
     memcpy(out->input, stats->input, sizeof(out->input));
     for (int k = 0; k < stats->inputs; k++) out->tokens |= stats->input[k].values > 0;
 }

@@ -1,6 +1,47 @@
 #include "fuzz.h"
 
-#include "formats/formats.h"
+#include <math.h>
+
+#include "formats/table.h"
+
+/* Describes a table by all of its rows, and reads it again as a later one: each feature of each row
+ * is a number, and the same. */
+static void read_again(const uint8_t *data, size_t size, const weft_csv_rules *rules, weft_csv *csv)
+{
+    weft_table *table = NULL;
+    char **names = NULL;
+    weft_csv later;
+    int64_t *rows = calloc((size_t)csv->rows, sizeof(*rows));
+    for (int64_t i = 0; rows && i < csv->rows; i++) rows[i] = i;
+    bool fits = rows && weft_table_fit(csv, "fuzz", rules, rows, csv->rows, &table) == WEFT_OK;
+    free(rows);
+    if (!fits || !table) return;
+    if (weft_table_number_words(table, csv) != WEFT_OK ||
+        weft_table_column_names(table, &names) != WEFT_OK)
+        abort();
+    const weft_csv_known known = {.features = table->columns,
+                                  .names = csv->header ? names : NULL,
+                                  .label = csv->header && csv->label >= 0 ? csv->header[csv->label]
+                                                                          : NULL,
+                                  .place = csv->place,
+                                  .weight_place = -1,
+                                  .id_place = -1,
+                                  .table = table};
+    bool same = csv->label >= 0 && csv->weight < 0 && csv->id < 0;
+    if (same && weft_csv_parse("fuzz", data, size, NULL, NULL, &known, &later) == WEFT_OK) {
+        if (later.rows == csv->rows && later.has_header == csv->has_header)
+            for (int64_t i = 0; i < csv->rows; i++)
+                for (int f = 0; f < table->features; f++) {
+                    double x = weft_table_feature(table, csv->values + i * csv->features, f);
+                    if (!isfinite(x) ||
+                        x != weft_table_feature(table, later.values + i * later.features, f))
+                        abort();
+                }
+        weft_csv_free(&later);
+    }
+    free(names);
+    weft_table_free(table);
+}
 
 /* Fuzzes the CSV parser. The first byte chooses how the label column is named, which columns are
  * already known, and which column has the sample weights. */
@@ -9,6 +50,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char *const labels[] = {NULL, "0", "y", "17"};
     static const char *const weights[] = {NULL, NULL, "w", "1"};
     static char a[] = "a", b[] = "b", *const names[] = {a, b};
+    static const weft_csv_rules rules[] = {
+        {.gaps = true, .text_gaps = true, .flag = true, .rare = 2},
+        {.gaps = true,
+         .text_gaps = true,
+         .median = true,
+         .rare = 1,
+         .drop = "3",
+         .dates = "0",
+         .parts = true,
+         .na = "x+-9",
+         .categorical = "1"}};
     static const weft_csv_known known[] = {
         {.place = -1, .id_place = -1},
         {.features = 2, .place = 1, .id_place = 0},
@@ -20,11 +72,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
          .label = "y",
          .place = 1,
          .unlabelled = true,
-         .measured = true}};
+         .measured = true},
+        {.place = -1, .id_place = -1, .rules = &rules[0]},
+        {.place = -1, .id_place = -1, .rules = &rules[1]}};
     weft_csv csv;
     if (size == 0) return 0;
-    if (weft_csv_parse("fuzz", data + 1, size - 1, labels[data[0] % 4], weights[data[0] / 24 % 4],
-                       &known[data[0] / 4 % 6], &csv) == WEFT_OK)
-        weft_csv_free(&csv);
+    const weft_csv_known *how = &known[data[0] / 4 % WEFT_COUNT(known)];
+    if (weft_csv_parse("fuzz", data + 1, size - 1, labels[data[0] % 4], weights[data[0] / 32 % 4],
+                       how, &csv) != WEFT_OK)
+        return 0;
+    if (how->rules) read_again(data + 1, size - 1, how->rules, &csv);
+    weft_csv_free(&csv);
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "checkpoint/about.h"
 #include "data/data.h"
+#include "formats/table.h"
 
 /* The statistics of index.json and model.json: what is read can be computed with. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -16,6 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (weft_shape_elements(&stats.input[0].shape) < 1) abort();
         for (int i = 0; i < stats.features; i++)
             if (!isfinite(stats.mean[i]) || !(stats.deviation[i] > 0)) abort();
+        double row[64] = {0};
+        for (int f = 0; stats.table && stats.table->columns <= 64 && f < stats.table->features; f++)
+            if (!isfinite(weft_table_feature(stats.table, row, f))) abort();
         for (int i = 0; i < stats.targets; i++)
             if (!isfinite(stats.target_mean[i]) || !(stats.target_deviation[i] > 0)) abort();
         json_decref(weft_stats_json(&stats));

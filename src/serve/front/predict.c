@@ -1,7 +1,7 @@
 /* Reads plain prediction requests, whose body is a picture or rows of CSV. */
 #include <stdio.h>
 
-#include "formats/formats.h"
+#include "formats/table.h"
 #include "serve/front/infer_internal.h"
 #include "formats/picture/picture.h"
 
@@ -150,9 +150,26 @@ static weft_status read_picture(const weft_servable_info *about, const weft_plai
     return WEFT_OK;
 }
 
+/* Takes the features of all rows, in the precision in which training normalises them. */
+static weft_status take_values(const weft_table *table, weft_csv *csv, weft_inference *out)
+{
+    if (!table) {
+        out->x_double = csv->values;
+        csv->values = NULL;
+        return WEFT_OK;
+    }
+    WEFT_TRY(WEFT_NEW(&out->x_double, csv->rows * table->features));
+    for (int64_t i = 0; i < csv->rows; i++)
+        for (int f = 0; f < table->features; f++)
+            out->x_double[i * table->features + f] =
+                weft_table_feature(table, csv->values + i * csv->features, f);
+    return WEFT_OK;
+}
+
 static weft_status take_rows(const weft_servable_info *about, weft_csv *csv, weft_inference *out)
 {
-    int64_t features = weft_shape_elements(&about->input[0].shape);
+    const weft_table *table = about->table_columns;
+    int64_t features = table ? table->columns : weft_shape_elements(&about->input[0].shape);
     if (csv->features != features)
         return weft_fail(WEFT_ERR_ARGUMENT, "the rows have %d features, and the model takes %lld",
                          csv->features, (long long)features);
@@ -162,8 +179,7 @@ static weft_status take_rows(const weft_servable_info *about, weft_csv *csv, wef
                          "parts, as split -l %lld cuts them",
                          (long long)about->most_rows, (long long)about->most_rows);
     WEFT_TRY(make_room(about, csv->rows, out));
-    out->x_double = csv->values; /* in the precision in which training normalises them */
-    csv->values = NULL;
+    WEFT_TRY(take_values(table, csv, out));
     return weft_inference_prepare(about, out,
                                   &(weft_number_type){.fractional = true, .table = about->table},
                                   (unsigned)about->channels_last);
@@ -174,9 +190,13 @@ static weft_status take_rows(const weft_servable_info *about, weft_csv *csv, wef
 static weft_status read_csv(const weft_servable_info *about, const weft_plain_body *body,
                             weft_inference *out)
 {
-    int features = (int)weft_shape_elements(&about->input[0].shape);
+    const weft_table *table = about->table_columns;
+    char **names = NULL;
+    int features = table ? table->columns : (int)weft_shape_elements(&about->input[0].shape);
+    if (table) WEFT_TRY(weft_table_column_names(table, &names));
     weft_csv_known known = {.features = features,
-                            .names = about->column_names,
+                            .names = table && about->column_names ? names : about->column_names,
+                            .table = table,
                             .label = about->label_name,
                             .place = about->label_column - 1,
                             .weight = about->weight_name,
@@ -191,6 +211,7 @@ static weft_status read_csv(const weft_servable_info *about, const weft_plain_bo
     weft_csv csv;
     weft_status status =
         weft_csv_parse("the body", body->data, body->size, NULL, NULL, &known, &csv);
+    free(names);
     if (status == WEFT_OK) {
         status = take_rows(about, &csv, out);
         weft_csv_free(&csv);

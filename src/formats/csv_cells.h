@@ -1,0 +1,29 @@
+/* Declares the contents of columns that may have texts, dates and gaps. */
+#ifndef WEFT_FORMATS_CSV_CELLS_H
+#define WEFT_FORMATS_CSV_CELLS_H
+
+#include "formats/csv_reader.h"
+#include "formats/table.h"
+
+/* Whether one of COLUMN+COLUMN (NULL: none) is a column, by its name (NULL: it has none) or number.
+ */
+bool weft_csv_listed(const char *list, const char *name, int column);
+/* Whether a text marks a missing value; more: marks beside the usual ones, as MARK+MARK, or NULL.
+ */
+bool weft_csv_is_gap(const char *text, const char *more);
+/* Converts a field without blanks of feature j in a table that has cells. FORMAT: it does not fit
+ * its column; the message names line and column. */
+weft_status weft_csv_cell(const weft_csv_reader *reader, weft_csv *csv, const weft_csv_known *known,
+                          int j, const char *text, double *out) WEFT_NODISCARD;
+void weft_csv_cells_free(weft_csv_cells *cells, int count);
+/* Days since 1970 of a date, YYYY-MM-DD, or a date and time, YYYY-MM-DD hh:mm[:ss[.f]][Z|+hh:mm],
+ * with a blank or T between. */
+bool weft_csv_date(const char *text, double *days);
+/* The day that begins so many days after that of 1970. */
+void weft_csv_day(double days, int *year, int *month, int *day);
+
+/* Fails: a number must stand in column i of the file, and `text` does. more: how to mend it. */
+weft_status weft_csv_not_a_number(const weft_csv *csv, const char *file, int64_t line, int i,
+                                  const char *text, const char *more) WEFT_NODISCARD;
+
+#endif

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Tables with texts, missing values and dates: tests/data/tables.py PATH/TO/weft [PART...]"""
+import csv
+import datetime
+import json
+import os
+import random
+import shutil
+import re
+import subprocess
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(here, "../support"))
+from checks import check, main, run
+
+MARKS = ["", "NA", "n/a", "nan", "null", "?"]
+
+
+def write_rows(name, rows, separator=","):
+    with open(name, "w", newline="") as f:
+        csv.writer(f, delimiter=separator, lineterminator="\n").writerows(rows)
+
+
+def train(folder, data, *more, code=0, model="mlp"):
+    shutil.rmtree(folder, ignore_errors=True)
+    return run("train", "-q", "-t", 1, "-m", model, "-d", data, "-c", folder, *more, code=code)
+
+
+def predictions(folder, data=None, *more):
+    said = run("predict", folder, "-t", 1, "--json", *(["-d", data] if data else []), *more)
+    return [json.loads(line) for line in said.stdout.splitlines()], said.stderr
+
+
+def numbers(rows):
+    return [r.get("probabilities") or r["predicted"] for r in rows]
+
+
+# --- the three tables: one command each ---
+
+def usual():
+    for kind, data, metric, least, more in (
+            ("passengers", "csv:passengers.csv,id=id,drop=name+cabin,missing=median+flag", "accuracy", 0.89, ("-e", 20)),
+            ("incomes", "csv:incomes.csv,missing=category", "accuracy", 0.87, ("-e", 5)),
+            ("houses", "csv:houses.csv,target=price,missing=mean+flag,dates=sold", "r2", 0.94, ("-e", 30))):
+        with open(kind + ".csv", "w") as f:
+            subprocess.run([sys.executable, os.path.join(here, "make_table.py"), kind], stdout=f, check=True)
+        train(kind, data, *more)
+        told = json.loads(run("eval", kind, "-t", 1, "--json").stdout)
+        check(f"{metric} of {kind}", told[metric] >= least, told)
+
+
+# --- an oracle: a table that is made of numbers by hand gives the same model ---
+
+def word_order(word):
+    try:
+        return 0, float(word), word
+    except ValueError:
+        return 1, 0, word
+
+
+def draw(chance, kind):
+    """A value of a column, as text; None: missing."""
+    if kind == "dates":
+        return (datetime.date(1960, 1, 1) + datetime.timedelta(chance.randrange(30000))).isoformat()
+    if kind == "times":
+        moment = datetime.datetime(2001, 3, 4) + datetime.timedelta(hours=6 * chance.randrange(9999))
+        return moment.isoformat() + chance.choice(("", "Z", "+00:00"))
+    if kind == "numbers":
+        return str(chance.randrange(-40, 40) / 4)
+    if kind == "codes":
+        return chance.choices(("3", "10", "7", "21"), (9, 9, 9, 1))[0]
+    return chance.choices(("red", "green, dark", 'the "blue"', "ocker", "grau ü"), (30, 30, 30, 2, 1))[0]
+
+
+def days(text):
+    moment = datetime.datetime.fromisoformat(text.replace("Z", "").replace("+00:00", ""))
+    return (moment - datetime.datetime(1970, 1, 1)).total_seconds() / 86400
+
+
+def by_hand(values, kind, weights, how, rare, parts):
+    """The features of a column: a list for each row. weights: how often a row counts in the statistics."""
+    known = [v for v, w in zip(values, weights) for _ in range(w) if v is not None]
+    if kind in ("words", "codes"):
+        words = sorted({w for w in known if known.count(w) >= rare}, key=word_order)
+        other, gaps = any(known.count(w) < rare for w in known), any(v is None for v, w in zip(values, weights) if w)
+        return [[int(v == w) for w in words] + [int(v is not None and v not in words)] * other + [int(v is None)] * gaps for v in values]
+    read = days if kind in ("dates", "times") else float
+    ordered = sorted(map(read, known))
+    middle = len(ordered)
+    fill = ordered[middle // 2] / 2 + ordered[(middle - 1) // 2] / 2 if "median" in how else sum(ordered) / middle
+    flag = "flag" in how and any(v is None for v, w in zip(values, weights) if w)
+    out = []
+    for v in values:
+        x = fill if v is None else read(v)
+        day = datetime.date(1970, 1, 1) + datetime.timedelta(int(x // 1))
+        out.append([x] + ([day.year, day.month, day.day, day.weekday()] if parts and kind != "numbers" else []) + [int(v is None)] * flag)
+    return out
+
+
+def oracle():
+    for seed in range(40 if not os.environ.get("WEFT_FAST") else 5):
+        chance = random.Random(seed)
+        rows, rare = chance.randrange(60, 90), chance.choice((1, 2, 4))
+        parts, how = chance.random() < 0.5, chance.choice(("median", "median+flag", "mean+flag"))
+        kinds = [chance.choice(("numbers", "words", "codes", "dates", "times")) for _ in range(chance.randrange(1, 5))] + ["words"]
+        gaps = [chance.random() < 0.6 for _ in kinds]
+        header = chance.random() < 0.7
+        table = [[None if gap and chance.random() < 0.15 else draw(chance, kind) for kind, gap in zip(kinds, gaps)] for _ in range(rows)]
+        target = [f"{chance.gauss(0, 3):.3f}" for _ in range(rows)]
+        weights, weighted = [chance.choice((0, 1, 1, 2, 3)) for _ in range(rows)], chance.random() < 0.5
+        names = [f"c{j}" for j in range(len(kinds))]
+        separator = chance.choice(",;\t|")
+        write_rows("t.csv", [names + ["y", "w"]] * header + [[chance.choice(MARKS) if v is None else v for v in row] + [y, w]
+                                                             for row, y, w in zip(table, target, weights)], separator)
+        listed = {key: "+".join(names[j] if header else str(j) for j, k in enumerate(kinds) if k in of)
+                  for key, of in (("categorical", ("codes",)), ("dates", ("dates", "times")))}
+        spec = "csv:t.csv,target=%s,%s=%s,missing=%s,rare=%d%s%s" % ("y" if header else len(kinds), "weight" if weighted else "id",
+                                                                     "w" if header else len(kinds) + 1, how, rare, ",parts" * parts,
+                                                                "".join(f",{key}={of}" for key, of in listed.items() if of))
+        case = f"seed {seed}, {spec}, {kinds}"
+        train("text", spec, "--normalize", "none", "-e", 2, "-b", 8)
+        got, _ = predictions("text", None)
+        tested = {r["sample"] for r in got}
+        columns = [by_hand([row[j] for row in table], kind, [(weights[i] if weighted else 1) * (i not in tested) for i in range(rows)], how, rare, parts) for j, kind in enumerate(kinds)]
+        write_rows("n.csv", [[repr(x) for c in columns for x in c[i]] + [target[i], weights[i]] for i in range(rows)])
+        last = sum(len(c[0]) for c in columns)
+        train("plain", f"csv:n.csv,target={last},{'weight' if weighted else 'id'}={last + 1}", "--normalize", "none", "-e", 2, "-b", 8)
+        want, _ = predictions("plain", None)
+        same = len(got) == len(want) > 0 and all(abs(a - b) <= (1e-4 if "mean" in how else 0) * max(1, abs(b))
+                                                 for x, y in zip(got, want) for a, b in zip(x["predicted"], y["predicted"]))
+        check(f"features of {case}", same, (got[:2], want[:2]))
+        # Later tables: the same rows without the target, in another order of the columns, and further columns.
+        if header:
+            order = list(range(len(kinds)))
+            chance.shuffle(order)
+            write_rows("later.csv", [["new"] + [names[j] for j in order]] + [["x"] + ["" if row[j] is None else row[j] for j in order] for row in table])
+            later, said = predictions("text", "csv:later.csv")
+            by_row = {r["sample"]: r["predicted"] for r in later}
+            check(f"later rows of {case}", len(later) == rows and all(by_row[r["sample"]] == r["predicted"] for r in got), said)
+            check(f"a column that is ignored, {case}", "the column 'new', with which the model was not trained, is ignored" in said, said)
+        for r in numbers(got):
+            check("finite", all(abs(x) < 1e6 for x in r), r)
+
+
+# --- later data, and sentences ---
+
+def later():
+    rows = [["city", "age", "day", "y"]] + [[("Rom", "Bern", "Oslo")[i % 3], 20 + i, f"2024-0{i % 9 + 1}-11", "ab"[i % 2]] for i in range(40)]
+    write_rows("t.csv", rows)
+    train("m", "csv:t.csv,dates=day,missing=mean", "-e", 1, "-b", 8)
+    write_rows("new.csv", [["day", "city", "age"], ["2024-05-05", "Paris", "30"], ["", "Rom", "NA"], ["2024-05-05", "Nizza", "30"]])
+    got, said = predictions("m", "csv:new.csv")
+    check("an unknown category is other", "column city has texts that are no categories of the training, in 2 rows, such as 'Paris'" in said, said)
+    check("all unknown categories are one", len(got) == 3 and got[0]["probabilities"] == got[2]["probabilities"] != got[1]["probabilities"], got)
+    train("r", "csv:t.csv,dates=day", "-e", 1, "-b", 8)
+    for folder, header, row, words in (
+            ("r", "day,city,age", "2024-05-05,Rom,", "column 3 (age) holds '', a finite number must stand there; the model was trained without missing="),
+            ("r", "day,city,age", "2024-05-05,?,3", "column 2 (city) holds '?', a missing value; the model was trained without missing="),
+            ("m", "day,city,age", "2024-05-05,Rom,old", "column 3 (age) holds 'old', a finite number must stand there"),
+            ("m", "day,city,age", "5.5.2024,Rom,3", "column 1 holds '5.5.2024', a date must stand there, as 2024-02-29"),
+            ("m", "day,age", "2024-05-05,3", "has no column 'city', which the model was trained with"),
+            ("m", "day,town,age", "2024-05-05,Rom,3", "has no column 'city', which the model was trained with, but one named 'town'")):
+        with open("bad.csv", "w") as f:
+            f.write(f"{header}\n{row}\n")
+        said = run("predict", folder, "-t", 1, "-d", "csv:bad.csv", code=2 if "has no column" in words else 1)
+        check(f"{header} {row}", words in said.stderr, said.stderr)
+
+
+def sentences():
+    head, some = "a,b,y\n", "1,u,p\n2,v,q\n3,u,p\n4,v,q\n5,u,p\n6,v,q\n"
+    many = "".join(f"{i},{'w%d' % (i // 2)},{'pq'[i % 2]}\n" for i in range(1400))
+    for text, options, code, words in (
+            (head + some + "7,,p\n", "", 1, "t.csv:8: column 2 (b) holds '', a missing value; missing=category fills such gaps, drop=b leaves"),
+            (head + some + "?,u,p\n", "", 1, "t.csv:8: column 1 (a) holds '?', a finite number must stand there; missing=mean fills such gaps, drop=a"),
+            (head + some + "?,u,p\n", "missing=category", 1, "t.csv:8: column 1 (a) holds '?'"),
+            (head + "?,u,p\n" + some, "missing=category", 2, "t.csv:2: column a has no number; missing=mean"),
+            (head + some + "x,u,p\n", "", 1, "t.csv:8: column 1 (a) holds 'x', a finite number must stand there, as in other rows; categorical=a makes"),
+            (head + some + "7,8,p\n", "", 1, "t.csv:2: column 2 (b) holds 'u', a finite number must stand there, as in other rows; categorical=b"),
+            (some + "7,8,p\n", "", 1, "t.csv:1: column 2 holds 'u', a finite number must stand there, as in other rows; categorical=1 makes all of them "
+             "categories, na=u says that this marks a missing value, and if row 1 is a header, give label=NAME"),
+            (head + some, "missing=zero", 2, "missing is 'zero', must be refuse, category (texts alone), mean, median, mean+flag or median+flag"),
+            (head + some, "drop=c", 2, "t.csv: drop: no column is named 'c'"),
+            (head + some, "only=a+z", 2, "t.csv: only: no column is named 'z'"),
+            (head + some, "categorical=q", 2, "t.csv: categorical=q is the name or number of no feature"),
+            (head + some, "dates=b,categorical=b", 2, "column 1 is given as dates and as categories"),
+            (head + some, "dates=a", 1, "t.csv:2: column 1 holds '1', a date must stand there"),
+            (head + some, "rare=9", 2, "t.csv: column b has no text, such as 'u', that stands in 9 training rows, so it says nothing of a row: drop=b"),
+            (head + "".join(f"{i},2024-01-{i:02d},p\n{i},2024-02-{i:02d},q\n" for i in range(1, 20)), "", 2, "dates=b as dates"),
+            (head + many, "rare=1", 2, "categories, of which at most 256 become features; rare=N takes"),
+            (head + "NA,u,p\nNA,v,q\nNA,u,p\nNA,v,q\nNA,u,p\n", "missing=mean", 2, "column a has no value in the training rows; drop=a")):
+        with open("t.csv", "w") as f:
+            f.write(text)
+        said = train("bad", "csv:t.csv" + ("," + options if options else ""), "-e", 1, "-b", 2, code=code)
+        check(f"{options} {text[-20:]!r}", words in said.stderr, said.stderr)
+    for text, options, features in (
+            (head + some, "", 3), (some, "", 3), (head + some, "drop=b", 1), (head + some, "drop=1", 1), (some, "drop=1", 1), (head + some, "only=b", 2),
+            (head + some + "x,u,p\n", "na=x+z,missing=mean", 3), (head + some, "categorical=a,rare=1", 7), (head + some + ",u,p\n" * 2, "categorical=0,rare=1,missing=category", 8)):
+        with open("t.csv", "w") as f:
+            f.write(text)
+        train("good", "csv:t.csv" + ("," + options if options else ""), "-e", 1, "-b", 2)
+        about = json.load(open("good/latest/index.json"))
+        shape = about["data"]["shape"][0]
+        check(f"{features} features of {options} {text[:8]!r}", features - 2 * ("categorical" in options) <= shape <= features, shape)
+        check(f"rows without what was dropped or with it, {options} {text[:8]!r}", len(predictions("good", "csv:t.csv,test=1")[0]) >= 6)
+        check("the oldest format that holds it", (about["format"] == 5) == ("table" in about["data"]), about["format"])
+
+
+sys.exit(main(usual, oracle, later, sentences))
