@@ -158,6 +158,12 @@ WEFT_API bool weft_dataset_labelled(const weft_dataset *dataset);
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_read(const weft_dataset *dataset, weft_split split,
                                                       int64_t i, int column, void *to);
 
+/* As weft_dataset_read of the training split, with the random changes that batches of this seed and
+ * epoch have (weft_update_choice.augment, sources that draw). MEMORY: there is none for them. */
+WEFT_API WEFT_NODISCARD weft_status weft_dataset_draw(const weft_dataset *dataset, uint64_t seed,
+                                                      int64_t epoch, int64_t i, int column,
+                                                      void *to);
+
 /* The weight of sample i of a prepared split, in the loss and in all metrics; 1 if the samples have
  * no weights. position: of the label whose weight is wanted, if each position has a label; else 0.
  */

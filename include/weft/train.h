@@ -161,6 +161,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_train_refuse_overwrite(const weft_train
  * trainer. */
 WEFT_API const weft_graph *weft_trainer_graph(const weft_trainer *trainer);
 WEFT_API const weft_program *weft_trainer_program(const weft_trainer *trainer);
+/* The data of the run; owned by the trainer. */
+WEFT_API const weft_dataset *weft_trainer_data(const weft_trainer *trainer);
 /* Sets *out to output i of the model (weft_model_output_at); false past the end. */
 WEFT_API bool weft_trainer_output(const weft_trainer *trainer, int i, weft_model_output *out);
 

@@ -58,7 +58,8 @@ int print_topic(const weft_context *context, weft_kind kind, bool man);
 /* help.c: prints text with escapes where roff would read a command. */
 void print_roff(const char *text);
 /* Removes the options --NAME and --NAME=VALUE of a command's own table from the arguments, and sets
- * them in `out`. One without a value gets its `initial`, or if it is a flag, true. */
+ * them in `out`. One without a value gets its `initial`, or if it is a flag, true, or else the next
+ * argument. */
 weft_status take_own_options(const weft_option *own, void *out, int *argc, char **argv);
 
 /* completion.c: prints a completion script for bash; returns the exit code. */

@@ -174,13 +174,15 @@ weft_status take_own_options(const weft_option *own, void *out, int *argc, char 
         size_t size = strncmp(argv[i], "--", 2) == 0 ? strcspn(argv[i] + 2, "=") : 0;
         while (o->name && (strlen(o->name) != size || strncmp(argv[i] + 2, o->name, size) != 0))
             o++;
+        const char *usual = o->kind == WEFT_OPT_FLAG ? "true" : o->initial;
         if (!o->name)
             argv[kept++] = argv[i];
         else if (status == WEFT_OK)
             status = weft_options_set(own, out, o->name,
                                       argv[i][size + 2] ? argv[i] + size + 3
-                                      : o->initial      ? o->initial
-                                                        : "true");
+                                      : usual           ? usual
+                                      : i + 1 < *argc   ? argv[++i]
+                                                        : "");
     }
     *argc = kept;
     return status;

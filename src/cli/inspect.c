@@ -7,11 +7,13 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "sheet.h"
 #include "weft/plugin.h"
 #include "weft/registry.h"
 
 typedef struct inspect_options {
     bool list, graph, dot, program;
+    char *plot;
 } inspect_options;
 
 static const weft_option inspect_table[] = {
@@ -32,6 +34,12 @@ static const weft_option inspect_table[] = {
      .kind = WEFT_OPT_FLAG,
      .offset = offsetof(inspect_options, program),
      .help = "the lowered program: instructions, layouts, buffers, bytes"},
+    {.name = "plot",
+     .argument = "FILE",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(inspect_options, plot),
+     .help = "write an SVG picture of samples, as the model gets them, and print how many each "
+             "class has"},
     {.name = NULL},
 };
 
@@ -123,8 +131,9 @@ static weft_status summary(const weft_trainer *t)
     return WEFT_OK;
 }
 
-static weft_status inspect_run(weft_context *context, const weft_train_options *options,
-                               const inspect_options *what)
+/* Returns the exit code. */
+static int inspect_run(weft_context *context, const weft_train_options *options,
+                       const inspect_options *what)
 {
     weft_trainer *t = NULL;
     char *text = NULL;
@@ -136,9 +145,12 @@ static weft_status inspect_run(weft_context *context, const weft_train_options *
         status = print_text(weft_graph_dot(weft_trainer_graph(t), &text), &text);
     if (status == WEFT_OK && what->program)
         status = print_text(weft_program_text(weft_trainer_program(t), &text), &text);
-    if (status == WEFT_OK && !what->graph && !what->dot && !what->program) status = summary(t);
+    bool shows = what->graph || what->dot || what->program || what->plot;
+    if (status == WEFT_OK && !shows) status = summary(t);
+    int code = report_failure(status);
+    if (code == 0 && what->plot) code = sheet_write(t, what->plot);
     weft_trainer_destroy(&t);
-    return status;
+    return code;
 }
 
 static weft_status inspect_checkpoint(weft_context *context, const char *path)
@@ -162,7 +174,7 @@ static int run(weft_context *context, int argc, char **argv)
     const char *words[1];
     int count, code;
     weft_status status = take_own_options(inspect_table, &what, &argc, argv);
-    bool shows = what.graph || what.dot || what.program;
+    bool shows = what.graph || what.dot || what.program || what.plot;
     if (status == WEFT_OK && what.list) return print_lists(context, argc == 0 && !shows);
     if (status == WEFT_OK) status = weft_train_options_init(context, &options);
     if (status == WEFT_OK)
@@ -184,23 +196,33 @@ static int run(weft_context *context, int argc, char **argv)
     } else if (count) {
         code = report_failure(inspect_checkpoint(context, words[0]));
     } else if ((code = load_plugins(context, weft_train_table(context), &options)) == 0) {
-        code = report_failure(inspect_run(context, &options, &what));
+        if (!suffix_fits("inspect", "plot", what.plot ? what.plot : "", OTHER_PICTURES,
+                         "an SVG picture", ".svg"))
+            code = 2;
+        else if (weft_train_refuse_overwrite(&options, "plot", what.plot) != WEFT_OK)
+            code = usage_failure("inspect");
+        else
+            code = inspect_run(context, &options, &what);
     }
+    weft_options_free(inspect_table, &what);
     weft_options_free(weft_train_table(context), &options);
     return code;
 }
 
 const command command_inspect = {
     .name = "inspect",
-    .usage = "[CHECKPOINT | [RUN.yaml] options of weft train] [--graph] [--dot] [--program]",
+    .usage = "[CHECKPOINT | [RUN.yaml] options of weft train] [--graph] [--dot] [--program] "
+             "[--plot FILE]",
     .summary = "show a checkpoint, or the graph and program of a training run",
     .text =
         "With a checkpoint: prints its options and tensors. Otherwise takes the options of weft\n"
         "train and prints the model's parameters and costs, its graph, or its program, without\n"
-        "training.",
-    .examples = "  weft inspect runs/a/latest\n"
-                "  weft inspect --model vgg11 --data glyphs:size=32 --program\n"
-                "  weft inspect --dot | dot -Tsvg > lenet.svg\n",
+        "training, or with --plot draws samples of pictures with their classes, after --augment.",
+    .examples =
+        "  weft inspect runs/a/latest\n"
+        "  weft inspect --model vgg11 --data glyphs:size=32 --program\n"
+        "  weft inspect --data glyphs:size=16 --augment crop:pad=2,rotate --plot sheet.svg\n"
+        "  weft inspect --dot | dot -Tsvg > lenet.svg\n",
     .own = inspect_table,
     .run = run,
 };

@@ -166,8 +166,7 @@ weft_status weft_batch_check(const weft_batch *batch, const weft_dataset *data, 
     const weft_sample_key key = {
         .seed = batch->seed, .epoch = batch->epoch, .split = split, .sample = batch->wrong};
     WEFT_TRY(weft_source_status(data->source));
-    if (atomic_load(&data->starved))
-        return weft_fail_memory((size_t)weft_source_largest(data->source) * sizeof(float));
+    WEFT_TRY(weft_dataset_starved(data));
     WEFT_TRY(weft_dataset_check(data, split, batch->wrong, batch->wrong + 1,
                                 batch->drawn ? &key : NULL));
     return weft_fail(WEFT_ERR_FORMAT,

@@ -314,6 +314,8 @@ weft_status weft_dataset_set_lengths(weft_dataset *dataset, const weft_input *in
 /* Sets the augmentations of pictures that batches of the training have; NULL: none. The training
  * split must be prepared. ARGUMENT: the list is wrong, or samples are no pictures. */
 weft_status weft_dataset_set_augment(weft_dataset *dataset, const char *list) WEFT_NODISCARD;
+/* MEMORY: there was none for an augmentation. */
+weft_status weft_dataset_starved(const weft_dataset *dataset) WEFT_NODISCARD;
 /* The number of a sample in its file, from 0, and its identifier (NULL: it has none). */
 int64_t weft_dataset_row(const weft_dataset *dataset, weft_split split, int64_t i);
 const char *weft_dataset_id(const weft_dataset *dataset, weft_split split, int64_t i);

@@ -220,17 +220,41 @@ int64_t weft_dataset_read_column(const weft_dataset *d, weft_split split, int64_
                                       : read_target(d, split, i, to);
 }
 
-weft_status weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, int column,
-                              void *to)
+/* key: as weft_dataset_read_column. */
+static weft_status read_checked(const weft_dataset *d, weft_split split, int64_t i,
+                                const weft_sample_key *key, int column, void *to)
 {
-    WEFT_NEED_AS("dataset, to", d, to);
     WEFT_CHECK_INDEX(split, WEFT_SPLITS);
     d = weft_dataset_part(d, &split);
     const weft_source *s = d->source;
     WEFT_CHECK_INDEX(i, s->prepared[split] ? s->count[split] : 0);
     WEFT_CHECK_INDEX(column, s->inputs + !s->unlabelled);
-    int64_t wrong = weft_dataset_read_column(d, split, i, NULL, column, to);
-    return wrong < 0 ? WEFT_OK : refuse(d, split, i, column, wrong);
+    int64_t wrong = weft_dataset_read_column(d, split, i, key, column, to);
+    if (wrong < 0) return WEFT_OK;
+    WEFT_TRY(weft_source_status(s));
+    WEFT_TRY(weft_dataset_starved(d));
+    return refuse(d, split, i, column, wrong);
+}
+
+weft_status weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, int column,
+                              void *to)
+{
+    WEFT_NEED_AS("dataset, to", d, to);
+    return read_checked(d, split, i, NULL, column, to);
+}
+
+weft_status weft_dataset_draw(const weft_dataset *d, uint64_t seed, int64_t epoch, int64_t i,
+                              int column, void *to)
+{
+    WEFT_NEED_AS("dataset, to", d, to);
+    const weft_sample_key key = {.seed = seed, .epoch = epoch, .split = WEFT_TRAIN, .sample = i};
+    return read_checked(d, WEFT_TRAIN, i, &key, column, to);
+}
+
+weft_status weft_dataset_starved(const weft_dataset *d)
+{
+    if (!atomic_load(&d->starved)) return WEFT_OK;
+    return weft_fail_memory((size_t)weft_source_largest(d->source) * sizeof(float));
 }
 
 /* --- checking --- */

@@ -426,6 +426,12 @@ const weft_train_options *weft_trainer_options(const weft_trainer *t)
     WEFT_NEED_ELSE_AS(NULL, "trainer", t);
     return &t->options;
 }
+const weft_dataset *weft_trainer_data(const weft_trainer *t)
+{
+    WEFT_NEED_ELSE_AS(NULL, "trainer", t);
+    return t->data;
+}
+
 const weft_graph *weft_trainer_graph(const weft_trainer *t)
 {
     WEFT_NEED_ELSE_AS(NULL, "trainer", t);

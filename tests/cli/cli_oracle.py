@@ -4,6 +4,7 @@
 Predictions, figures and the confusion matrix follow from the exported weights of one dense layer over a table
 in which sample i has feature i alone; what a plan dumps must be the rank that was asked for.
 """
+import base64
 import itertools
 import json
 import math
@@ -13,10 +14,12 @@ import shutil
 import struct
 import subprocess
 import sys
+import zlib
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import checks
 from checks import check, main, weft
+from npy import write_npy
 
 ROWS, CLASSES = 23, 4
 NAMES = ["ash", "birch", "cedar", "fir, silver"]  # sorted, as classes are numbered
@@ -323,4 +326,42 @@ def tables():
     predicted("csv:t.csv", False, p)
 
 
-sys.exit(main(predictions, traces, manuals, plans, pins, tables))
+def pixels(png):
+    """The pixels of a PNG of 8 bits and RGB, whose checks must be right."""
+    at, parts = 8, {}
+    while at < len(png):
+        size, = struct.unpack(">I", png[at:at + 4])
+        body, told = png[at + 4:at + 8 + size], struct.unpack(">I", png[at + 8 + size:at + 12 + size])[0]
+        check("the check of a chunk", zlib.crc32(body) == told, body[:4])
+        parts[body[:4]] = body[4:]
+        at += 12 + size
+    width, height = struct.unpack(">II", parts[b"IHDR"][:8])
+    raw = zlib.decompress(parts[b"IDAT"])
+    return [[tuple(raw[y * (3 * width + 1) + 1 + 3 * x:][:3]) for x in range(width)] for y in range(height)]
+
+
+def sheets():
+    """Samples as weft inspect --plot draws them: as they are, mirrored, and grey."""
+    side, count = 9, 12
+    for channels in 3, 1:
+        values = [(7 * i + i * i // 5) % 256 for i in range(count * channels * side * side)]
+        write_npy("p.npy", "u1", [count, channels, side, side], values)
+        write_npy("k.npy", "u1", [count], [i % 3 for i in range(count)])
+        for mirrored in False, True:
+            text = run("inspect", "--model", "mlp", "--batch", "2", "--data", "npy:p.npy,k.npy,layout=chw,test=0", "--plot", "s.svg",
+                       *(["--augment", "flip=1"] if mirrored else []))
+            check("samples of each class", [line.split() for line in text.splitlines()[1:4]] == [[str(c), "4", "0"] for c in range(3)], text)
+            with open("s.svg") as f:
+                svg = f.read()
+            shown = [pixels(base64.b64decode(b)) for b in re.findall(r'base64,([^"]*)"', svg)]
+            for i, rows in enumerate(shown):
+                want = [[tuple(values[((i * channels + c) * side + y) * side + (side - 1 - x if mirrored else x)]
+                               for c in (range(3) if channels == 3 else (0, 0, 0))) for x in range(side)] for y in range(side)]
+                check(f"sample {i} of the sheet", rows == want, (rows[0], want[0]))
+            check("labels of the sheet", re.findall(r">(\d+)</text>", svg) == [str(i % 3) for i in range(count)] and len(shown) == count, svg[:300])
+    write_npy("t.npy", "f4", [count, 4], list(range(4 * count)))
+    done = checks.run("inspect", "--model", "mlp", "--batch", "2", "--data", "npy:t.npy,k.npy,test=0", "--plot", "s.svg", code=2)
+    check("a table is no picture", "are no pictures" in done.stderr, done.stderr)
+
+
+sys.exit(main(predictions, traces, manuals, plans, pins, tables, sheets))

@@ -1,0 +1,198 @@
+/* weft inspect --plot: a sheet of samples. */
+#include "sheet.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chart.h"
+#include "weft/data.h"
+#include "weft/output.h"
+
+/* CELL: side of the square of a sample, on paper. MOST_SIDE: pixels of a picture that is not made
+ * smaller. */
+enum { ROWS = 5, COLUMNS = 8, CELL = 112, GAP = 12, TEXT = 18, TOP = 40, MOST_SIDE = CELL };
+
+typedef struct sheet {
+    chart chart;
+    const weft_dataset *data;
+    const weft_data_stats *stats;
+    int inputs;
+    int64_t seed;
+    int channels, height, width;
+    int by; /* pixels of a picture that become one of the sheet, along each side */
+    float *x;
+    unsigned char *pixels, *room; /* of the sheet, and of the PNG made of them */
+    int64_t *counts;              /* samples of each class in both parts */
+} sheet;
+
+/* A number of a sample as a colour. */
+static double colour_of(const sheet *s, double x)
+{
+    const weft_data_stats *t = s->stats;
+    double value = x * t->deviation[0] + t->mean[0], low = t->bytes ? 0 : t->range.low,
+           high = t->bytes ? 255 : t->range.high;
+    double colour = high > low ? (value - low) / (high - low) * 255 : 0;
+    return colour < 0 ? 0 : colour > 255 ? 255 : colour;
+}
+
+/* The mean of the pixels that become one of the sheet. */
+static double mean_of(const sheet *s, int c, int y, int x)
+{
+    double sum = 0;
+    for (int j = 0; j < s->by; j++)
+        for (int i = 0; i < s->by; i++)
+            sum += colour_of(
+                s, (double)
+                       s->x[((ptrdiff_t)c * s->height + y * s->by + j) * s->width + x * s->by + i]);
+    return sum / s->by / s->by;
+}
+
+static void paint(const sheet *s)
+{
+    unsigned char *to = s->pixels;
+    for (int y = 0; y < s->height / s->by; y++)
+        for (int x = 0; x < s->width / s->by; x++)
+            for (int c = 0; c < 3; c++) {
+                double colour = mean_of(s, s->channels < 3 ? 0 : c, y, x),
+                       opaque = s->channels == 4 ? mean_of(s, 3, y, x) / 255 : 1;
+                *to++ = (unsigned char)(colour * opaque + 255 * (1 - opaque) + 0.5);
+            }
+}
+
+/* Reads the class of a sample. -1: it has none. */
+static weft_status class_of(const sheet *s, weft_split split, int64_t i, int32_t *class)
+{
+    *class = -1;
+    return s->stats->classes == 0 || s->stats->positions > 0
+               ? WEFT_OK
+               : weft_dataset_read(s->data, split, i, s->inputs, class);
+}
+
+static const char *class_name(const sheet *s, int class, char *out, size_t size)
+{
+    if (s->stats->class_names) return s->stats->class_names[class];
+    (void)snprintf(out, size, "%d", class);
+    return out;
+}
+
+static weft_status draw_sample(sheet *s, int place, int64_t i)
+{
+    char number[32];
+    int32_t class;
+    double left = GAP + (place % COLUMNS) * (CELL + GAP),
+           top = TOP + (place / COLUMNS) * (CELL + TEXT + GAP);
+    WEFT_TRY(weft_dataset_draw(s->data, (uint64_t)s->seed, 0, i, 0, s->x));
+    WEFT_TRY(class_of(s, WEFT_TRAIN, i, &class));
+    paint(s);
+    CHART_PUT(&s->chart,
+              "<image x=\"%g\" y=\"%g\" width=\"%d\" height=\"%d\" "
+              "style=\"image-rendering:pixelated\" href=\"",
+              left, top, CELL, CELL);
+    if (s->chart.status == WEFT_OK)
+        s->chart.status =
+            sheet_image(s->chart.to, s->pixels, s->width / s->by, s->height / s->by, s->room);
+    CHART_PUT(&s->chart, "\"/>\n");
+    if (class >= 0)
+        chart_text(&s->chart, left, top + CELL + 14, CELL, "",
+                   class_name(s, class, number, sizeof(number)));
+    return s->chart.status;
+}
+
+/* Draws samples that are spread over the training. */
+static weft_status draw(sheet *s, const char *title)
+{
+    int64_t count = weft_dataset_count(s->data, WEFT_TRAIN);
+    int shown = count < ROWS * COLUMNS ? (int)count : ROWS * COLUMNS;
+    int rows = (shown + COLUMNS - 1) / COLUMNS;
+    chart_begin(&s->chart, GAP + COLUMNS * (CELL + GAP), TOP + rows * (CELL + TEXT + GAP), title);
+    chart_text(&s->chart, GAP, TOP - 16, COLUMNS * (CELL + GAP), "font-weight='bold'", title);
+    for (int k = 0; k < shown && s->chart.status == WEFT_OK; k++)
+        s->chart.status = draw_sample(s, k, k * count / shown);
+    chart_end(&s->chart);
+    return s->chart.status;
+}
+
+/* Prints the number of samples of each class in both parts. */
+static weft_status print_classes(const sheet *s)
+{
+    char number[32];
+    int classes = s->stats->positions > 0 ? 0 : s->stats->classes;
+    weft_status status = WEFT_OK;
+    for (int split = 0; split < 2; split++)
+        for (int64_t i = 0; status == WEFT_OK && i < weft_dataset_count(s->data, (weft_split)split);
+             i++) {
+            int32_t class;
+            status = class_of(s, (weft_split)split, i, &class);
+            if (status == WEFT_OK && class >= 0) s->counts[class * 2 + split]++;
+        }
+    if (status == WEFT_OK && classes > 0) printf("%-24s %10s %10s\n", "class", "training", "test");
+    for (int c = 0; c < classes && status == WEFT_OK; c++)
+        printf("%-24s %10lld %10lld\n", class_name(s, c, number, sizeof(number)),
+               (long long)s->counts[2 * c], (long long)s->counts[2 * c + 1]);
+    return status;
+}
+
+/* Takes the shape of pictures. false: samples are none. */
+static bool take_shape(sheet *s)
+{
+    weft_shape shape = weft_dataset_shape(s->data);
+    s->inputs = s->stats->inputs;
+    if (s->inputs != 1 || s->stats->input[0].values > 0 || shape.rank < 2 || shape.rank > 3)
+        return false;
+    int64_t channels = shape.rank == 3 ? shape.dim[0] : 1, height = shape.dim[shape.rank - 2],
+            width = shape.dim[shape.rank - 1];
+    if (channels > 4 || height > 16384 || width > 16384 || s->stats->features != 1) return false;
+    s->channels = (int)channels;
+    s->height = (int)height;
+    s->width = (int)width;
+    s->by = (s->height > s->width ? s->height : s->width) / MOST_SIDE;
+    if (s->by < 1) s->by = 1;
+    return s->height >= s->by && s->width >= s->by;
+}
+
+/* Makes room for a sample and its picture. */
+static bool make_room(sheet *s)
+{
+    size_t pixels = (size_t)s->height * (size_t)s->width;
+    s->x = malloc(pixels * (size_t)s->channels * sizeof(*s->x));
+    s->pixels = malloc(pixels * 3);
+    s->room = malloc(sheet_image_bytes(s->width, s->height));
+    s->counts = calloc((size_t)s->stats->classes * 2 + 1, sizeof(*s->counts));
+    return s->x && s->pixels && s->room && s->counts;
+}
+
+static weft_status write_to(sheet *s, const char *path, const weft_train_options *o)
+{
+    char title[200];
+    (void)snprintf(title, sizeof(title), "%.120s%s%.60s", o->task.data,
+                   o->update.augment ? ", " : "", o->update.augment ? o->update.augment : "");
+    WEFT_TRY(print_classes(s));
+    WEFT_TRY(weft_output_open(path, WEFT_OUTPUT_REPLACE, &s->chart.to));
+    weft_status status = draw(s, title), end = weft_output_close(&s->chart.to, status == WEFT_OK);
+    if (status != WEFT_OK || end != WEFT_OK) return status != WEFT_OK ? status : end;
+    if (!weft_output_is_standard(path)) printf("wrote %s\n", path);
+    return WEFT_OK;
+}
+
+int sheet_write(const weft_trainer *trainer, const char *path)
+{
+    const weft_train_options *o = weft_trainer_options(trainer);
+    sheet s = {.data = weft_trainer_data(trainer), .seed = o->task.seed};
+    int code = 1;
+    s.stats = weft_dataset_stats(s.data);
+    if (!take_shape(&s)) {
+        fprintf(stderr, "weft: samples of %.200s are no pictures, so --plot has nothing to draw\n",
+                o->task.data);
+        return 2;
+    }
+    if (make_room(&s))
+        code = report_failure(write_to(&s, path, o));
+    else
+        fprintf(stderr, "weft: there is no memory for the sheet\n");
+    free(s.x);
+    free(s.pixels);
+    free(s.room);
+    free(s.counts);
+    return code;
+}
