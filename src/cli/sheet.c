@@ -23,7 +23,7 @@ typedef struct sheet {
     int by; /* pixels of a picture that become one of the sheet, along each side */
     float *x;
     unsigned char *pixels, *room; /* of the sheet, and of the PNG made of them */
-    int64_t *counts;              /* samples of each class in both parts */
+    int64_t *counts;              /* samples of each class in each part */
 } sheet;
 
 /* A number of a sample as a colour. */
@@ -113,23 +113,29 @@ static weft_status draw(sheet *s, const char *title)
     return s->chart.status;
 }
 
-/* Prints the number of samples of each class in both parts. */
+/* Prints the number of samples of each class in each part. */
 static weft_status print_classes(const sheet *s)
 {
     char number[32];
     int classes = s->stats->positions > 0 ? 0 : s->stats->classes;
     weft_status status = WEFT_OK;
-    for (int split = 0; split < 2; split++)
+    for (int split = 0; split < WEFT_SPLITS; split++)
         for (int64_t i = 0; status == WEFT_OK && i < weft_dataset_count(s->data, (weft_split)split);
              i++) {
             int32_t class;
             status = class_of(s, (weft_split)split, i, &class);
-            if (status == WEFT_OK && class >= 0) s->counts[class * 2 + split]++;
+            if (status == WEFT_OK && class >= 0) s->counts[class * WEFT_SPLITS + split]++;
         }
-    if (status == WEFT_OK && classes > 0) printf("%-24s %10s %10s\n", "class", "training", "test");
-    for (int c = 0; c < classes && status == WEFT_OK; c++)
-        printf("%-24s %10lld %10lld\n", class_name(s, c, number, sizeof(number)),
-               (long long)s->counts[2 * c], (long long)s->counts[2 * c + 1]);
+    bool validates = weft_dataset_count(s->data, WEFT_VALIDATION) > 0;
+    if (status == WEFT_OK && classes > 0)
+        printf("%-24s %10s %10s%s\n", "class", "training", "test", validates ? " validation" : "");
+    for (int c = 0; c < classes && status == WEFT_OK; c++) {
+        const int64_t *counts = s->counts + (ptrdiff_t)c * WEFT_SPLITS;
+        printf("%-24s %10lld %10lld", class_name(s, c, number, sizeof(number)),
+               (long long)counts[WEFT_TRAIN], (long long)counts[WEFT_TEST]);
+        if (validates) printf(" %10lld", (long long)counts[WEFT_VALIDATION]);
+        printf("\n");
+    }
     return status;
 }
 
@@ -158,7 +164,7 @@ static bool make_room(sheet *s)
     s->x = malloc(pixels * (size_t)s->channels * sizeof(*s->x));
     s->pixels = malloc(pixels * 3);
     s->room = malloc(sheet_image_bytes(s->width, s->height));
-    s->counts = calloc((size_t)s->stats->classes * 2 + 1, sizeof(*s->counts));
+    s->counts = calloc((size_t)s->stats->classes * WEFT_SPLITS + 1, sizeof(*s->counts));
     return s->x && s->pixels && s->room && s->counts;
 }
 

@@ -167,17 +167,20 @@ static bool has_folder(const char *folder, const char *name)
     return found;
 }
 
-/* The parts that the folder has itself: train/, and test/ or else valid/ or val/. */
+/* The parts that the folder has itself: train/, test/, and valid/ or val/, which without test/ is
+ * the test part. */
 static weft_status add_own_parts(weft_pictures *s)
 {
-    static const char *const held_out[] = {"test/", "valid/", "val/"};
-    s->parts = true;
+    const char *held_out = has_folder(s->folder, "valid") ? "valid/"
+                           : has_folder(s->folder, "val") ? "val/"
+                                                          : NULL;
+    bool tests = has_folder(s->folder, "test");
+    s->parts = tests || held_out; /* else: the share of the training part that test= says */
+    s->head.validates = tests && held_out;
     WEFT_TRY(add_part(s, "train/", true, &s->part[WEFT_TRAIN]));
-    for (size_t i = 0; i < WEFT_COUNT(held_out); i++)
-        if (has_folder(s->folder, held_out[i]))
-            return add_part(s, held_out[i], false, &s->part[WEFT_TEST]);
-    s->parts = false; /* the share of the training part that test= says */
-    return WEFT_OK;
+    if (tests) WEFT_TRY(add_part(s, "test/", false, &s->part[WEFT_TEST]));
+    if (!held_out) return WEFT_OK;
+    return add_part(s, held_out, false, &s->part[tests ? WEFT_VALIDATION : WEFT_TEST]);
 }
 
 /* Data for predictions may be pictures without a class, in the folder itself. */

@@ -13,7 +13,7 @@ static weft_pictures *own(const weft_source *source)
 
 static weft_picture_item *item_of(const weft_pictures *s, weft_split split, int64_t i)
 {
-    if (split != WEFT_TRAIN) i += s->head.count[WEFT_TRAIN];
+    for (int before = 0; before < (int)split; before++) i += s->head.count[before];
     return &s->item[s->rows ? s->rows[i] : i];
 }
 

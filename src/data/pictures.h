@@ -29,13 +29,13 @@ typedef struct weft_pictures {
     weft_picture_item *item; /* sorted by part, class and name */
     int64_t items;
     size_t capacity;
-    bool parts;             /* the folder has parts of its own, which follow each other */
-    int64_t part[2];        /* items of each */
-    int64_t *rows;          /* else: as of weft_split_rows */
-    double share;           /* of pictures of a split that may be unreadable */
-    bool strict;            /* no picture may be, since each one is asked for */
-    atomic_llong broken[2]; /* unreadable pictures of each split so far */
-    size_t most_kept;       /* bytes of decoded pictures that are kept */
+    bool parts;                       /* the folder has parts of its own, which follow each other */
+    int64_t part[WEFT_SPLITS];        /* items of each */
+    int64_t *rows;                    /* else: as of weft_split_rows */
+    double share;                     /* of pictures of a split that may be unreadable */
+    bool strict;                      /* no picture may be, since each one is asked for */
+    atomic_llong broken[WEFT_SPLITS]; /* unreadable pictures of each split so far */
+    size_t most_kept;                 /* bytes of decoded pictures that are kept */
     atomic_size_t kept;
     pthread_mutex_t lock;
     weft_error failure; /* the first one */

@@ -101,6 +101,17 @@ static void test_parts(void **state)
     (void)snprintf(spec, sizeof(spec), "images:%s,test=0.5", folder);
     assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), WEFT_ERR_ARGUMENT,
                    "has a test part of its own");
+    put(folder, "test/ant/1.png", 30);
+    put(folder, "test/cow/1.png", 99);
+    d = open_images(folder, ",gray");
+    assert_ok(weft_dataset_prepare(d, WEFT_VALIDATION));
+    for (weft_split split = WEFT_TEST; split <= WEFT_VALIDATION; split++) {
+        assert_int_equal(weft_dataset_count(d, split), split == WEFT_TEST ? 2 : 1);
+        read_sample(d, split, 0, x, &label);
+        assert_true(label == (split == WEFT_TEST ? 0 : 1));
+        assert_true(x[0] == (split == WEFT_TEST ? 30 : 90));
+    }
+    weft_dataset_close(&d);
     put(folder, "test/dog/1.png", 9);
     (void)snprintf(spec, sizeof(spec), "images:%s", folder);
     assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), WEFT_ERR_ARGUMENT,
