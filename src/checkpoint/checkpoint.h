@@ -37,8 +37,9 @@ enum {
 extern const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES];
 
 /* The newest format of the index. Format 2 added WEFT_INDEX_CRC, format 3 numeric targets,
- * format 4 tokens and several inputs, and format 5 tables with texts, dates or missing values. A checkpoint is written in the oldest format that can hold
- * it, so that older versions can read it. */
+ * format 4 tokens and several inputs, and format 5 tables with texts, dates or missing values. A
+ * checkpoint is written in the oldest format that can hold it, so that older versions can read it.
+ */
 #define WEFT_CHECKPOINT_FORMAT 5
 /* A file that weft serve writes to the folder of a model that is not named step-N. */
 /* The most samples of a split, and of an epoch that a checkpoint is in: a double still counts them.

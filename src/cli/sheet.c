@@ -172,7 +172,7 @@ static weft_status write_to(sheet *s, const char *path, const weft_train_options
 {
     char title[200];
     (void)snprintf(title, sizeof(title), "%.120s%s%.60s", o->task.data,
-                   o->update.augment ? ", " : "", o->update.augment ? o->update.augment : "");
+                   o->samples.augment ? ", " : "", o->samples.augment ? o->samples.augment : "");
     WEFT_TRY(print_classes(s));
     WEFT_TRY(weft_output_open(path, WEFT_OUTPUT_REPLACE, &s->chart.to));
     weft_status status = draw(s, title), end = weft_output_close(&s->chart.to, status == WEFT_OK);

@@ -146,7 +146,8 @@ static void note_news(const weft_csv *csv, const char *path, weft_context *conte
         char name[128];
         if (c->unknown == 0) continue;
         weft_log(context, WEFT_LOG_NOTE,
-                 "%s: column %s has texts that are no categories of the training, in %lld row%s, such as "
+                 "%s: column %s has texts that are no categories of the training, in %lld row%s, "
+                 "such as "
                  "'%.60s'; they count as other",
                  path, weft_csv_option_name(csv, csv->order[j], name, sizeof(name)),
                  (long long)c->unknown, weft_plural(c->unknown), c->stranger);
