@@ -127,6 +127,19 @@ static size_t edit_distance(const char *a, const char *b)
     return row[size_b];
 }
 
+/* Words that people use for a name, which by letters may be near its opposite. */
+static const char *const meanings[][2] = {{"gpu", "device"}, {"gpu", "cuda"}};
+
+static bool means(const char *name, const char *candidate, bool *other)
+{
+    for (size_t i = 0; i < WEFT_COUNT(meanings); i++) {
+        if (strcmp(name, meanings[i][0]) != 0) continue;
+        *other = true;
+        if (strcmp(candidate, meanings[i][1]) == 0) return true;
+    }
+    return false;
+}
+
 const char *weft_nearest(const char *name, const char *(*next)(const void *user, int i),
                          const void *user)
 {
@@ -135,7 +148,10 @@ const char *weft_nearest(const char *name, const char *(*next)(const void *user,
     size_t limit = WEFT_MIN(strlen(name) / 3 + 2, (size_t)4), best_distance = limit;
     for (int i = 0;; i++) {
         const char *candidate = next(user, i);
+        bool other = false;
         if (!candidate) return best;
+        if (means(name, candidate, &other)) return candidate;
+        if (other) continue;
         size_t distance = edit_distance(name, candidate);
         /* All letters changed, as 'b' for 'x': nothing is alike. */
         bool alike = distance < WEFT_MAX(strlen(name), strlen(candidate));

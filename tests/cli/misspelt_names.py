@@ -23,7 +23,13 @@ WAYS = {
     "codecs of updates": [*SHARED, "server", "--compress", "{x}"], "server policies": [*SHARED, "server:policy={x}"],
     "augmentations of pictures": [*RUN, "--augment", "{x}"],
     "batching policies": ["serve", "m=none", "--policy", "{x}"], "arrival processes": ["load", "http://localhost:1", "--arrivals", "{x}"],
-    "operators": None}  # graphs of C alone have these
+    "operators": None,  # graphs of C alone have these
+    "homes of weights": [*RUN, "--home", "{x}"]}
+# Options of devices, which are read before a driver is looked for, and what is near by its meaning, not by its letters.
+FURTHER = [("homes of weights", "gpu", "device"), ("homes of weights", "devicqe", "device"), ("devices", "gpu", "cuda"),
+           *(("devices", f"{device}:{misspelt}", key) for device in ("cuda", "cuda:0", "opencl", "opencl:0.0")
+             if os.path.exists(os.path.join(os.path.dirname(os.path.realpath(weft)), f"libweft-{device.partition(':')[0]}.so"))
+             for misspelt, key in (("librares=none", "libraries"), ("libraries=none:tf23=on", "tf32")))]
 YAML = {"layers of a YAML model": "layers:\n  - {{type: {x}}}\n", "losses": "loss: {x}\nlayers:\n  - {{type: dense, units: classes}}\n"}
 
 
@@ -70,7 +76,7 @@ def check(case):
 
 
 with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-    all_cases = list(cases())
+    all_cases = [*cases(), *FURTHER]
     if os.environ.get("WEFT_FAST"):
         firsts = [next(i for i, case in enumerate(all_cases) if case[0] == title) for title in WAYS]
         all_cases = [case for i, case in enumerate(all_cases) if i % 3 == 0 or i in firsts]

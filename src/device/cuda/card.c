@@ -136,13 +136,18 @@ static void list_cards(const cuda_card *card, int count, char *list, size_t size
     }
 }
 
-static weft_status find_card(cuda_card *card, const char *which, int count)
+static weft_status parse(const char *which, int *k)
 {
-    int k = 0;
-    char rest, list[1024];
-    if (*which && (sscanf(which, "%6d%c", &k, &rest) != 1 || k < 0))
-        return weft->fail(WEFT_ERR_ARGUMENT,
-                          "device cuda: '%s' is no card; write a number, such as 0", which);
+    char rest;
+    *k = 0;
+    if (!*which || (sscanf(which, "%6d%c", k, &rest) == 1 && *k >= 0)) return WEFT_OK;
+    return weft->fail(WEFT_ERR_ARGUMENT, "device cuda: '%s' is no card; write a number, such as 0",
+                      which);
+}
+
+static weft_status find_card(cuda_card *card, int k, int count)
+{
+    char list[1024];
     if (k < count) return cuda_check(card, card->f.cuDeviceGet(&card->device, k), "cuDeviceGet");
     list_cards(card, count, list, sizeof(list));
     return weft->fail(WEFT_ERR_ARGUMENT, "device cuda: there is no card %d; there are: %s", k,
@@ -183,11 +188,12 @@ static weft_status open_context(cuda_card *card)
 weft_status cuda_open(const char *which, gpu_card **out)
 {
     cuda_card *card;
-    int count = 0;
+    int count = 0, k;
+    WEFT_TRY(parse(which, &k));
     WEFT_TRY(weft->allocate(sizeof(*card), &card));
     weft_status status = open_library(card);
     if (status == WEFT_OK) status = start(card, &count);
-    if (status == WEFT_OK) status = find_card(card, which, count);
+    if (status == WEFT_OK) status = find_card(card, k, count);
     if (status == WEFT_OK) status = describe(card);
     if (status == WEFT_OK) status = open_context(card);
     if (status == WEFT_OK)

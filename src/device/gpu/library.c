@@ -13,48 +13,17 @@ static int count_of(const gpu_driver *driver)
 
 /* Options of a device, before its libraries are opened. */
 typedef struct options {
-    char *which;       /* what the driver reads */
-    const char *names; /* of the libraries that must be there, up to a colon; NULL: those found */
-    bool tf32;
+    char *which; /* what the driver reads: the first piece, unless that is an option */
+    char *names; /* of the libraries that must be there; NULL: those found */
+    char *tf32_word;
+    bool wanted[GPU_LIBRARIES], tf32;
 } options;
 
-static const char libraries_word[] = "libraries=", tf32_word[] = "tf32=";
-
-static bool begins(const char *at, const char *word)
+static void free_options(options *o)
 {
-    return strncmp(at, word, strlen(word)) == 0;
-}
-
-static bool is_word(const char *at, size_t size, const char *word)
-{
-    return size == strlen(word) && strncmp(at, word, size) == 0;
-}
-
-static weft_status read_tf32(const gpu_driver *driver, const char *at, size_t size, options *o)
-{
-    o->tf32 = is_word(at, size, "on");
-    if (o->tf32 || is_word(at, size, "off")) return WEFT_OK;
-    return weft->fail(WEFT_ERR_ARGUMENT, "device %s: tf32=%.*s, must be on or off", driver->name,
-                      (int)size, at);
-}
-
-/* Takes the options out of the arguments; the rest is for the driver. */
-static weft_status read_options(const gpu_driver *driver, const char *arguments, options *o)
-{
-    size_t end = 0;
-    WEFT_TRY(weft->allocate(strlen(arguments) + 1, &o->which));
-    for (const char *at = arguments; *at; at += *at == ':') {
-        size_t size = strcspn(at, ":");
-        if (begins(at, libraries_word)) {
-            o->names = at + strlen(libraries_word);
-        } else if (begins(at, tf32_word)) {
-            WEFT_TRY(read_tf32(driver, at + strlen(tf32_word), size - strlen(tf32_word), o));
-        } else {
-            end += (size_t)sprintf(o->which + end, "%s%.*s", end ? ":" : "", (int)size, at);
-        }
-        at += size;
-    }
-    return WEFT_OK;
+    free(o->which);
+    free(o->names);
+    free(o->tf32_word);
 }
 
 static void list_names(const gpu_driver *driver, char *to, size_t size)
@@ -65,28 +34,55 @@ static void list_names(const gpu_driver *driver, char *to, size_t size)
         end += (size_t)snprintf(to + end, size - end, ", %s", driver->libraries[l]->name);
 }
 
-/* Sets wanted[l] for each library of the names, which are separated by '+'; "none" is no library.
- */
-static weft_status read_names(const gpu_driver *driver, const char *names, bool *wanted)
+/* Sets o->wanted[l] for each library of the names, which are separated by '+'; "none" is no
+ * library. */
+static weft_status read_names(const gpu_driver *driver, options *o)
 {
-    size_t all = strcspn(names, ":");
-    if (is_word(names, all, "none")) return WEFT_OK;
-    for (const char *at = names;; at++) {
-        size_t size = strcspn(at, "+:");
+    if (strcmp(o->names, "none") == 0) return WEFT_OK;
+    for (const char *at = o->names;; at++) {
+        size_t size = strcspn(at, "+");
         bool known = false;
         for (int l = 0; l < count_of(driver); l++)
-            if (is_word(at, size, driver->libraries[l]->name)) known = wanted[l] = true;
+            if (size == strlen(driver->libraries[l]->name) &&
+                strncmp(at, driver->libraries[l]->name, size) == 0)
+                known = o->wanted[l] = true;
         if (!known) {
             char list[128];
             list_names(driver, list, sizeof(list));
             return weft->fail(WEFT_ERR_ARGUMENT,
-                              "device %s: libraries=%.*s: '%.*s' is no library of the device; "
+                              "device %s: libraries=%s: '%.*s' is no library of the device; "
                               "give none%s, several with '+' between them",
-                              driver->name, (int)all, names, (int)size, at, list);
+                              driver->name, o->names, (int)size, at, list);
         }
         at += size;
         if (*at != '+') return WEFT_OK;
     }
+}
+
+/* Reads and checks all arguments, so that nothing is opened for a misspelt one. */
+static weft_status read_options(const gpu_driver *driver, const char *arguments, options *o)
+{
+    const weft_spec_key keys[] = {
+        {.name = "libraries", .text = &o->names}, {.name = "tf32", .text = &o->tf32_word}, {0}};
+    size_t all = strlen(arguments), first = strcspn(arguments, ":");
+    char what[64], *rest;
+    if (memchr(arguments, '=', first)) first = 0;
+    WEFT_TRY(weft->allocate(all + 1, &o->which));
+    memcpy(o->which, arguments, first);
+    arguments += first + (arguments[first] == ':');
+    if (!*arguments) return WEFT_OK;
+    WEFT_TRY(weft->allocate(all + 1, &rest));
+    strcpy(rest, arguments);
+    for (char *at = rest; (at = strchr(at, ':'));) *at = ',';
+    (void)snprintf(what, sizeof(what), "device %s", driver->name);
+    weft_status status = weft->parse(what, rest, keys);
+    free(rest);
+    WEFT_TRY(status);
+    o->tf32 = o->tf32_word && strcmp(o->tf32_word, "on") == 0;
+    if (o->tf32_word && !o->tf32 && strcmp(o->tf32_word, "off") != 0)
+        return weft->fail(WEFT_ERR_ARGUMENT, "device %s: tf32=%s, must be on or off", driver->name,
+                          o->tf32_word);
+    return o->names ? read_names(driver, o) : WEFT_OK;
 }
 
 /* Opens a library once for its card; it is left out if it is not found or does not work. */
@@ -115,12 +111,10 @@ static weft_status not_there(const gpu_driver *driver, const gpu_opened *opened)
 static weft_status open_all(gpu_device *d, const options *o)
 {
     gpu_card *card = d->card;
-    bool wanted[GPU_LIBRARIES] = {false};
     size_t end = (size_t)snprintf(d->about, sizeof(d->about), "%s", card->name);
     int used = 0;
-    if (o->names) WEFT_TRY(read_names(card->driver, o->names, wanted));
     for (int l = 0; l < count_of(card->driver); l++) {
-        if (o->names ? !wanted[l] : card->driver->libraries[l]->named) continue;
+        if (o->names ? !o->wanted[l] : card->driver->libraries[l]->named) continue;
         open_one(card, l);
         const gpu_opened *opened = &card->opened[l];
         d->uses[l] = opened->state != NULL;
@@ -147,10 +141,11 @@ weft_status gpu_options_open(const gpu_driver *driver, const char *arguments, gp
     options o = {.which = NULL};
     weft_status status = read_options(driver, arguments, &o);
     if (status == WEFT_OK) status = gpu_card_take(driver, o.which, &device->card);
-    free(o.which);
-    WEFT_TRY(status);
-    status = open_all(device, &o);
-    if (status != WEFT_OK) gpu_card_give(device->card);
+    if (status == WEFT_OK) {
+        status = open_all(device, &o);
+        if (status != WEFT_OK) gpu_card_give(device->card);
+    }
+    free_options(&o);
     return status;
 }
 

@@ -91,26 +91,24 @@ static void walk(const cl_card *card, const cl_platform_id *platforms, cl_uint c
 }
 
 /* Reads "PLATFORM.DEVICE", or nothing: the first device. */
-static bool parse(const char *which, int *platform, int *device)
+static weft_status parse(const char *which, int *platform, int *device)
 {
     char rest;
     *platform = *device = 0;
-    if (!*which) return true;
-    return sscanf(which, "%3d.%3d%c", platform, device, &rest) == 2 && *platform >= 0 &&
-           *device >= 0;
+    if (!*which || (sscanf(which, "%3d.%3d%c", platform, device, &rest) == 2 && *platform >= 0 &&
+                    *device >= 0))
+        return WEFT_OK;
+    return weft->fail(WEFT_ERR_ARGUMENT,
+                      "device opencl: '%s' is no device; write PLATFORM.DEVICE, such as 0.0",
+                      which);
 }
 
-static weft_status find_device(cl_card *card, const char *which)
+static weft_status find_device(cl_card *card, int platform, int device)
 {
     cl_platform_id platforms[MOST];
     cl_uint count = 0;
-    int platform, device;
     char list[1024] = "";
     cl_device_id found = NULL;
-    if (!parse(which, &platform, &device))
-        return weft->fail(WEFT_ERR_ARGUMENT,
-                          "device opencl: '%s' is no device; write PLATFORM.DEVICE, such as 0.0",
-                          which);
     cl_int error = card->f.clGetPlatformIDs(MOST, platforms, &count);
     if (error != CL_SUCCESS || count == 0)
         return weft->fail(
@@ -160,9 +158,11 @@ weft_status cl_open(const char *which, gpu_card **out)
 {
     cl_card *card;
     cl_int error;
+    int platform, device;
+    WEFT_TRY(parse(which, &platform, &device));
     WEFT_TRY(weft->allocate(sizeof(*card), &card));
     weft_status status = open_library(card);
-    if (status == WEFT_OK) status = find_device(card, which);
+    if (status == WEFT_OK) status = find_device(card, platform, device);
     if (status == WEFT_OK) status = describe(card);
     if (status == WEFT_OK) {
         card->context = card->f.clCreateContext(NULL, 1, &card->device, NULL, NULL, &error);
