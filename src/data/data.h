@@ -332,9 +332,10 @@ weft_status weft_spec_held(const weft_source_request *request, const char *kind,
                            char **value) WEFT_NODISCARD;
 
 /* Whether two specifications NAME:PIECE,... are the same: keys in any order, a key that is left out
- * as with its default, and paths followed. form: of the entry (weft_entry), which tells the
- * defaults that are numbers; or NULL. folder: relative paths of the second are looked for here
- * first, as by weft_spec_locate; or NULL. */
+ * as with its default, paths followed, and a column given by number that the other one gives by
+ * name, of which the identity of the data tells whether it is the same. form: of the entry
+ * (weft_entry), which tells the defaults that are numbers and the keys of columns; or NULL. folder:
+ * relative paths of the second are looked for here first, as by weft_spec_locate; or NULL. */
 weft_status weft_spec_same(const char *a, const char *b, const char *form, const char *folder,
                            bool *same) WEFT_NODISCARD;
 

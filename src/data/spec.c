@@ -102,17 +102,39 @@ static bool is_number(const char *at, size_t size, double *out)
     return weft_parse_real(text, out);
 }
 
-/* Whether the form (weft_entry.form; NULL: none) gives the key of a piece a number as its default;
- * sets *out to it. */
-static bool usual_number(const char *form, const piece *p, double *out)
+/* The value that the form (weft_entry.form; NULL: none) shows for the key of a piece, with its
+ * size; NULL: the form does not have the key. */
+static const char *form_value(const char *form, const piece *p, size_t *size)
 {
     for (const char *at = form; at && p->key > 0 && (at = strstr(at, "=")); at++) {
         const char *key = at + 1 - p->key;
+        *size = strcspn(at + 1, ",[]|");
         if (at + 1 - form > (ptrdiff_t)p->key && strncmp(key, p->at, p->key) == 0 &&
             strchr(":[,|", key[-1]))
-            return is_number(at + 1, strcspn(at + 1, ",[]|"), out);
+            return at + 1;
     }
-    return false;
+    return NULL;
+}
+
+/* Whether the form gives the key of a piece a number as its default; sets *out to it. */
+static bool usual_number(const char *form, const piece *p, double *out)
+{
+    size_t size;
+    const char *value = form_value(form, p, &size);
+    return value && is_number(value, size, out);
+}
+
+/* Whether one piece gives a column by its number and the other one by its name. The identity of the
+ * data (weft_dataset_identify) tells whether it is the same column. */
+static bool same_column(const char *form, const piece *a, const piece *b)
+{
+    static const char column[] = "COLUMN";
+    size_t size;
+    double x, y;
+    const char *value = form_value(form, a, &size);
+    return value && size == strlen(column) && strncmp(value, column, size) == 0 &&
+           is_number(a->at + a->key, a->size - a->key, &x) !=
+               is_number(b->at + b->key, b->size - b->key, &y);
 }
 
 /* Whether two values name the same file. */
@@ -147,7 +169,7 @@ static weft_status is_part(const char *a, const char *b, const char *form, const
             *same = number && x == usual;
         else if (number && is_number(q.at + q.key, q.size - q.key, &y))
             *same = x == y;
-        else
+        else if (!same_column(form, &p, &q))
             WEFT_TRY(same_file(&p, &q, folder, same));
     } while (*same && step_on(&p));
     return WEFT_OK;

@@ -252,6 +252,13 @@ for path in ./grown.csv "$PWD/grown.csv"; do
     # shellcheck disable=SC2086
     accepts "the same table as $path" "$weft" train ${grown/grown.csv/$path} --epochs 1 --resume
 done
+# A column by its number is that of its name, and the rows tell whether it is.
+# shellcheck disable=SC2086
+accepts "the target by its number" "$weft" train ${grown/target=y/target=2} --epochs 1 --resume
+# shellcheck disable=SC2086
+refuses 2 "column 'b' is given as the target, but was a feature in training; the target was 'y'" "$weft" train ${grown/target=y/target=1} --epochs 1 --resume
+# shellcheck disable=SC2086
+refuses 2 "was made with --data csv:grown.csv,target=y, this run has csv:grown.csv,target=b" "$weft" train ${grown/target=y/target=b} --epochs 1 --resume
 cp grown.csv whole.csv
 { cat whole.csv && echo 1,2,3; } >grown.csv
 # shellcheck disable=SC2086
