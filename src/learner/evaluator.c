@@ -52,8 +52,7 @@ static void program_options(const weft_evaluator *e, weft_value *fetch, weft_pro
     o->fetch = fetch;
 }
 
-/* Builds the graph. */
-static weft_status begin(weft_context *context, weft_dtype real, const weft_model_options *model,
+static weft_status build(weft_context *context, weft_dtype real, const weft_model_options *model,
                          const weft_bytes *text, const weft_eval_ranks *share, weft_evaluator *e)
 {
     weft_model_options o = *model;
@@ -78,6 +77,22 @@ static weft_status begin(weft_context *context, weft_dtype real, const weft_mode
     return WEFT_OK;
 }
 
+/* Builds an evaluator that has no program yet, and the options of the program; fetch has room for
+ * all values. */
+static weft_status begin(weft_context *context, weft_dtype real, const weft_model_options *model,
+                         const weft_bytes *text, const weft_eval_ranks *share,
+                         weft_value fetch[2 + WEFT_MODEL_OUTPUTS], weft_program_options *o,
+                         weft_evaluator **out)
+{
+    WEFT_TRY(WEFT_NEW(out, 1));
+    weft_status status = build(context, real, model, text, share, *out);
+    if (status == WEFT_OK)
+        program_options(*out, fetch, o);
+    else
+        weft_evaluator_destroy(out);
+    return status;
+}
+
 weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft_dtype real,
                                   const weft_model_options *model, const weft_bytes *text,
                                   const weft_eval_ranks *share, weft_evaluator **out)
@@ -85,12 +100,9 @@ weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft
     weft_evaluator *e;
     weft_program_options o;
     weft_value fetch[2 + WEFT_MODEL_OUTPUTS];
-    WEFT_TRY(WEFT_NEW(&e, 1));
-    weft_status status = begin(context, real, model, text, share, e);
-    program_options(e, fetch, &o);
-    if (status == WEFT_OK)
-        status = weft_instance_build_with(store, e->graph, &o, share ? share->comms : NULL,
-                                          &e->instance);
+    WEFT_TRY(begin(context, real, model, text, share, fetch, &o, &e));
+    weft_status status =
+        weft_instance_build_with(store, e->graph, &o, share ? share->comms : NULL, &e->instance);
     if (status == WEFT_OK)
         *out = e;
     else
@@ -105,11 +117,9 @@ weft_status weft_evaluator_dry_program(weft_context *context, weft_store *store,
     weft_evaluator *e;
     weft_program_options o;
     weft_value fetch[2 + WEFT_MODEL_OUTPUTS];
-    WEFT_TRY(WEFT_NEW(&e, 1));
-    weft_status status = begin(context, real, model, text, share, e);
-    program_options(e, fetch, &o);
+    WEFT_TRY(begin(context, real, model, text, share, fetch, &o, &e));
     o.dry = true;
-    if (status == WEFT_OK) status = weft_program_create_with(store, e->graph, &o, out);
+    weft_status status = weft_program_create_with(store, e->graph, &o, out);
     weft_evaluator_destroy(&e);
     return status;
 }

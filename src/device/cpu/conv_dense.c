@@ -86,3 +86,45 @@ weft_status cpu_dw_make(weft_device *device, const weft_group *group, const oned
     s.pass = ONEDNN_WEIGHTS;
     return cpu_spec_make(device, &s, args, 3 + biased, out);
 }
+
+weft_status cpu_choose_layouts(weft_device *device, const weft_group *group,
+                               const onednn_spec *spec, onednn_pass pass,
+                               const weft_layout *const *in, bool (*reads)(cpu_md md),
+                               cpu_operand operands[CPU_OPERANDS])
+{
+    onednn_spec s = *spec;
+    onednn_primitive *described;
+    s.pass = pass;
+    s.bias = NULL;
+    s.tail = (onednn_tail){0};
+    WEFT_TRY(onednn_describe(cpu_onednn(device), &s, &described));
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < CPU_OPERANDS && status == WEFT_OK; i++) {
+        cpu_operand *o = &operands[i];
+        int at = o->kept ? weft_group_in(group, o->value) : -1;
+        status = onednn_wants(described, o->role, &o->md);
+        if (status != WEFT_OK || at < 0 || !in[at] || in[at]->opaque || in[at]->rounds) continue;
+        cpu_md md = cpu_md_of(in[at], o->plain);
+        if (reads(md)) o->md = md;
+    }
+    onednn_drop(described);
+    return status;
+}
+
+weft_status cpu_set_layouts(weft_device *device, const weft_group *group,
+                            const cpu_operand operands[CPU_OPERANDS], weft_kernel *kernel)
+{
+    bool sums = false;
+    for (int i = 0; i < CPU_OPERANDS; i++) {
+        const cpu_operand *o = &operands[i];
+        int in = weft_group_in(group, o->value);
+        const weft_layout **to =
+            in >= 0 ? &kernel->in[in] : &kernel->out[weft_group_out(group, o->value)];
+        WEFT_TRY(cpu_layout_of(device, o->md, o->plain, false, to));
+        sums = sums || o->role == ONEDNN_DW;
+    }
+    if (!sums || group->count == 1) return WEFT_OK;
+    weft_value sum = group->node[1]->out;
+    return weft_layout_plain(device, weft_value_type(group->graph, sum),
+                             &kernel->out[weft_group_out(group, sum)]);
+}

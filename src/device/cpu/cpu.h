@@ -285,6 +285,25 @@ weft_status cpu_dx_make(weft_device *device, const weft_group *group, const oned
 weft_status cpu_dw_make(weft_device *device, const weft_group *group, const onednn_spec *spec,
                         const cpu_weighted *m, weft_kernel **out) WEFT_NODISCARD;
 
+/* An operand of a kernel that is no primitive, and whose layout is chosen. */
+typedef struct cpu_operand {
+    onednn_role role;
+    weft_value value;
+    cpu_md plain, md; /* md: the choice */
+    bool kept;        /* an input that is read as it lies, if the kernel can */
+} cpu_operand;
+enum { CPU_OPERANDS = 3 };
+/* Chooses the layouts that oneDNN's primitive of this pass would, without bias and tail, but keeps
+ * those of `kept` inputs that reads(md) accepts. `_set_layouts` gives them to the kernel, and the
+ * plain one to a bias gradient. */
+weft_status cpu_choose_layouts(weft_device *device, const weft_group *group,
+                               const onednn_spec *spec, onednn_pass pass,
+                               const weft_layout *const *in, bool (*reads)(cpu_md md),
+                               cpu_operand operands[CPU_OPERANDS]) WEFT_NODISCARD;
+weft_status cpu_set_layouts(weft_device *device, const weft_group *group,
+                            const cpu_operand operands[CPU_OPERANDS],
+                            weft_kernel *kernel) WEFT_NODISCARD;
+
 /* Whether the group is the main node plus the bias gradient: the sum of the main node's operand
  * number `dy` over all axes but `channel`. */
 bool cpu_with_bias_sum(const weft_group *group, int dy, int channel);

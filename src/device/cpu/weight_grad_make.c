@@ -101,15 +101,13 @@ static int64_t *take(weight_grad *g, size_t *used, int64_t count)
     return at;
 }
 
-typedef struct operands {
-    const onednn_spec *spec;
-    cpu_md x, y, w;
-} operands;
+/* The operands in their order. */
+enum { X, DY, DW };
 
 /* Lays out the tables in memory, and returns its numbers. */
-static size_t lay_out(weight_grad *g, const sizes *s, const operands *o)
+static size_t lay_out(weight_grad *g, const sizes *s, const cpu_operand *o)
 {
-    const int64_t *w = cpu_blocks_of(o->w).dims;
+    const int64_t *w = cpu_blocks_of(o[DW].md).dims;
     int64_t xs = x_positions(s), ys = volume(s->y), taps = volume(s->w);
     size_t used = 0;
     int64_t *parts[] = {take(g, &used, w[1]), take(g, &used, xs),       take(g, &used, w[0]),
@@ -129,9 +127,9 @@ static size_t lay_out(weight_grad *g, const sizes *s, const operands *o)
     return used;
 }
 
-static void fill_tables(weight_grad *g, const sizes *s, const operands *o)
+static void fill_tables(weight_grad *g, const sizes *s, const cpu_operand *o)
 {
-    cpu_blocks x = cpu_blocks_of(o->x), y = cpu_blocks_of(o->y), w = cpu_blocks_of(o->w);
+    cpu_blocks x = cpu_blocks_of(o[X].md), y = cpu_blocks_of(o[DY].md), w = cpu_blocks_of(o[DW].md);
     int64_t at[WEFT_MAX_SPACE];
     g->images = x.dims[0];
     g->x.image = x.strides[0];
@@ -169,49 +167,17 @@ static void choose_chunk(weight_grad *g)
     g->dy_bytes = ((size_t)words * sizeof(uint32_t) + 63) / 64 * 64;
 }
 
-/* The layouts that oneDNN's primitive would choose, but operands that lie in blocks are read so. */
-static weft_status choose_layouts(weft_device *device, const weft_group *group,
-                                  const cpu_weighted *m, const weft_layout *const *in, operands *o)
+static bool is_blocked(cpu_md md)
 {
-    const weft_node *node = group->node[0];
-    onednn_spec s = *o->spec;
-    onednn_primitive *described;
-    s.pass = ONEDNN_WEIGHTS;
-    s.bias = NULL;
-    WEFT_TRY(onednn_describe(cpu_onednn(device), &s, &described));
-    weft_status status = onednn_wants(described, ONEDNN_X, &o->x);
-    if (status == WEFT_OK) status = onednn_wants(described, ONEDNN_DY, &o->y);
-    if (status == WEFT_OK) status = onednn_wants(described, ONEDNN_DW, &o->w);
-    onednn_drop(described);
-    WEFT_TRY(status);
-    const weft_layout *given[] = {in[weft_group_in(group, node->in[0])],
-                                  in[weft_group_in(group, node->in[1])]};
-    cpu_md plain[] = {m->x, m->y}, *chosen[] = {&o->x, &o->y};
-    for (int i = 0; i < 2; i++) {
-        bool usable = given[i] && !given[i]->opaque && !given[i]->rounds;
-        cpu_md md = usable ? cpu_md_of(given[i], plain[i]) : *chosen[i];
-        if (cpu_blocks_of(md).blocked) *chosen[i] = md;
-    }
-    cpu_blocks x = cpu_blocks_of(o->x), y = cpu_blocks_of(o->y), w = cpu_blocks_of(o->w);
-    bool usable =
-        x.blocked && y.blocked && w.blocked && !cpu_axis_split(&x, 0) && !cpu_axis_split(&y, 0);
-    return usable ? WEFT_OK : weft_fail(WEFT_ERR_UNSUPPORTED, "a private layout of the library");
+    return cpu_blocks_of(md).blocked;
 }
 
-static weft_status set_layouts(weft_device *device, const weft_group *group, const cpu_weighted *m,
-                               const operands *o, weft_kernel *kernel)
+static weft_status check_layouts(const cpu_operand *o)
 {
-    const weft_node *node = group->node[0];
-    const weft_layout **x = &kernel->in[weft_group_in(group, node->in[0])];
-    const weft_layout **dy = &kernel->in[weft_group_in(group, node->in[1])];
-    WEFT_TRY(cpu_layout_of(device, o->x, m->x, false, x));
-    WEFT_TRY(cpu_layout_of(device, o->y, m->y, false, dy));
-    WEFT_TRY(
-        cpu_layout_of(device, o->w, m->w, false, &kernel->out[weft_group_out(group, node->out)]));
-    if (group->count == 1) return WEFT_OK;
-    weft_value sum = group->node[1]->out;
-    return weft_layout_plain(device, weft_value_type(group->graph, sum),
-                             &kernel->out[weft_group_out(group, sum)]);
+    cpu_blocks x = cpu_blocks_of(o[X].md), y = cpu_blocks_of(o[DY].md);
+    bool usable = x.blocked && y.blocked && is_blocked(o[DW].md) && !cpu_axis_split(&x, 0) &&
+                  !cpu_axis_split(&y, 0);
+    return usable ? WEFT_OK : weft_fail(WEFT_ERR_UNSUPPORTED, "a private layout of the library");
 }
 
 bool cpu_weight_grad_supports(const weft_group *group)
@@ -254,24 +220,28 @@ weft_status cpu_weight_grad_make(weft_device *device, const weft_group *group,
                                  const onednn_spec *spec, const cpu_weighted *m,
                                  const weft_layout *const *in, weft_kernel **out)
 {
-    operands o = {.spec = spec};
+    const weft_node *node = group->node[0];
+    cpu_operand o[CPU_OPERANDS] = {[X] = {ONEDNN_X, node->in[0], m->x, m->x, true},
+                                   [DY] = {ONEDNN_DY, node->in[1], m->y, m->y, true},
+                                   [DW] = {ONEDNN_DW, node->out, m->w, m->w, false}};
     cpu_loop *k;
-    WEFT_TRY(choose_layouts(device, group, m, in, &o));
-    sizes s = sizes_of(spec, o.x, o.y, o.w);
+    WEFT_TRY(cpu_choose_layouts(device, group, spec, ONEDNN_WEIGHTS, in, is_blocked, o));
+    WEFT_TRY(check_layouts(o));
+    sizes s = sizes_of(spec, o[X].md, o[DY].md, o[DW].md);
     WEFT_TRY(cpu_loop_make(device, group, weight_grad_loop, &k));
-    size_t numbers = sizeof(weight_grad) / sizeof(int64_t) + lay_out(NULL, &s, &o);
+    size_t numbers = sizeof(weight_grad) / sizeof(int64_t) + lay_out(NULL, &s, o);
     int64_t *memory = NULL;
     weft_status status = WEFT_NEW(&memory, numbers);
     weight_grad *g = (weight_grad *)(void *)memory;
     k->table = g;
     if (status == WEFT_OK) {
-        (void)lay_out(g, &s, &o);
-        fill_tables(g, &s, &o);
-        g->narrow = onednn_md_dtype(o.x) == WEFT_BF16;
+        (void)lay_out(g, &s, o);
+        fill_tables(g, &s, o);
+        g->narrow = onednn_md_dtype(o[X].md) == WEFT_BF16;
         g->shape = panel_shape_of(g->narrow);
         choose_chunk(g);
         k->head.scratch = g->x_bytes + g->dy_bytes + (size_t)g->first[g->taps] * sizeof(tile_run);
-        status = set_layouts(device, group, m, &o, &k->head);
+        status = cpu_set_layouts(device, group, o, &k->head);
     }
     size_t bytes = status == WEFT_OK ? k->head.out[0]->bytes : 0;
     if (bytes > weft_type_bytes(weft_out(group->graph, group->node[0], 0))) g->padded_bytes = bytes;

@@ -131,15 +131,20 @@ static bool fill_image(cpu_md md, wino_image *out)
     return cpu_axis_follows(&b, 1, 16);
 }
 
-typedef struct operands {
-    cpu_md from, w, to;
-} operands;
-
-static weft_status fill(winograd *g, const onednn_spec *spec, bool turned, const operands *o)
+static bool reads(cpu_md md)
 {
-    cpu_blocks b = cpu_blocks_of(o->w);
+    wino_image image;
+    return fill_image(md, &image);
+}
+
+/* The operands in their order. */
+enum { FROM, W, TO };
+
+static weft_status fill(winograd *g, const onednn_spec *spec, bool turned, const cpu_operand *o)
+{
+    cpu_blocks b = cpu_blocks_of(o[W].md);
     int ins = turned ? 0 : 1;
-    if (!b.blocked || !fill_image(o->from, &g->from) || !fill_image(o->to, &g->to))
+    if (!b.blocked || !fill_image(o[FROM].md, &g->from) || !fill_image(o[TO].md, &g->to))
         return weft_fail(WEFT_ERR_UNSUPPORTED, "channels do not lie in sequence by 16");
     g->in = (int64_t *)(void *)(g + 1);
     g->out = g->in + g->from.channels;
@@ -179,56 +184,10 @@ static size_t size_memory(winograd *g, bool of_weight, int threads)
                       : (size_t)threads * g->worker_bytes);
 }
 
-/* The layouts that oneDNN's primitive would choose, but inputs whose channels lie in sequence are
- * read as they lie. */
-static weft_status choose(weft_device *device, const weft_group *group, const onednn_spec *spec,
-                          const operands *plain, const weft_layout *const *in, operands *o)
-{
-    const pass *p = pass_of(group);
-    values v = values_of(group);
-    onednn_spec s = *spec;
-    onednn_primitive *described;
-    s.pass = p->pass;
-    s.bias = NULL;
-    s.tail = (onednn_tail){0};
-    WEFT_TRY(onednn_describe(cpu_onednn(device), &s, &described));
-    weft_status status = onednn_wants(described, p->from, &o->from);
-    if (status == WEFT_OK) status = onednn_wants(described, p->w, &o->w);
-    if (status == WEFT_OK) status = onednn_wants(described, p->to, &o->to);
-    onednn_drop(described);
-    WEFT_TRY(status);
-    const weft_value value[] = {v.from, v.to};
-    const cpu_md plains[] = {plain->from, plain->to};
-    cpu_md *chosen[] = {&o->from, &o->to};
-    for (int i = 0; i < 2; i++) {
-        wino_image image;
-        int at = weft_group_in(group, value[i]);
-        if (at < 0 || !in[at] || in[at]->opaque || in[at]->rounds) continue;
-        cpu_md md = cpu_md_of(in[at], plains[i]);
-        if (fill_image(md, &image)) *chosen[i] = md;
-    }
-    return WEFT_OK;
-}
-
-static weft_status set_layout(weft_device *device, const weft_group *group, weft_value value,
-                              cpu_md md, cpu_md plain, weft_kernel *kernel)
-{
-    int in = weft_group_in(group, value);
-    const weft_layout **layout =
-        in >= 0 ? &kernel->in[in] : &kernel->out[weft_group_out(group, value)];
-    return cpu_layout_of(device, md, plain, false, layout);
-}
-
-/* The bias of the forward pass, and the bias gradient. */
 static weft_status set_bias(weft_device *device, const weft_group *group, cpu_loop *k)
 {
     const weft_graph *g = group->graph;
     cpu_chain chain;
-    if (pass_of(group)->pass == ONEDNN_WEIGHTS && group->count == 2) {
-        weft_value sum = group->node[1]->out;
-        return weft_layout_plain(device, weft_value_type(g, sum),
-                                 &k->head.out[weft_group_out(group, sum)]);
-    }
     if (pass_of(group)->pass != ONEDNN_FORWARD || !cpu_chain_of(group, &chain)) return WEFT_OK;
     ((winograd *)k->table)->relu = chain.relu;
     if (chain.bias == WEFT_NO_VALUE) return WEFT_OK;
@@ -237,20 +196,18 @@ static weft_status set_bias(weft_device *device, const weft_group *group, cpu_lo
 }
 
 static weft_status finish(weft_device *device, const weft_group *group, const onednn_spec *spec,
-                          const operands *plain, const operands *o, cpu_loop *k)
+                          const cpu_operand *o, cpu_loop *k)
 {
-    const pass *p = pass_of(group);
-    values v = values_of(group);
-    int64_t *memory = NULL, channels = cpu_blocks_of(o->w).dims[0] + cpu_blocks_of(o->w).dims[1];
+    onednn_pass which = pass_of(group)->pass;
+    cpu_blocks w = cpu_blocks_of(o[W].md);
+    int64_t *memory = NULL, channels = w.dims[0] + w.dims[1];
     WEFT_TRY(WEFT_NEW(&memory, sizeof(winograd) / sizeof(int64_t) + (size_t)channels));
     winograd *g = (winograd *)(void *)memory;
     k->table = g;
     g->shape = panel_shape_of(false);
-    WEFT_TRY(fill(g, spec, p->pass == ONEDNN_BACKWARD, o));
-    WEFT_TRY(set_layout(device, group, v.from, o->from, plain->from, &k->head));
-    WEFT_TRY(set_layout(device, group, v.w, o->w, plain->w, &k->head));
-    WEFT_TRY(set_layout(device, group, v.to, o->to, plain->to, &k->head));
-    k->head.scratch = size_memory(g, p->pass == ONEDNN_WEIGHTS, k->threads);
+    WEFT_TRY(fill(g, spec, which == ONEDNN_BACKWARD, o));
+    WEFT_TRY(cpu_set_layouts(device, group, o, &k->head));
+    k->head.scratch = size_memory(g, which == ONEDNN_WEIGHTS, k->threads);
     return set_bias(device, group, k);
 }
 
@@ -258,12 +215,17 @@ weft_status cpu_winograd_make(weft_device *device, const weft_group *group, cons
                               const cpu_weighted *m, const weft_layout *const *in,
                               weft_kernel **out)
 {
-    bool turned = pass_of(group)->pass == ONEDNN_BACKWARD;
-    operands o, plain = {turned ? m->y : m->x, m->w, turned ? m->x : m->y};
+    const pass *p = pass_of(group);
+    values v = values_of(group);
+    bool turned = p->pass == ONEDNN_BACKWARD;
+    cpu_md from = turned ? m->y : m->x, to = turned ? m->x : m->y;
+    cpu_operand o[CPU_OPERANDS] = {[FROM] = {p->from, v.from, from, from, true},
+                                   [W] = {p->w, v.w, m->w, m->w, false},
+                                   [TO] = {p->to, v.to, to, to, true}};
     cpu_loop *k;
-    WEFT_TRY(choose(device, group, spec, &plain, in, &o));
-    WEFT_TRY(cpu_loop_make(device, group, pass_of(group)->loop, &k));
-    weft_status status = finish(device, group, spec, &plain, &o, k);
+    WEFT_TRY(cpu_choose_layouts(device, group, spec, p->pass, in, reads, o));
+    WEFT_TRY(cpu_loop_make(device, group, p->loop, &k));
+    weft_status status = finish(device, group, spec, o, k);
     if (status == WEFT_OK)
         *out = &k->head;
     else
