@@ -51,7 +51,7 @@ weft_status weft_node_types(weft_graph *g, weft_node *node, weft_type *out)
     if (!weft_operator_computes(node->op) || !any_narrow(g, node) ||
         node->in_count > WEFT_MAX_LABELS)
         return node->op->shape(g, node, out);
-    bool outputs = all_narrow(g, node);
+    bool outputs = node->phase != WEFT_PHASE_UPDATE && all_narrow(g, node);
     for (int i = 0; i < node->in_count; i++) narrow[i] = is_narrow(g, node->in[i]);
     for (int i = 0; i < node->in_count; i++)
         if (narrow[i]) g->values[node->in[i]].type.dtype = WEFT_F32;
@@ -131,11 +131,12 @@ static bool becomes_narrow(const weft_graph *g, weft_value v)
     return is_rounded(g, v) && !(g->wide_weights && g->values[v].kind == WEFT_VALUE_PARAM);
 }
 
-/* Whether a node reads such leaves as they are: a product, which would round them, or an operator
- * whose results stay f32, as those of updates. */
+/* Whether a node reads such leaves as they are: a product, which would round them; in the update,
+ * whose results are f32, an operator of that kind, or a function of each element. */
 static bool takes_narrow(const weft_node *node)
 {
-    return node->phase == WEFT_PHASE_UPDATE ? node->op->narrow_out == 0 : node->op->narrows;
+    return node->phase == WEFT_PHASE_UPDATE ? node->op->narrow_out == 0 || node->op->element
+                                            : node->op->narrows;
 }
 
 /* The type that operand i of a node gets; `narrow`: its operands are cast to bf16. */

@@ -1,9 +1,9 @@
 /* Chooses the nodes that run, their order, and which of them are fused.
  *
  * Fusion is one rule: a group grows by a neighbour (a node that reads one of its results, or shares
- * an operand with it) as long as the device has a kernel for the larger group that costs no more
- * than the group and the neighbour apart, and no result is read outside the group before its last
- * node can run. */
+ * an operand with it, or in the update makes an operand) as long as the device has a kernel for the
+ * larger group that costs no more than the group and the neighbour apart, and no result is read
+ * outside the group before its last node can run. */
 #include <math.h>
 
 #include "program/program.h"
@@ -68,14 +68,18 @@ static bool member(const weft_group *group, const weft_node *node)
     return false;
 }
 
-/* The position of the first reader of v outside the group; g->count if there is none. */
-static int first_reader(const grouper *g, const weft_group *group, weft_value v, int *readers)
+/* The position of the first reader of v outside the group; g->count if there is none. *inside:
+ * whether a node of the group reads it. */
+static int first_reader(const grouper *g, const weft_group *group, weft_value v, int *readers,
+                        bool *inside)
 {
     int first = g->count;
     const weft_readers *r = &g->program->readers;
     for (int i = r->first[v]; i < r->first[v + 1]; i++) {
         int at = g->position[r->node[i]];
-        if (at < 0 || member(group, g->graph->nodes[r->node[i]])) continue;
+        bool own = member(group, g->graph->nodes[r->node[i]]);
+        *inside = *inside || own;
+        if (at < 0 || own) continue;
         first = WEFT_MIN(first, at);
         (*readers)++;
     }
@@ -100,10 +104,12 @@ static bool complete(const grouper *g, weft_group *group)
         }
         for (int i = 0; i < node->out_count; i++) {
             int readers = 0;
-            first_use = WEFT_MIN(first_use, first_reader(g, group, node->out + i, &readers));
+            bool inside = false;
+            int first = first_reader(g, group, node->out + i, &readers, &inside);
+            first_use = WEFT_MIN(first_use, first);
             /* The first result of an operator with several results is made even if nothing reads
              * it. */
-            bool made = node->op->transfer || (i == 0 && node->out_count > 1);
+            bool made = node->op->transfer || (i == 0 && node->out_count > 1 && !inside);
             if (readers == 0 && !g->kept[node->out + i] && !made) continue;
             if (group->out_count == WEFT_GROUP_VALUES) return false;
             group->out[group->out_count++] = node->out + i;
@@ -118,6 +124,16 @@ static void take_neighbour(void *user, int node)
     if (g->position[node] < 0 || g->taken[node] || g->status != WEFT_OK) return;
     g->status = WEFT_GROW(&g->near, &g->near_capacity, g->near_count);
     if (g->status == WEFT_OK) g->near[g->near_count++] = g->position[node];
+}
+
+/* In the update, whose operands are leaves and gradients, which are in memory in any case, a group
+ * that takes in what makes its operands needs no memory for these. */
+static void take_neighbours(grouper *g, const weft_node *node)
+{
+    weft_readers_adjoining(g->graph, &g->program->readers, node, take_neighbour, g);
+    for (int i = 0; i < node->in_count && node->phase == WEFT_PHASE_UPDATE; i++)
+        if (g->graph->values[node->in[i]].node >= 0)
+            take_neighbour(g, g->graph->values[node->in[i]].node);
 }
 
 static int ascending(const void *a, const void *b)
@@ -148,8 +164,7 @@ static bool may_join(const grouper *g, const weft_group *group, const weft_node 
 static bool take_one(grouper *g, weft_group *group)
 {
     g->near_count = 0;
-    for (int m = 0; m < group->count; m++)
-        weft_readers_adjoining(g->graph, &g->program->readers, group->node[m], take_neighbour, g);
+    for (int m = 0; m < group->count; m++) take_neighbours(g, group->node[m]);
     if (g->status != WEFT_OK || g->near_count == 0) return false;
     qsort(g->near, g->near_count, sizeof(*g->near), ascending);
     for (size_t i = 0; i < g->near_count; i++) {

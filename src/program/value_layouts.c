@@ -32,10 +32,14 @@ weft_status weft_version_plain(const weft_program *p, int space, weft_value valu
 }
 
 /* Whether the store keeps a value in the layout in which a kernel of this program reads or makes
- * it; else in the plain one. */
-static bool lies_as_made(const weft_program *p, const weft_layout *layout)
+ * it; else in the plain one. So lies a parameter that is rounded to bf16 at random, whose update
+ * draws numbers in row-major order: there it would need a second copy in that order. */
+static bool lies_as_made(const weft_program *p, weft_value value, const weft_layout *layout)
 {
-    return !p->schema->plain && !layout->rounds && layout_space(layout) == schema_home(p->schema);
+    const weft_value_info *info = &p->graph->values[value];
+    bool rounded = info->type.dtype == WEFT_BF16 && info->assigned != WEFT_NO_VALUE;
+    return !p->schema->plain && !rounded && !layout->rounds &&
+           layout_space(layout) == schema_home(p->schema);
 }
 
 weft_status weft_version_place(weft_program *p, weft_value value, const weft_layout *layout)
@@ -64,7 +68,7 @@ weft_status weft_version_place(weft_program *p, weft_value value, const weft_lay
     int entry;
     WEFT_TRY(weft_schema_bind(p->schema, p->graph, value, &entry));
     store_entry *e = &p->schema->entries[entry];
-    if (!e->layout && layout && !lies_as_made(p, layout))
+    if (!e->layout && layout && !lies_as_made(p, value, layout))
         WEFT_TRY(weft_version_plain(p, home, value, &layout));
     if (!e->layout) e->layout = layout;
     if (!e->layout) return weft_fail(WEFT_ERR_INTERNAL, "nothing chose a layout for '%s'", e->name);
@@ -284,7 +288,7 @@ weft_status weft_version_seconds(weft_program *p, weft_value value, const weft_l
     const weft_layout *from;
     *out = 0;
     if (!weft_program_version(p, value, NULL)) { /* will be placed in the wanted layout */
-        if (lies_as_made(p, want)) return WEFT_OK;
+        if (lies_as_made(p, value, want)) return WEFT_OK;
         WEFT_TRY(weft_version_plain(p, schema_home(p->schema), value, &from));
         return move_seconds(p, value, from, want, out);
     }

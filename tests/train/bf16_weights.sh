@@ -10,6 +10,8 @@ printf 'the cat sat. a dog ran. we see it. %.0s' $(seq 90) >text
 tokens="--model gpt:layers=1,heads=2,width=16,dropout=0.1 --data text:text,unit=char,context=16,stride=8 --batch 8"
 bf16="-q -t 1 --dtype bf16 --weights bf16"
 
+# listed KIND: the names of this kind.
+listed() { "$weft" inspect --list | sed -n "/^$1/,/^\$/p" | sed -n 's/^  \([a-z][a-z]*\).*/\1/p'; }
 # last FOLDER: the sum of the weights of its newest checkpoint.
 last() { "$weft" export "$(ls -d "$1"/step-* | sort -t- -k2n | tail -n 1)" -q -o weights.safetensors && md5sum <weights.safetensors; }
 # weights OPTIONS: the sum of the weights that a run exports.
@@ -42,7 +44,7 @@ for model in "$images" "$tokens"; do
 done
 
 # Every optimizer: the same bits where ranks share out the state. --seed draws other numbers.
-for optimizer in $("$weft" inspect --list | sed -n '/^optimizers:/,/^$/p' | sed -n 's/^  \([a-z][a-z]*\).*/\1/p'); do
+for optimizer in $(listed optimizers:); do
     in_full || [ "$optimizer" = adam ] || [ "$optimizer" = muon ] || [ "$optimizer" = lamb ] || continue
     run="--model mlp --data glyphs:size=9,train=40,test=10 --batch 8 --steps 3 --virtual-workers 2 -o $optimizer --lr-multiplier */bias=2"
     alike "$(weights $run)" $run -n 2 --zero 1
@@ -53,6 +55,27 @@ done
 kilobytes() { "$weft" plan $images --dtype bf16 "$@" | awk '$1 == "0" { print $3 + $5; exit }'; }
 wide=$(kilobytes) less=$(kilobytes --weights bf16)
 [ $((100 * less / wide)) -le 52 ] && pass || flunk "$less kB of $wide kB"
+
+# All memory of a rank: an update rounds as it passes over its elements, so no optimizer and no exchange takes more of it than with
+# masters, and without an exchange each takes less.
+printf 'layers:\n  - {type: dense, units: 300}\n  - {type: dense, units: classes}\n' >wide.yaml
+all_bytes() {
+    "$weft" plan --model wide.yaml --data glyphs:size=16,train=60,test=20 --batch 12 -t 1 --dtype bf16 "$@" 2>err |
+        awk 'BEGIN { of["B"] = 1; of["kB"] = 1e3; of["MB"] = 1e6 }
+             $1 == "0" { for (i = 2; i < NF && of[$(i + 1)] == 0; i++); for (k = 0; k < 4; k++) n += $(i + 2 * k) * of[$(i + 2 * k + 1)]; print int(n); exit }'
+}
+for optimizer in $(listed optimizers:); do
+    in_full || [[ " adam sgd nadam lars " == *" $optimizer "* ]] || continue
+    for exchange in none $(listed 'exchanges between learners:'); do
+        [ $exchange != server ] && { in_full || [[ " none average easgd " == *" $exchange "* ]]; } || continue
+        ways="-n 2 --exchange $exchange"
+        [ $exchange = none ] && ways=""
+        wide=$(all_bytes -o "$optimizer" $ways) less=$(all_bytes -o "$optimizer" $ways --weights bf16)
+        share=$((100 * less / wide))
+        [ $share -le 100 ] && { [ $exchange != none ] || [ $share -le 90 ]; } && pass ||
+            flunk "$optimizer, exchange $exchange: $less bytes of $wide"
+    done
+done
 
 # Meshes, of which one has a stage without weights; exchanges, devices, where the state is.
 printf 'layers:\n  - {type: dense, units: 6, bias: false}\n  - {type: dense, units: classes, bias: false}\n' >two.yaml

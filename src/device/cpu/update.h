@@ -35,6 +35,10 @@ static inline int cpu_step_operand(int state)
     return state == 0 ? 0 : state + 1;
 }
 
+/* Whether a node rounds its operand to bf16 at random; and whether it is a cast to f32, which of
+ * rounded numbers is the same numbers. */
+bool cpu_rounds_at_random(const weft_node *node);
+bool cpu_widens(const weft_graph *graph, const weft_node *node);
 /* Rounds `count` elements of a node stochastic_round, from element `at` of its operand on. */
 void cpu_round_at_random(const weft_graph *graph, const weft_node *node, int32_t step,
                          const float *x, uint16_t *y, int64_t at, int64_t count);

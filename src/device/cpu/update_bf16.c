@@ -1,6 +1,6 @@
 /* Implements updates of parameters and states that are bf16: a node adam or sgd, and the nodes that
- * round its results at random, in one pass over memory; and such a node alone. Elements are in
- * row-major order, by which random numbers are drawn. */
+ * round its results at random, in one pass over memory; and such a node alone. A rounded result may
+ * be kept as f32. Elements are in row-major order, by which random numbers are drawn. */
 #include "base/target_clones.h"
 #include "device/cpu/simd.h"
 #include "device/cpu/update.h"
@@ -26,6 +26,17 @@ static WEFT_CLONES void round_span(const float *x, const uint32_t *number, int64
         bool finite = (bits & 0x7f800000) != 0x7f800000;
         y[i] = (uint16_t)(finite ? rounded >> 16 : bits >> 16 | nan);
     }
+}
+
+bool cpu_rounds_at_random(const weft_node *node)
+{
+    return !weft_operator_computes(node->op) && weft_node_attr(node, "stream");
+}
+
+bool cpu_widens(const weft_graph *graph, const weft_node *node)
+{
+    return !weft_operator_computes(node->op) && node->in_count == 1 &&
+           weft_node_attr(node, "dtype") && weft_out(graph, node, 0)->dtype == WEFT_F32;
 }
 
 void cpu_round_at_random(const weft_graph *graph, const weft_node *node, int32_t step,
@@ -72,9 +83,9 @@ typedef struct update {
     weft_group group;
     int count;           /* of the parameter and the states */
     bool narrow[STATES]; /* read as bf16 */
-    /* The outputs of the group that get the f32 result and the rounded one, below 0: none; and the
-     * node that rounds. */
-    int wide[STATES], rounded[STATES];
+    /* The outputs of the group that get the f32 result, the rounded one, and that as f32; below 0:
+     * none; and the node that rounds. */
+    int wide[STATES], rounded[STATES], widened[STATES];
     const weft_node *by[STATES];
     int64_t size;
     int threads;
@@ -103,9 +114,11 @@ static void store(const update *k, const bound_update *b, int state, int64_t at,
 {
     if (k->wide[state] >= 0)
         memcpy((float *)b->out[k->wide[state]] + at, from, (size_t)n * sizeof(float));
-    if (k->rounded[state] >= 0)
-        cpu_round_at_random(k->group.graph, k->by[state], *b->step[state], from,
-                            (uint16_t *)b->out[k->rounded[state]] + at, at, n);
+    if (!k->by[state]) return;
+    uint16_t own[CHUNK], *to = own;
+    if (k->rounded[state] >= 0) to = (uint16_t *)b->out[k->rounded[state]] + at;
+    cpu_round_at_random(k->group.graph, k->by[state], *b->step[state], from, to, at, n);
+    if (k->widened[state] >= 0) weft_widen_from(to, (float *)b->out[k->widened[state]] + at, n);
 }
 
 /* Each thread has a part of the elements and its own scratch memory. */
@@ -188,8 +201,7 @@ static int group_out(const weft_group *group, weft_value v)
 static int rounds(const weft_group *group, const weft_node *node)
 {
     int o = node->in[0] - group->node[0]->out;
-    bool random = !weft_operator_computes(node->op) && weft_node_attr(node, "stream");
-    return random && o >= 0 && o < group->node[0]->out_count ? o : -1;
+    return cpu_rounds_at_random(node) && o >= 0 && o < group->node[0]->out_count ? o : -1;
 }
 
 /* Where a state is read and written. A result may overlie the old state if it is of its type. */
@@ -200,13 +212,17 @@ static void lay_out(update *k, int s)
     weft_value from = node->in[cpu_step_operand(s)];
     k->narrow[s] = weft_value_type(group->graph, from)->dtype == WEFT_BF16;
     k->wide[s] = group_out(group, node->out + s);
-    k->rounded[s] = -1;
+    k->rounded[s] = k->widened[s] = -1;
     for (int n = 1; n < group->count; n++) {
         if (rounds(group, group->node[n]) != s) continue;
         k->by[s] = group->node[n];
         k->rounded[s] = group_out(group, group->node[n]->out);
     }
-    int over = k->narrow[s] ? k->rounded[s] : k->wide[s];
+    for (int n = 1; n < group->count && k->by[s]; n++)
+        if (group->node[n]->in[0] == k->by[s]->out)
+            k->widened[s] = group_out(group, group->node[n]->out);
+    int wide = k->widened[s] >= 0 ? k->widened[s] : k->wide[s];
+    int over = k->narrow[s] ? k->rounded[s] : wide;
     if (over >= 0) k->head.in_place[over] |= 1u << weft_group_in(group, from);
 }
 
@@ -237,8 +253,21 @@ static weft_status update_make(weft_device *device, const weft_group *group,
     return status;
 }
 
-/* Whether the first node updates bf16 values with a gradient and a rate in f32, and each other one
- * rounds another result of it. */
+/* Whether a node is the cast of what an earlier one of the group rounds, the only one. */
+static bool widens(const weft_group *group, int n)
+{
+    bool rounded = false, again = false;
+    if (!cpu_widens(group->graph, group->node[n])) return false;
+    for (int i = 1; i < n; i++) {
+        rounded = rounded || (rounds(group, group->node[i]) >= 0 &&
+                              group->node[i]->out == group->node[n]->in[0]);
+        again = again || group->node[i]->in[0] == group->node[n]->in[0];
+    }
+    return rounded && !again;
+}
+
+/* Whether the first node updates values with a gradient and a rate in f32, some of which are bf16
+ * or rounded, and each other one rounds another result of it, or casts what is rounded to f32. */
 static bool supports(const weft_group *group)
 {
     const weft_graph *g = group->graph;
@@ -252,8 +281,9 @@ static bool supports(const weft_group *group)
         narrow = narrow || weft_in(g, node, cpu_step_operand(s))->dtype == WEFT_BF16;
     for (int n = 1; n < group->count; n++) {
         int s = rounds(group, group->node[n]);
+        if (s < 0 && widens(group, n)) continue;
         if (s < 0 || taken[s]) return false;
-        taken[s] = true;
+        taken[s] = narrow = true;
     }
     return narrow;
 }
