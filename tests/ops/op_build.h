@@ -51,6 +51,7 @@ static inline void out(fixture *f, weft_value v)
     X(conv_blocks)                                                                                 \
     X(conv_small_images)                                                                           \
     X(conv_chunks)                                                                                 \
+    X(conv_blocks_few)                                                                             \
     X(conv_stride)                                                                                 \
     X(conv_dilated)                                                                                \
     X(conv_groups)                                                                                 \

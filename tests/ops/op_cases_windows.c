@@ -18,6 +18,8 @@ CONV(conv_blocks, D4(3, 16, 6, 6), D4(32, 16, 3, 3), WEFT_ATTR_PAIR("padding", 1
 CONV(conv_small_images, D4(13, 35, 3, 2), D4(37, 35, 3, 3), WEFT_ATTR_PAIR("padding", 1, 1))
 CONV(conv_chunks, D4(35, 2, 21, 20), D4(33, 2, 3, 2), WEFT_ATTR_PAIR("padding", 1, 1),
      WEFT_ATTR_PAIR("stride", 2, 3), WEFT_ATTR_PAIR("dilation", 1, 2))
+CONV(conv_blocks_few, D4(2, 32, 7, 5), D4(48, 32, 3, 2), WEFT_ATTR_PAIR("stride", 2, 1),
+     WEFT_ATTR_PAIR("dilation", 1, 2), WEFT_ATTR_PAIR("padding", 2, 1))
 CONV(conv_stride, D4(1, 4, 9, 8), D4(6, 4, 3, 3), WEFT_ATTR_PAIR("stride", 2, 3),
      WEFT_ATTR_PAIR("padding", 1, 2))
 CONV(conv_dilated, D4(2, 2, 11, 9), D4(3, 2, 3, 3), WEFT_ATTR_PAIR("dilation", 2, 3),

@@ -1,5 +1,6 @@
 /* Implements conv and its gradients by oneDNN's convolutions. oneDNN chooses the layouts of all
  * operands; lowering adds a reorder where a node's producer or reader has another layout. */
+#include "device/cpu/im2col.h"
 #include "device/cpu/weight_grad.h"
 #include "device/cpu/winograd.h"
 
@@ -72,6 +73,15 @@ static weft_status conv_winograd_make(weft_device *device, const weft_group *gro
     return cpu_winograd_make(device, group, &c.any, &c.m, in, out);
 }
 
+static weft_status conv_im2col_make(weft_device *device, const weft_group *group,
+                                    const weft_layout *const *in, weft_kernel **out)
+{
+    (void)in;
+    conv c;
+    WEFT_TRY(forward_of(device, group, &c));
+    return cpu_im2col_make(device, group, &c.any, &c.m, out);
+}
+
 static weft_status dx_of(weft_device *device, const weft_group *group, conv *out)
 {
     const weft_graph *g = group->graph;
@@ -138,6 +148,7 @@ static weft_status dw_winograd_make(weft_device *device, const weft_group *group
 const cpu_entry cpu_conv_entries[] = {
     {"conv", "direct", conv_supports, conv_make, NULL, CPU_HARDWARE},
     {"conv", "winograd", cpu_winograd_supports, conv_winograd_make, cpu_winograd_seconds, CPU_WIDE},
+    {"conv", "im2col", cpu_im2col_supports, conv_im2col_make, cpu_im2col_seconds, CPU_WIDE},
     {"conv_dx", "direct", cpu_single, dx_make, NULL, CPU_HARDWARE},
     {"conv_dx", "winograd", cpu_winograd_supports, dx_winograd_make, cpu_winograd_seconds,
      CPU_WIDE},

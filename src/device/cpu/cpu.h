@@ -242,6 +242,11 @@ typedef struct cpu_chain {
 } cpu_chain;
 /* Reads a group as a chain; false if it is none, or has another output than its last result. */
 bool cpu_chain_of(const weft_group *group, cpu_chain *out);
+/* Whether only a bias and a relu follow the main node; the loop of such a group reads the bias by
+ * itself, and is told whether there is a relu. */
+bool cpu_chain_is_simple(const weft_group *group);
+weft_status cpu_loop_take_bias(weft_device *device, const weft_group *group, cpu_loop *k,
+                               bool *relu) WEFT_NODISCARD;
 /* The type of a chain's result. */
 static inline const weft_type *cpu_chain_type(const weft_group *group)
 {

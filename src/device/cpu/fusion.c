@@ -160,6 +160,25 @@ bool cpu_chain_of(const weft_group *group, cpu_chain *out)
     return group->out_count == 1 && group->out[0] == tail;
 }
 
+bool cpu_chain_is_simple(const weft_group *group)
+{
+    cpu_chain chain;
+    return cpu_chain_of(group, &chain) && !chain.norm && chain.addend == WEFT_NO_VALUE &&
+           chain.activation == ONEDNN_NO_FUNCTION;
+}
+
+weft_status cpu_loop_take_bias(weft_device *device, const weft_group *group, cpu_loop *k,
+                               bool *relu)
+{
+    cpu_chain chain;
+    (void)cpu_chain_of(group, &chain);
+    *relu = chain.relu;
+    if (chain.bias == WEFT_NO_VALUE) return WEFT_OK;
+    k->bias_at = weft_group_in(group, chain.bias) + 1;
+    return weft_layout_plain(device, weft_value_type(group->graph, chain.bias),
+                             &k->head.in[k->bias_at - 1]);
+}
+
 /* Operators that are computed beside a primitive: sums over all dimensions but the channel. */
 static const char *const sums[] = {"reduce_sum"};
 

@@ -41,14 +41,6 @@ static values values_of(const weft_group *group)
     return (values){node->in[0], node->in[1], group->out[0]};
 }
 
-/* Whether only a bias and a relu follow the convolution. */
-static bool chain_fits(const weft_group *group)
-{
-    cpu_chain chain;
-    return cpu_chain_of(group, &chain) && !chain.norm && chain.addend == WEFT_NO_VALUE &&
-           chain.activation == ONEDNN_NO_FUNCTION;
-}
-
 bool cpu_winograd_supports(const weft_group *group)
 {
     const weft_graph *g = group->graph;
@@ -65,7 +57,7 @@ bool cpu_winograd_supports(const weft_group *group)
         if (w->shape.dim[2 + i] != 3 || window.stride[i] != 1 || window.dilation[i] != 1 ||
             window.padding[i] > 2 || window.padding_end[i] > 2 || w->shape.dim[i] % 16 != 0)
             return false;
-    return p->pass == ONEDNN_FORWARD    ? chain_fits(group)
+    return p->pass == ONEDNN_FORWARD    ? cpu_chain_is_simple(group)
            : p->pass == ONEDNN_BACKWARD ? group->count == 1
                                         : group->count == 1 || cpu_with_bias_sum(group, 1, 1);
 }
@@ -186,13 +178,8 @@ static size_t size_memory(winograd *g, bool of_weight, int threads)
 
 static weft_status set_bias(weft_device *device, const weft_group *group, cpu_loop *k)
 {
-    const weft_graph *g = group->graph;
-    cpu_chain chain;
-    if (pass_of(group)->pass != ONEDNN_FORWARD || !cpu_chain_of(group, &chain)) return WEFT_OK;
-    ((winograd *)k->table)->relu = chain.relu;
-    if (chain.bias == WEFT_NO_VALUE) return WEFT_OK;
-    k->bias_at = weft_group_in(group, chain.bias) + 1;
-    return weft_layout_plain(device, weft_value_type(g, chain.bias), &k->head.in[k->bias_at - 1]);
+    if (pass_of(group)->pass != ONEDNN_FORWARD) return WEFT_OK;
+    return cpu_loop_take_bias(device, group, k, &((winograd *)k->table)->relu);
 }
 
 static weft_status finish(weft_device *device, const weft_group *group, const onednn_spec *spec,
