@@ -258,6 +258,8 @@ row(train      without_samples          T......UA.R..    3 internal WITH exchang
 row(train      learner_bits             T......UA.R..    1 internal WITH exchange_runs)
 row(train      learning_rate_schedules  T......UA.R..    4 internal WITH exchange_runs)
 row(train      plateau                  T......UA.R..    7 internal WITH exchange_runs)
+row(train      watch                    T......UA....    2 public)
+row(train      losses                   T............    3 script   losses.py)
 row(train      carry_state              T......UA.R..    5 internal WITH exchange_runs)
 row(train      resume_changes           T......UA.R..    5 internal WITH exchange_runs)
 row(train      engines                  T......UA.R..    1 internal)

@@ -30,6 +30,9 @@ typedef struct weft_model_options {
     /* In training, the probability that is spread evenly over all classes, from 0 up to but not
      * including 1 (Szegedy et al. 2016); 0: none. */
     double label_smoothing;
+    /* A loss, with its key as in "huber:delta=2", in place of that of the model; NULL: the model's.
+     */
+    const char *loss;
 } weft_model_options;
 
 WEFT_API void weft_model_options_init_size(weft_model_options *options, size_t size);

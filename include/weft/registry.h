@@ -55,6 +55,7 @@ typedef enum weft_kind {
     WEFT_KIND_OPERATOR,      /* operators of graphs */
     WEFT_KIND_SERVER_POLICY, /* consistency policies of parameter servers */
     WEFT_KIND_AUGMENTATION,  /* random changes of pictures in training */
+    WEFT_KIND_METRIC,        /* of evaluations */
     WEFT_KIND_COUNT
 } weft_kind;
 

@@ -21,6 +21,15 @@ typedef struct weft_fit {
     double r2, mae, rmse;
 } weft_fit;
 
+/* Metrics of one class: the share of its predictions that are true, the share of its samples that
+ * are found, the harmonic mean of both, and the weights of its samples and of its predictions.
+ * Shares of nothing are 0. */
+typedef struct weft_class_figures {
+    double precision, recall, f1, support, predicted;
+} weft_class_figures;
+
+struct weft_figure;
+
 /* The most classes of which a report has a confusion matrix. */
 enum { WEFT_CONFUSION_CLASSES = 1024 };
 
@@ -38,14 +47,17 @@ typedef struct weft_report {
     weft_fit fit;       /* means of `fits`; r2: over the targets that vary */
     weft_fit *fits;     /* [targets] */
     char **class_names; /* [classes]; NULL: classes are numbers */
-    uint64_t room[8];   /* of later versions: 0 */
+    weft_class_figures *by_class; /* [classes]; NULL: numeric targets */
+    struct weft_figure *figures;  /* [figure_count], see weft_report_figure */
+    int64_t figure_count;
+    uint64_t room[5]; /* of later versions: 0 */
 } weft_report;
 
 /* Frees the arrays of the report and zeroes it. */
 WEFT_API void weft_report_free(weft_report *report);
 
-/* A metric of a report. With classes: loss, accuracy, f1_macro; with numbers: loss, r2, mae,
- * rmse. */
+/* A metric of a report. With classes: loss, accuracy, f1_macro; with numbers: loss, r2, mae, rmse;
+ * then those that the option `metric` names. */
 typedef struct weft_figure {
     const char *name, *title; /* for programs and for people: "f1_macro", "macro F1" */
     double value;

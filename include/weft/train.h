@@ -115,6 +115,11 @@ typedef struct weft_event {
     /* For a step, if metrics are written: means over the learner's ranks on devices with memory of
      * their own, see weft_device_use. 0: unknown. */
     double device_busy, device_used, device_total;
+    /* For an evaluation of the split that is evaluated during the run: the mean training loss of
+     * the steps since the last one, else NaN; and whether it is the best one (keep-best, patience).
+     */
+    double train_loss;
+    bool best;
 } weft_event;
 
 /* Receives events, in the thread that runs the trainer; the event is valid during the call. */
@@ -185,6 +190,8 @@ typedef struct weft_eval_options {
     char *checkpoint, *data, *split, *device, *output;
     int64_t batch, threads;
     bool json, quiet, confusion;
+    char *metric; /* names, with commas between them */
+    bool by_class;
 } weft_eval_options;
 
 /* The option tables of weft_evaluate and of weft_predict, for the same struct. */

@@ -32,7 +32,8 @@ typedef struct weft_length_choice {
     size_t struct_size;
     int64_t epochs, steps, batch, microbatches, virtual_workers;
     bool carry_state;
-    uint64_t room[3]; /* of later versions: 0 */
+    int64_t patience;
+    uint64_t room[2]; /* of later versions: 0 */
 } weft_length_choice;
 
 /* The optimizer and its learning rate. */
@@ -44,7 +45,8 @@ typedef struct weft_update_choice {
     int64_t warmup, decay_every;
     bool nesterov;
     char *lr_multiplier;
-    uint64_t room[3]; /* of later versions: 0 */
+    char *class_weights, *loss;
+    uint64_t room[1]; /* of later versions: 0 */
 } weft_update_choice;
 
 /* The device of each rank, and its threads and cores. */
@@ -84,8 +86,10 @@ typedef struct weft_output_choice {
     char *checkpoint, *metrics, *trace;
     int64_t checkpoint_every, keep;
     bool resume;
-    bool drop_state;  /* drops state of the checkpoint that does not fit, instead of refusing it */
-    uint64_t room[4]; /* of later versions: 0 */
+    bool drop_state; /* drops state of the checkpoint that does not fit, instead of refusing it */
+    char *keep_best, *metric;
+    int64_t evaluate_every;
+    uint64_t room[1]; /* of later versions: 0 */
 } weft_output_choice;
 
 /* The display of progress. */

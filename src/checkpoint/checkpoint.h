@@ -26,6 +26,14 @@ typedef struct weft_position {
     int64_t schedule_epoch;
 } weft_position;
 
+/* The measurements of a run (train/watch.c): the sum of its training losses, weighted, and
+ * that of the weights since the last evaluation; the step of the last evaluation that was compared,
+ * and of the best one with its metric, 0: none; and the evaluations since. */
+typedef struct weft_watch {
+    double loss, weight, best;
+    int64_t step, best_step, waited;
+} weft_watch;
+
 enum {
     WEFT_PARAMETERS_FILE,
     WEFT_STATE_FILE,
@@ -59,6 +67,7 @@ typedef struct weft_state_words {
 typedef struct weft_checkpoint {
     char *path; /* of its folder, with symbolic links resolved */
     weft_position position;
+    weft_watch watch;
     int learners; /* of the exchange of that run; 0: unknown, in older checkpoints, or no exchange
                    */
     weft_settings settings; /* of the run that wrote it */
@@ -193,11 +202,14 @@ typedef struct weft_checkpoint_record {
     const weft_bytes *model;     /* text of the YAML model, or empty */
     const weft_bytes *tuning;    /* text of WEFT_TUNING_FILE, or empty; NULL: likewise */
     uint64_t run;                /* id of the elastic run; 0: it is none */
+    weft_watch watch;
+    bool best; /* DIR/best is pointed at it, too */
 } weft_checkpoint_record;
 
 /* Writes DIR/step-N, points DIR/latest at it, and removes all but the newest `keep` checkpoints
- * of this run. Collective over all ranks of the learners that are saved. Rank 0 of the first of
- * them gathers all tensors and writes them, and only there *path is set. */
+ * of this run and the one that DIR/best names. Collective over all ranks of the learners that are
+ * saved. Rank 0 of the first of them gathers all tensors and writes them, and only there *path is
+ * set. */
 weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
                                  const weft_checkpoint_record *what, const char *directory,
                                  int64_t keep, char **path) WEFT_NODISCARD;

@@ -16,8 +16,9 @@
 #include "checkpoint/checkpoint.h"
 
 #define WEFT_GONE ".gone"
-#define LATEST "latest"
-#define LINK_BEFORE ".latest.tmp" /* temporary link, renamed to `latest` */
+#define LATEST WEFT_LATEST
+/* Temporary links, renamed to those without the dot. */
+static const char *const links_before[] = {".latest.tmp", ".best.tmp"};
 
 /* --- contents --- */
 
@@ -168,7 +169,9 @@ weft_status weft_folder_check(const char *directory, int64_t after, int64_t last
         const char *name = entry->d_name;
         bool reached = is_step(name, &step) && step > after && step <= last;
         bool hidden = is_hidden(name, &step) && !is_folder(directory, name);
-        bool link = strcmp(name, LINK_BEFORE) == 0 && is_folder(directory, name);
+        bool link = false;
+        for (size_t i = 0; i < WEFT_COUNT(links_before); i++)
+            link = link || (strcmp(name, links_before[i]) == 0 && is_folder(directory, name));
         if (reached || hidden || link) status = foreign(WEFT_ERR_ARGUMENT, directory, name);
     }
     closedir(dir);
@@ -218,13 +221,24 @@ static weft_status remove_in(const char *directory, const char *name)
     return status;
 }
 
+/* Sets `target` to what a link of the folder names; empty: there is no such link. */
+static weft_status read_link(const char *directory, const char *name, char target[64])
+{
+    char *link;
+    WEFT_TRY(weft_format(&link, "%s/%s", directory, name));
+    ssize_t size = readlink(link, target, 63);
+    target[size < 0 ? 0 : size] = '\0';
+    free(link);
+    return WEFT_OK;
+}
+
 /* Cleans up an entry that a crash has left behind. A replaced checkpoint (.old) without a complete
  * successor gets its name back; other hidden or incomplete checkpoints are removed. A folder
  * without an index to which `latest` points was complete once; it stays, so that opening it reports
  * the damage. */
 static weft_status tidy(const char *directory, const char *name)
 {
-    char own[40], target[64] = "", *link;
+    char own[40], target[64];
     int64_t step;
     bool hidden = is_hidden(name, &step);
     if (!hidden && (!is_step(name, &step) || is_whole(directory, name))) return WEFT_OK;
@@ -233,9 +247,7 @@ static weft_status tidy(const char *directory, const char *name)
         is_whole(directory, name) && !is_whole(directory, own))
         return rename_in(directory, name, own);
     if (hidden) return is_folder(directory, name) ? remove_in(directory, name) : WEFT_OK;
-    WEFT_TRY(weft_format(&link, "%s/latest", directory));
-    if (readlink(link, target, sizeof(target) - 1) < 0) target[0] = '\0';
-    free(link);
+    WEFT_TRY(read_link(directory, LATEST, target));
     bool damaged = strcmp(target, name) == 0;
     return !damaged && is_ours(directory, name, NULL, 0) ? remove_in(directory, name) : WEFT_OK;
 }
@@ -270,6 +282,8 @@ weft_status weft_folder_prune(const char *directory, int64_t newest, int64_t kee
 {
     int64_t *steps;
     int count, kept = 0, lock;
+    char best[64];
+    WEFT_TRY(read_link(directory, WEFT_BEST, best));
     WEFT_TRY(weft_checkpoint_list(directory, &steps, &count));
     weft_status status = WEFT_OK;
     for (int i = 0; i < count && status == WEFT_OK; i++) {
@@ -277,6 +291,7 @@ weft_status weft_folder_prune(const char *directory, int64_t newest, int64_t kee
         if (steps[i] > newest || kept++ < keep) continue;
         (void)snprintf(name, sizeof(name), "step-%lld", (long long)steps[i]);
         (void)snprintf(gone, sizeof(gone), ".%s" WEFT_GONE, name);
+        if (strcmp(name, best) == 0) continue;
         if (!is_ours(directory, name, NULL, 0)) continue;   /* the folder contains foreign files */
         if (!lock_unread(directory, name, &lock)) continue; /* the next call removes it */
         status = rename_in(directory, name, gone);
@@ -314,18 +329,34 @@ weft_status weft_folder_enter(const char *directory, const char *temporary, cons
     return status;
 }
 
-/* Replaces the symbolic link `latest` atomically, by renaming a new link over it. */
-weft_status weft_folder_point(const char *directory, const char *name)
+/* Removes a checkpoint that has the name of a link; IO: something else has. */
+static weft_status in_place_of(const char *directory, const char *link)
 {
-    char *temporary;
-    WEFT_TRY(weft_format(&temporary, "%s/" LINK_BEFORE, directory));
+    struct stat info;
+    char *path;
+    WEFT_TRY(weft_format(&path, "%s/%s", directory, link));
+    bool there = lstat(path, &info) == 0 && !S_ISLNK(info.st_mode);
+    free(path);
+    if (!there) return WEFT_OK;
+    WEFT_TRY(foreign(WEFT_ERR_IO, directory, link));
+    return remove_in(directory, link);
+}
+
+/* Replaces the symbolic link atomically, by renaming a new link over it. In a copy of the folder in
+ * which links were followed, a checkpoint is in its place. */
+weft_status weft_folder_point(const char *directory, const char *link, const char *name)
+{
+    char *temporary, before[16];
+    (void)snprintf(before, sizeof(before), ".%s.tmp", link);
+    WEFT_TRY(in_place_of(directory, link));
+    WEFT_TRY(weft_format(&temporary, "%s/%s", directory, before));
     weft_status status = WEFT_OK;
     unlink(temporary);
     if (symlink(name, temporary) != 0)
         status = weft_fail(WEFT_ERR_IO, "%s: cannot be pointed at %s: %s", temporary, name,
                            strerror(errno));
     free(temporary);
-    if (status == WEFT_OK) status = rename_in(directory, LINK_BEFORE, LATEST);
+    if (status == WEFT_OK) status = rename_in(directory, before, link);
     return status == WEFT_OK ? weft_dir_sync(directory) : status;
 }
 
@@ -383,6 +414,6 @@ weft_status weft_folder_name_latest(const char *directory, const weft_checkpoint
     WEFT_TRY(make_place(directory, name, aside, newest, &moved));
     WEFT_TRY(rename_in(directory, LATEST, name));
     WEFT_TRY(weft_dir_sync(directory));
-    WEFT_TRY(weft_folder_point(directory, name));
+    WEFT_TRY(weft_folder_point(directory, LATEST, name));
     return moved ? remove_in(directory, aside) : WEFT_OK;
 }

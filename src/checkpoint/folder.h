@@ -26,11 +26,15 @@ weft_status weft_folder_tidy(const char *directory) WEFT_NODISCARD;
  * file or folder that is no checkpoint has the name. */
 weft_status weft_folder_enter(const char *directory, const char *temporary,
                               const char *name) WEFT_NODISCARD;
-/* Points DIR/latest at a checkpoint. */
-weft_status weft_folder_point(const char *directory, const char *name) WEFT_NODISCARD;
-/* Removes all but the newest `keep` checkpoints up to step `newest`, except those that a process is
- * reading. Checkpoints of later steps come from before a resume at an earlier step; they stay until
- * the run overwrites them. */
+/* Links of a folder: to its newest checkpoint, and to the best one. */
+#define WEFT_LATEST "latest"
+#define WEFT_BEST "best"
+/* Points such a link at a checkpoint. */
+weft_status weft_folder_point(const char *directory, const char *link,
+                              const char *name) WEFT_NODISCARD;
+/* Removes all but the newest `keep` checkpoints up to step `newest`, except the best one and those
+ * that a process is reading. Checkpoints of later steps come from before a resume at an earlier
+ * step; they stay until the run overwrites them. */
 weft_status weft_folder_prune(const char *directory, int64_t newest, int64_t keep) WEFT_NODISCARD;
 
 /* --- gathering on rank 0 of a learner --- */

@@ -131,6 +131,16 @@ static weft_status sum_state(const char *file, const json_t *files, weft_checkpo
     return WEFT_OK;
 }
 
+static weft_status read_watch(const char *file, const json_t *watch, weft_watch *w)
+{
+    w->loss = json_number_value(json_object_get(watch, "loss"));
+    w->weight = json_number_value(json_object_get(watch, "weight"));
+    w->best = json_number_value(json_object_get(watch, "best"));
+    WEFT_TRY(weft_index_integer(file, watch, "step", 0, INT32_MAX, &w->step));
+    WEFT_TRY(weft_index_integer(file, watch, "best_step", 0, INT32_MAX, &w->best_step));
+    return weft_index_integer(file, watch, "waited", 0, INT32_MAX, &w->waited);
+}
+
 static weft_status read_index(const char *file, const json_t *index, const weft_option *table,
                               weft_checkpoint *c)
 {
@@ -155,6 +165,7 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
     WEFT_TRY(weft_index_integer(file, schedule, "epoch", 1, INT32_MAX, &at->schedule_epoch));
     if (schedule && !(at->schedule >= 0 && at->schedule <= INT32_MAX && at->schedule_epoch >= 1))
         return weft_checkpoint_damaged(file, "its place in the schedule is out of range");
+    WEFT_TRY(read_watch(file, json_object_get(index, "watch"), &c->watch));
     const char *run = json_string_value(json_object_get(index, "run"));
     c->run = run ? strtoull(run, NULL, 16) : 0;
     WEFT_TRY(sum_state(file, json_object_get(index, "files"), c));
@@ -325,8 +336,9 @@ weft_status weft_folder_suits_run(const char *directory)
     free(index);
     if (suits) return WEFT_OK;
     char *name = realpath(directory, real) ? strrchr(real, '/') : NULL;
-    bool is_named =
-        name && name > real && (strncmp(name + 1, "step-", 5) == 0 || strcmp(name, "/latest") == 0);
+    bool is_named = name && name > real &&
+                    (strncmp(name + 1, "step-", 5) == 0 || strcmp(name + 1, WEFT_LATEST) == 0 ||
+                     strcmp(name + 1, WEFT_BEST) == 0);
     if (is_named) *name = '\0';
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "%s is a checkpoint itself, but a run needs the folder that holds its "

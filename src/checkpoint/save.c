@@ -264,8 +264,12 @@ static weft_status write_index(const char *folder, const json_t *index)
 
 /* Adds the entries that not every checkpoint has; false: no memory, or there is no index. */
 static bool add_optional(json_t *index, const weft_checkpoint_source *source,
-                         const weft_position *p, uint64_t run)
+                         const weft_checkpoint_record *what)
 {
+    const weft_position *p = &what->position;
+    const weft_watch *w = &what->watch;
+    uint64_t run = what->run;
+    bool watched = w->weight > 0 || w->step > 0;
     int learners = exchanging_learners(source);
     return index &&
            (learners == 0 || json_object_set_new(index, "learners", json_integer(learners)) == 0) &&
@@ -273,6 +277,12 @@ static bool add_optional(json_t *index, const weft_checkpoint_source *source,
             json_object_set_new(index, "schedule",
                                 json_pack("{s:f, s:I}", "step", p->schedule, "epoch",
                                           (json_int_t)p->schedule_epoch)) == 0) &&
+           (!watched ||
+            json_object_set_new(
+                index, "watch",
+                json_pack("{s:f, s:f, s:f, s:I, s:I, s:I}", "loss", w->loss, "weight", w->weight,
+                          "best", w->best, "step", (json_int_t)w->step, "best_step",
+                          (json_int_t)w->best_step, "waited", (json_int_t)w->waited)) == 0) &&
            (run == 0 || json_object_set_new(index, "run",
                                             json_sprintf("%016llx", (unsigned long long)run)) == 0);
 }
@@ -299,8 +309,7 @@ static weft_status write_folder(const char *folder, selection *s,
                   (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch", (json_int_t)p.batch,
                   "samples", (json_int_t)p.samples, "options", weft_settings_json(what->settings),
                   "data", data, "files", files, "states", weft_state_words_json(s->source));
-    if (status == WEFT_OK && !add_optional(index, s->source, &p, what->run))
-        status = weft_fail_memory(1);
+    if (status == WEFT_OK && !add_optional(index, s->source, what)) status = weft_fail_memory(1);
     if (status == WEFT_OK) status = write_index(folder, index);
     json_decref(index);
     return status == WEFT_OK ? weft_dir_sync(folder) : status;
@@ -345,7 +354,8 @@ static weft_status write_checkpoint(weft_write_thread *thread, void *user)
         goto done;
     }
     WEFT_TRY_GOTO(weft_folder_enter(w->directory, hidden, name), done);
-    WEFT_TRY_GOTO(weft_folder_point(w->directory, name), done);
+    if (w->what->best) WEFT_TRY_GOTO(weft_folder_point(w->directory, WEFT_BEST, name), done);
+    WEFT_TRY_GOTO(weft_folder_point(w->directory, WEFT_LATEST, name), done);
     WEFT_TRY_GOTO(weft_folder_prune(w->directory, w->what->position.step, w->keep), done);
     if (w->path) {
         *w->path = final;

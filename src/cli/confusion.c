@@ -1,5 +1,5 @@
 /* Prints a confusion matrix or, if it is too wide for a line, the pairs of classes that are most
- * confused; writes it as JSON. */
+ * confused, and the metrics by class; writes them as JSON. */
 #include <stdio.h>
 #include <string.h>
 
@@ -168,4 +168,56 @@ void print_confusion_json(const weft_report *r)
         printf("]");
     }
     if (r->confusion) printf("]");
+}
+
+/* --- metrics by class --- */
+
+enum { BY_CLASS = 4 };
+static const char *const by_class[BY_CLASS] = {"precision", "recall", "f1", "support"};
+
+/* The text of column i of a class; support, the last one, is a weight. */
+static const char *by_class_text(const weft_class_figures *f, int i, char *out, size_t size)
+{
+    const double all[BY_CLASS] = {f->precision, f->recall, f->f1, f->support};
+    if (i + 1 < BY_CLASS) return score_text(all[i], out, size);
+    (void)snprintf(out, size, "%.10g", all[i]);
+    return out;
+}
+
+void print_by_class(const weft_report *r)
+{
+    char name[NAME], number[64];
+    int width = 5;
+    for (int c = 0; c < r->classes; c++) {
+        int own = width_of(class_text(r->class_names, c, name, sizeof(name)));
+        if (own > width) width = own;
+    }
+    printf("\n");
+    print_column("class", -width);
+    for (int i = 0; i < BY_CLASS; i++) print_column(by_class[i], 11);
+    printf("\n");
+    for (int c = 0; c < r->classes; c++) {
+        print_column(class_text(r->class_names, c, name, sizeof(name)), -width);
+        for (int i = 0; i < BY_CLASS; i++)
+            print_column(by_class_text(&r->by_class[c], i, number, sizeof(number)), 11);
+        printf("\n");
+    }
+}
+
+void print_by_class_json(const weft_report *r)
+{
+    char number[32];
+    printf(",\"by_class\":[");
+    for (int c = 0; c < r->classes; c++) {
+        const weft_class_figures *f = &r->by_class[c];
+        const double all[BY_CLASS] = {f->precision, f->recall, f->f1, f->support};
+        for (int i = 0; i < BY_CLASS; i++)
+            printf("%s\"%s\":%s",
+                   i > 0   ? ","
+                   : c > 0 ? ",{"
+                           : "{",
+                   by_class[i], weft_json_real(all[i], 9, number, sizeof(number)));
+        printf("}");
+    }
+    printf("]");
 }

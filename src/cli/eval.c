@@ -22,7 +22,7 @@ static void print_fits(const weft_report *r)
     printf("]");
 }
 
-static void print_json(const weft_report *r)
+static void print_json(const weft_report *r, bool by_class)
 {
     weft_figure f;
     char number[32];
@@ -33,6 +33,7 @@ static void print_json(const weft_report *r)
         print_fits(r);
     else
         print_confusion_json(r);
+    if (by_class) print_by_class_json(r);
     printf("}\n");
 }
 
@@ -69,9 +70,10 @@ static weft_status evaluate(weft_context *context, const weft_eval_options *opti
     print_log(context, options->quiet);
     weft_status status = weft_evaluate(context, options, &report);
     if (status == WEFT_OK && options->json) {
-        print_json(&report);
+        print_json(&report, options->by_class);
     } else if (status == WEFT_OK && !options->quiet) {
         print_figures(&report);
+        if (options->by_class) print_by_class(&report);
         if (options->confusion) print_confusion(&report);
     }
     weft_report_free(&report);
@@ -123,7 +125,9 @@ const command command_eval = {
         "weights, all metrics use them; the confusion matrix counts samples whose weight is not\n"
         "0. More than 1024 classes have none (with --json, null). A matrix that is wider than\n"
         "the terminal, or elsewhere than 80 columns, is printed as a list of the classes most\n"
-        "confused; --json has the whole matrix, and the names of the classes in its order. Of\n"
+        "confused; --json has the whole matrix, and the names of the classes in its order.\n"
+        "--by-class prints precision, recall, F1 and support (the weight of its samples) of\n"
+        "each class, and --metric adds metrics that weft help metrics lists. Of\n"
         "the training data the test part is taken, of another file all, unless --split or test=\n"
         "asks for a part.",
     .examples = "  weft eval --checkpoint runs/a/latest\n"

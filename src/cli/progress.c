@@ -222,7 +222,9 @@ static void on_evaluation(const weft_event *e)
     printf("step %-6lld %s", (long long)e->step, e->report->part);
     for (int i = 0; weft_report_figure(e->report, i, &f); i++)
         printf("%s%s %s", i ? "  " : " ", f.title, figure_text(&f, number, sizeof(number)));
-    printf("\n");
+    if (!isnan(e->train_loss))
+        printf("  training loss %s", score_text(e->train_loss, number, sizeof(number)));
+    printf("%s\n", e->best ? "  (best)" : "");
 }
 
 void progress_event(void *user, const weft_event *e)

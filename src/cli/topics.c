@@ -25,6 +25,7 @@ static const char *const topics[WEFT_KIND_COUNT] = {
     [WEFT_KIND_POLICY] = "policies",
     [WEFT_KIND_ARRIVALS] = "arrivals",
     [WEFT_KIND_OPERATOR] = "operators",
+    [WEFT_KIND_METRIC] = "metrics",
     [WEFT_KIND_SERVER_POLICY] = "server-policies",
     [WEFT_KIND_AUGMENTATION] = "augmentations",
 };

@@ -38,17 +38,38 @@ static int64_t sample_at(const weft_loader_options *o, uint64_t key, int64_t cou
     return row * each + WEFT_MIN(row, more) + i / o->batch;
 }
 
+/* The weight of a label in a batch: that of its class, if classes have weights, times its own. */
+static double weight_of(const weft_dataset *data, weft_split split, int64_t which, int64_t j,
+                        const int32_t *label)
+{
+    double weight = weft_dataset_weight(data, split, which, j);
+    return label ? weight * data->class_weight[label[j]] : weight;
+}
+
+/* The sum of the weights of a sample whose classes have weights. label: room for its labels. */
+static double weighed_sum(const weft_dataset *data, weft_split split, int64_t which, int32_t *label)
+{
+    double sum = 0;
+    if (weft_dataset_read_column(data, split, which, NULL, data->source->inputs, label) >= 0)
+        return 0; /* the sample is refused */
+    for (int64_t j = 0; j < weft_source_labels(data->source); j++)
+        sum += weight_of(data, split, which, j, label);
+    return sum;
+}
+
 /* The sum of the weights of the targets of the `valid` samples of this learner's batch. Rows that
  * this rank does not read count as well, so all ranks of the learner compute the same sum. */
 static double sum_of_weights(const weft_dataset *data, const weft_loader_options *o, uint64_t key,
-                             int64_t start, int64_t valid)
+                             int64_t start, int64_t valid, int32_t *label)
 {
     int64_t count = weft_dataset_count(data, o->split);
     double sum = 0;
-    if (!weft_dataset_weighted(data)) return (double)(valid * weft_source_labels(data->source));
+    if (!weft_dataset_weighted(data) && !label)
+        return (double)(valid * weft_source_labels(data->source));
     for (int64_t i = start; i < start + valid; i++) {
         int64_t which = sample_at(o, key, count, i);
-        sum += weft_source_weight_sum(data->source, o->split, which);
+        sum += label ? weighed_sum(data, o->split, which, label)
+                     : weft_source_weight_sum(data->source, o->split, which);
     }
     return sum;
 }
@@ -88,8 +109,9 @@ static void make_row(making *m, int64_t which, int64_t row)
         if (weft_dataset_read_column(m->data, m->o->split, which, batch->drawn ? &key : NULL, c,
                                      (void *)(uintptr_t)weft_batch_rows(batch, c, row)) >= 0)
             atomic_store(&m->wrong, which);
+    const int32_t *label = batch->label ? weft_batch_rows(batch, last - 1, row) : NULL;
     for (int64_t j = 0; j < each; j++) {
-        double weight = weft_dataset_weight(m->data, m->o->split, which, j);
+        double weight = weight_of(m->data, m->o->split, which, j, label);
         if (!(weight >= 0 && weight <= DBL_MAX)) atomic_store(&m->wrong, which);
         weft_number_put(weights->dtype, batch->data[last], row * each + j,
                         batch->weight > 0 ? weight / batch->weight : 0);
@@ -133,7 +155,7 @@ void weft_batch_make(const weft_dataset *data, const weft_loader_options *option
     batch->before = start - begin;
     batch->valid = begin + weft_part_start(total, o.part + 1, o.parts) - start;
     batch->last = batch->done == count;
-    batch->weight = sum_of_weights(data, &o, key, start, batch->valid);
+    batch->weight = sum_of_weights(data, &o, key, start, batch->valid, batch->label);
     making m = {
         .data = data, .o = &o, .batch = batch, .order = key, .start = start, .count = count};
     atomic_init(&m.wrong, -1);
@@ -156,6 +178,8 @@ weft_status weft_batch_open(const weft_dataset *data, const weft_loader_options 
     out->column[out->columns++] = weights;
     for (int c = 0; c < out->columns && status == WEFT_OK; c++)
         status = weft_new_aligned((size_t)o.slots * row_bytes(&out->column[c]), &out->data[c]);
+    if (status == WEFT_OK && data->class_weight && o.split == WEFT_TRAIN)
+        status = WEFT_NEW(&out->label, weft_source_labels(data->source));
     if (status != WEFT_OK) weft_batch_close(out);
     return status;
 }
@@ -178,5 +202,6 @@ weft_status weft_batch_check(const weft_batch *batch, const weft_dataset *data, 
 void weft_batch_close(weft_batch *batch)
 {
     for (int c = 0; c < WEFT_BATCH_COLUMNS; c++) free(batch->data[c]);
+    free(batch->label);
     *batch = (weft_batch){.columns = 0};
 }

@@ -245,7 +245,12 @@ struct weft_dataset {
     weft_dataset *validation;
     struct weft_augment *augment; /* of the pictures of the training; NULL: none */
     atomic_bool starved;          /* there was no memory for an augmentation */
+    double *class_weight; /* [classes]: factors of the weights in training; NULL: none */
 };
+/* class_weights.c: sets the weights of the classes in training: "balanced", or numbers with commas
+ * between them; NULL: none. The training split must be prepared. ARGUMENT: they do not fit the
+ * data. */
+weft_status weft_dataset_weigh_classes(weft_dataset *dataset, const char *weights) WEFT_NODISCARD;
 /* The data set that holds a split, which is the data set itself or its `validation`; *split becomes
  * the split of that data set. */
 const weft_dataset *weft_dataset_part(const weft_dataset *dataset, weft_split *split);
@@ -441,6 +446,7 @@ typedef struct weft_batch {
     int64_t wrong;       /* a sample with an element that is not usable; -1: none */
     bool drawn;          /* samples were read with keys, of this seed */
     uint64_t seed;
+    int32_t *label; /* room for those of a sample; NULL: classes have no weights */
 } weft_batch;
 
 typedef struct weft_loader_options {

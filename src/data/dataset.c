@@ -163,6 +163,7 @@ void weft_dataset_close(weft_dataset **dataset)
     weft_dataset_close(&d->validation);
     free(d->validation_spec);
     free(d->folder);
+    free(d->class_weight);
     if (d->source) d->source->ops->close(d->source);
     free(d->augment);
     weft_data_stats_free(&d->stats);

@@ -2,14 +2,16 @@
  * for classes; R2, MAE and RMSE for numeric targets. */
 #include <math.h>
 
-#include "learner/learner.h"
+#include "base/registry.h"
+#include "learner/metrics.h"
 
 /* The cells of weft_metric_sums. First come HEAD cells: number of samples, sum of weights of
  * predictions, sum of losses. With classes there follow CELLS cells for each class, the weights of
  * the samples that are of this class, that are predicted as it, and both, and then, with at most
  * WEFT_CONFUSION_CLASSES, the confusion matrix in samples. With numeric targets there follow SUMS
  * cells for each target: the weighted sums of its deviation from the training mean (OFF), of the
- * square of this deviation, of the absolute error and of the squared error. */
+ * square of this deviation, of the absolute error and of the squared error. Last come the cells of
+ * the metrics that have some. */
 enum { SAMPLES, WEIGHT, LOSS, HEAD };
 enum { TRUE_ONES, PREDICTED, HITS, CELLS };
 enum { OFF, OFF_SQUARE, ERROR, ERROR_SQUARE, SUMS };
@@ -20,19 +22,61 @@ static size_t matrix_cells(int classes)
     return classes <= WEFT_CONFUSION_CLASSES ? (size_t)classes * (size_t)classes : 0;
 }
 
-weft_status weft_metric_sums_init(weft_metric_sums *sums, const weft_data_stats *stats)
+static const char lost[] = "not a number (the parameters have diverged)";
+
+/* The most cells of a metric: 1 GiB. */
+#define MOST_CELLS ((int64_t)1 << 27)
+
+/* Chooses the metrics that are reported, and their first cells. */
+static weft_status choose_metrics(weft_metric_sums *s, const weft_context *context,
+                                  const weft_data_stats *stats, const char *names)
+{
+    const weft_metric *m;
+    int count = 0;
+    while (weft_metric_at(context, count)) count++;
+    WEFT_TRY(WEFT_NEW(&s->metric, count));
+    WEFT_TRY(WEFT_NEW(&s->begin, count));
+    for (int i = 0; (m = weft_metric_at(context, i)); i++) {
+        bool named = names && weft_is_listed(names, m->name);
+        if (!weft_metric_fits(m, stats) || !(m->usual || named)) continue;
+        int64_t cells = m->cells ? m->cells(stats, s->predictions) : 0;
+        if (cells > MOST_CELLS)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "the metric %s keeps %lld scores of %lld predictions of %d classes, "
+                             "more than %lld; leave it out, or evaluate fewer samples",
+                             m->name, (long long)cells, (long long)s->predictions, s->classes,
+                             (long long)MOST_CELLS);
+        s->metric[s->metrics] = m;
+        s->begin[s->metrics++] = s->cells;
+        s->cells += cells;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_metric_sums_init(weft_metric_sums *sums, const weft_context *context,
+                                  const weft_data_stats *stats, int64_t predictions,
+                                  const char *names)
 {
     int64_t classes = stats->classes;
-    *sums = (weft_metric_sums){.classes = stats->classes, .targets = stats->targets};
+    *sums = (weft_metric_sums){
+        .classes = stats->classes, .targets = stats->targets, .predictions = predictions};
     sums->cells = HEAD + (sums->targets ? (int64_t)SUMS * sums->targets
                                         : CELLS * classes + (int64_t)matrix_cells(stats->classes));
+    WEFT_TRY(choose_metrics(sums, context, stats, names));
     return WEFT_NEW(&sums->cell, sums->cells);
 }
 
 void weft_metric_sums_free(weft_metric_sums *sums)
 {
     free(sums->cell);
+    free((void *)sums->metric);
+    free(sums->begin);
     *sums = (weft_metric_sums){0};
+}
+
+double weft_metric_weight(const weft_metric_sums *sums)
+{
+    return sums->cell[WEIGHT];
 }
 
 void weft_metric_sums_loss(weft_metric_sums *sums, double sum)
@@ -46,15 +90,17 @@ void weft_metric_sums_sample(weft_metric_sums *sums, double weight)
     sums->cell[WEIGHT] += weight;
 }
 
-void weft_metric_sums_class(weft_metric_sums *sums, double weight, int32_t label, int predicted)
+void weft_metric_sums_class(weft_metric_sums *sums, const weft_scored *p, int predicted)
 {
     double *cell = sums->cell + HEAD, *matrix = cell + (int64_t)CELLS * sums->classes;
-    if (label < 0 || label >= sums->classes) return;
-    cell[label * CELLS + TRUE_ONES] += weight;
-    cell[predicted * CELLS + PREDICTED] += weight;
-    if (label == predicted) cell[label * CELLS + HITS] += weight;
+    if (p->label < 0 || p->label >= sums->classes) return;
+    cell[p->label * CELLS + TRUE_ONES] += p->weight;
+    cell[predicted * CELLS + PREDICTED] += p->weight;
+    if (p->label == predicted) cell[p->label * CELLS + HITS] += p->weight;
     if (matrix_cells(sums->classes) > 0)
-        matrix[(int64_t)label * sums->classes + predicted] += weight > 0;
+        matrix[(int64_t)p->label * sums->classes + predicted] += p->weight > 0;
+    for (int i = 0; i < sums->metrics && p->weight > 0; i++)
+        if (sums->metric[i]->add) sums->metric[i]->add(sums->cell + sums->begin[i], p);
 }
 
 void weft_metric_sums_numbers(weft_metric_sums *sums, double weight, const weft_data_stats *stats,
@@ -78,6 +124,12 @@ static void report_classes(const double *cell, double all, weft_report *r)
     for (int c = 0; c < r->classes; c++, cell += CELLS) {
         double marked = cell[TRUE_ONES] + cell[PREDICTED];
         right += cell[HITS];
+        r->by_class[c] = (weft_class_figures){
+            .precision = cell[PREDICTED] > 0 ? cell[HITS] / cell[PREDICTED] : 0,
+            .recall = cell[TRUE_ONES] > 0 ? cell[HITS] / cell[TRUE_ONES] : 0,
+            .f1 = marked > 0 ? 2 * cell[HITS] / marked : 0,
+            .support = cell[TRUE_ONES],
+            .predicted = cell[PREDICTED]};
         if (!(marked > 0)) continue;
         present++;
         f1 += 2 * cell[HITS] / marked;
@@ -112,6 +164,19 @@ static void report_numbers(const double *sums, double all, weft_report *r)
     r->fit.r2 = varying ? r->fit.r2 / varying : (double)NAN;
 }
 
+/* Sets the figures of the metrics that are reported. */
+static void report_figures(const weft_metric_sums *sums, weft_report *r)
+{
+    for (int i = 0; i < sums->metrics; i++) {
+        const weft_metric *m = sums->metric[i];
+        weft_figure *f = &r->figures[r->figure_count++];
+        *f = (weft_figure){.name = m->name, .title = m->title, .in_units = m->in_units};
+        f->value = m->value(sums, r, sums->cell + sums->begin[i]);
+        if (!isfinite(f->value))
+            f->why = m->undefined && isfinite(r->loss) && !isnan(r->fit.rmse) ? m->undefined : lost;
+    }
+}
+
 weft_status weft_metric_sums_report(const weft_metric_sums *sums, weft_report *out)
 {
     weft_report r = {.samples = (int64_t)sums->cell[SAMPLES],
@@ -120,14 +185,19 @@ weft_status weft_metric_sums_report(const weft_metric_sums *sums, weft_report *o
     const double *cell = sums->cell + HEAD, *matrix = cell + (int64_t)CELLS * r.classes;
     size_t cells = matrix_cells(r.classes);
     double all = sums->cell[WEIGHT];
-    if (r.targets > 0)
-        WEFT_TRY(WEFT_NEW(&r.fits, r.targets));
-    else if (cells > 0)
-        WEFT_TRY(WEFT_NEW(&r.confusion, cells));
+    weft_status status = WEFT_NEW(&r.figures, sums->metrics);
+    if (status == WEFT_OK && r.targets > 0) status = WEFT_NEW(&r.fits, r.targets);
+    if (status == WEFT_OK && r.targets == 0) status = WEFT_NEW(&r.by_class, r.classes);
+    if (status == WEFT_OK && r.targets == 0 && cells > 0) status = WEFT_NEW(&r.confusion, cells);
+    if (status != WEFT_OK) {
+        weft_report_free(&r);
+        return status;
+    }
     r.loss = all > 0 ? sums->cell[LOSS] / all : 0;
     for (size_t i = 0; r.confusion && i < cells; i++) r.confusion[i] = (int64_t)matrix[i];
     if (r.targets == 0) report_classes(cell, all, &r);
     if (r.targets > 0 && all > 0) report_numbers(cell, all, &r);
+    report_figures(sums, &r);
     *out = r;
     return WEFT_OK;
 }
@@ -137,6 +207,8 @@ void weft_report_free(weft_report *report)
     WEFT_NEED_VOID(report);
     free(report->confusion);
     free(report->fits);
+    free(report->by_class);
+    free(report->figures);
     weft_strings_free(&report->class_names, report->classes);
     *report = (weft_report){0};
 }
@@ -147,9 +219,7 @@ static weft_figure figure(const char *name, const char *title, double value, boo
                           bool errors)
 {
     weft_figure f = {.name = name, .title = title, .value = value, .in_units = in_units};
-    if (!isfinite(value))
-        f.why = errors ? "undefined (the targets are all alike)"
-                       : "not a number (the parameters have diverged)";
+    if (!isfinite(value)) f.why = errors ? "undefined (the targets are all alike)" : lost;
     return f;
 }
 
@@ -168,11 +238,7 @@ bool weft_fit_figure(const weft_fit *fit, int i, weft_figure *out)
 bool weft_report_figure(const weft_report *r, int i, weft_figure *out)
 {
     WEFT_NEED_ELSE_AS(false, "report, out", r, out);
-    const weft_figure all[] = {figure("loss", "loss", r->loss, false, false),
-                               figure("accuracy", "accuracy", r->accuracy, false, false),
-                               figure("f1_macro", "macro F1", r->f1_macro, false, false)};
-    if (r->targets > 0 && i > 0) return weft_fit_figure(&r->fit, i - 1, out);
-    if (i < 0 || i >= (int)WEFT_COUNT(all)) return false;
-    *out = all[i];
+    if (i < 0 || i >= r->figure_count) return false;
+    *out = r->figures[i];
     return true;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "learner/learner_internal.h"
+#include "learner/metrics.h"
 #include "models/models.h"
 
 struct weft_evaluator {
@@ -176,11 +177,15 @@ static void take_class(evaluation *v, int64_t row, int64_t sample, int32_t label
     p->predicted = best;
     p->probabilities = e->row;
     p->class_names = v->class_names;
-    if (v->sums.cell)
-        weft_metric_sums_class(
-            &v->sums,
-            weft_dataset_weight(v->data, v->split, sample, WEFT_MAX(p->position, (int64_t)0)),
-            label, best);
+    if (!v->sums.cell) return;
+    int64_t position = WEFT_MAX(p->position, (int64_t)0);
+    int64_t each = WEFT_MAX(weft_dataset_stats(v->data)->positions, (int64_t)1);
+    const weft_scored scored = {.index = sample * each + position,
+                                .weight = weft_dataset_weight(v->data, v->split, sample, position),
+                                .label = label,
+                                .classes = e->outputs,
+                                .scores = e->row};
+    weft_metric_sums_class(&v->sums, &scored, best);
 }
 
 /* Fills *p with the predicted numbers of row `row`, in the units of the targets, and counts the
@@ -349,15 +354,19 @@ static char *const *names_of(const weft_data_stats *stats)
 }
 
 weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft_split split,
-                               weft_report *out, weft_predict_fn fn, void *user,
-                               weft_not_finite *lost)
+                               const char *metrics, weft_report *out, weft_predict_fn fn,
+                               void *user, weft_not_finite *lost)
 {
     data = weft_dataset_part(data, &split);
     evaluation v = {.e = e, .data = data, .split = split, .fn = fn, .user = user, .lost = lost};
     const weft_data_stats *stats = weft_dataset_stats(data);
     v.class_names = names_of(stats);
-    if (out) WEFT_TRY(weft_metric_sums_init(&v.sums, stats));
-    weft_status status = run_batches(&v);
+    weft_status status = WEFT_OK;
+    if (out)
+        status = weft_metric_sums_init(
+            &v.sums, e->whole->context, stats,
+            weft_dataset_count(data, split) * WEFT_MAX(stats->positions, (int64_t)1), metrics);
+    if (status == WEFT_OK) status = run_batches(&v);
     if (status == WEFT_OK && out) status = add_ranks(e, &v.sums);
     if (status == WEFT_OK && out) status = weft_metric_sums_report(&v.sums, out);
     if (status == WEFT_OK && out) {

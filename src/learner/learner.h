@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "checkpoint/checkpoint.h"
 #include "data/data.h"
+#include "learner/metrics.h"
 #include "exchange/exchange.h"
 #include "weft/comm.h"
 #include "weft/data.h"
@@ -47,36 +48,14 @@ typedef struct weft_not_finite {
     int64_t samples, first, last;
 } weft_not_finite;
 
-/* Evaluates a prepared split of the data (out NULL: only predicts), and calls fn (NULL: none) with
+/* Evaluates a prepared split of the data (out NULL: only predicts; metrics: names of further ones,
+ * or NULL), and calls fn (NULL: none) with
  * each prediction of this rank. *lost (NULL: not wanted), which begins as zeros, counts the samples
  * of this rank that have no finite prediction. */
 weft_status weft_evaluator_run(weft_evaluator *evaluator, const weft_dataset *data,
-                               weft_split split, weft_report *out, weft_predict_fn fn, void *user,
+                               weft_split split, const char *metrics, weft_report *out,
+                               weft_predict_fn fn, void *user,
                                weft_not_finite *lost) WEFT_NODISCARD;
-
-/* eval_metrics.c: the sums from which the metrics of an evaluation are computed. The sums of
- * several ranks are added cell by cell. */
-typedef struct weft_metric_sums {
-    int classes, targets; /* one of them is 0 */
-    int64_t cells;
-    double *cell; /* [cells]: see eval_metrics.c */
-} weft_metric_sums;
-weft_status weft_metric_sums_init(weft_metric_sums *sums,
-                                  const weft_data_stats *stats) WEFT_NODISCARD;
-void weft_metric_sums_free(weft_metric_sums *sums);
-void weft_metric_sums_loss(weft_metric_sums *sums, double sum);
-/* Counts a sample with the sum of the weights of its predictions; weight 0 has no effect. */
-void weft_metric_sums_sample(weft_metric_sums *sums, double weight);
-/* Adds a predicted class of a sample; weight 0 has no effect. label < 0: the true class is
- * unknown. */
-void weft_metric_sums_class(weft_metric_sums *sums, double weight, int32_t label, int predicted);
-/* Adds the predicted numbers of a sample that was counted. Predictions and targets are in the units
- * of the data; target NULL: unknown. */
-void weft_metric_sums_numbers(weft_metric_sums *sums, double weight, const weft_data_stats *stats,
-                              const double *target, const double *predicted);
-/* Computes the metrics: the loss; with classes, accuracy and macro F1 over the classes that occur
- * in labels or predictions; with numeric targets, R2, MAE and RMSE. */
-weft_status weft_metric_sums_report(const weft_metric_sums *sums, weft_report *out) WEFT_NODISCARD;
 
 /* Copies this rank's part of input v from `rows`, the rows of the whole input, and converts their
  * type `dtype` to that of the input. The graph is that of the rank; v may be WEFT_NO_VALUE. */
@@ -117,6 +96,7 @@ typedef struct weft_run_spec {
     char least_remedy[256];
     bool recompute;
     bool carries;                     /* recurrent states carry over from batch to batch */
+    const char *metrics;              /* of evaluations beside the usual ones; NULL: none */
     bool measured;                    /* pipeline stages are balanced by measured costs */
     double *profile;                  /* in a dry run, the costs measured for rank 0; else NULL */
     bool traced;                      /* each rank records a trace of its first steps (--trace) */

@@ -358,7 +358,7 @@ weft_status weft_rank_evaluate(weft_rank *r, weft_split split, weft_report *out)
      * them an elastic run would remove this learner during a long evaluation. */
     if (k->cluster && r->exchange)
         weft_exchange_progress(r->exchange, weft_evaluator_instance(r->evaluator));
-    WEFT_TRY(weft_evaluator_run(r->evaluator, k->data, split, out, NULL, NULL, NULL));
+    WEFT_TRY(weft_evaluator_run(r->evaluator, k->data, split, k->metrics, out, NULL, NULL, NULL));
     out->part = split == WEFT_VALIDATION ? "validation" : "test";
     return WEFT_OK;
 }

@@ -1,12 +1,72 @@
-/* Registers the losses (cross_entropy, mse), and checks that a loss fits the kind of target,
- * classes or numbers. */
+/* Registers the losses, one row of the table each, builds those that are made of nodes, and checks
+ * that a loss fits the kind of target, classes or numbers. */
 #include "base/registry.h"
+#include "base/spec.h"
 #include "models/models.h"
 
+static weft_value pair(weft_graph *g, const char *op, weft_value a, weft_value b)
+{
+    return weft_graph_node(g, op, NULL, (weft_value[]){a, b}, 2, NULL, 0);
+}
+
+static weft_value times(weft_graph *g, weft_value x, double factor)
+{
+    const weft_attr attr = WEFT_ATTR_REAL("factor", factor);
+    return weft_graph_node(g, "scale", NULL, &x, 1, &attr, 1);
+}
+
+static weft_value clip(weft_graph *g, weft_value x, double bound)
+{
+    const weft_attr attrs[] = {WEFT_ATTR_REAL("min", -bound), WEFT_ATTR_REAL("max", bound)};
+    return weft_graph_node(g, "clip", NULL, &x, 1, attrs, 2);
+}
+
+/* |e| */
+static weft_value l1(weft_graph *g, weft_value x, weft_value target, double unused)
+{
+    weft_value error = pair(g, "sub", x, target);
+    (void)unused;
+    return weft_graph_node(g, "abs", NULL, &error, 1, NULL, 0);
+}
+
+/* e^2 / 2 where |e| < delta, else delta (|e| - delta / 2): c (e - c / 2), where c is e, clipped. */
+static weft_value huber(weft_graph *g, weft_value x, weft_value target, double delta)
+{
+    weft_value error = pair(g, "sub", x, target), c = clip(g, error, delta);
+    return pair(g, "mul", c, pair(g, "sub", error, times(g, c, 0.5)));
+}
+
+/* q e where the target is above the prediction by e, else (q - 1) e (Koenker and Bassett 1978). */
+static weft_value quantile(weft_graph *g, weft_value x, weft_value target, double q)
+{
+    weft_value above = pair(g, "sub", target, x);
+    return pair(g, "maximum", times(g, above, q), times(g, above, q - 1));
+}
+
 static const weft_loss losses[] = {
-    {"cross_entropy", "of classes: minus the logarithm of the true one's probability", true,
-     "softmax_xent"},
-    {"mse", "of numbers: the mean squared error", false, "mse"},
+    {.name = "cross_entropy",
+     .summary = "of classes: minus the logarithm of the true one's probability",
+     .classes = true,
+     .op = "softmax_xent"},
+    {.name = "mse", .summary = "of numbers: the mean squared error", .op = "mse"},
+    {.name = "l1", .summary = "of numbers: the mean absolute error", .build = l1},
+    {.name = "huber",
+     .summary = "of numbers: half the squared error up to an error of delta, in units of the "
+                "training deviation, and beyond that a line",
+     .build = huber,
+     .form = "huber[:delta=1]",
+     .key = "delta",
+     .usual = 1,
+     .low = 1e-6,
+     .high = 1e6},
+    {.name = "quantile",
+     .summary = "of numbers: least where the share q of the targets is below the prediction",
+     .build = quantile,
+     .form = "quantile[:q=0.5]",
+     .key = "q",
+     .usual = 0.5,
+     .low = 0.001,
+     .high = 0.999},
 };
 
 weft_status weft_losses_register(weft_context *context)
@@ -16,6 +76,7 @@ weft_status weft_losses_register(weft_context *context)
     for (size_t i = 0; i < WEFT_COUNT(losses); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_LOSS,
                                   .name = losses[i].name,
+                                  .form = losses[i].form,
                                   .summary = losses[i].summary,
                                   .ops = &losses[i]};
     return weft_registry_add(context, entries, WEFT_COUNT(losses));
@@ -45,9 +106,16 @@ weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *nam
     bool classes = net->options->classes > 0;
     const weft_entry *entry;
     net->loss = usual(context, classes);
+    if (net->options->loss) name = net->options->loss;
     if (!name) return WEFT_OK;
-    WEFT_TRY(weft_registry_find(context, WEFT_KIND_LOSS, name, strlen(name), &entry));
+    size_t size = strcspn(name, ":");
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_LOSS, name, size, &entry));
     const weft_loss *loss = entry->ops;
+    const weft_spec_key keys[] = {
+        {.name = loss->key, .number = &net->loss_key, .low = loss->low, .high = loss->high},
+        {.name = NULL}};
+    net->loss_key = loss->usual;
+    WEFT_TRY(weft_spec_parse_any(loss->name, name[size] ? name + size + 1 : "", keys));
     if (loss->classes != classes)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          classes
@@ -58,4 +126,24 @@ weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *nam
                          name, net->loss->name);
     net->loss = loss;
     return WEFT_OK;
+}
+
+weft_status weft_model_builder_build_loss(weft_model_builder *net, const weft_value in[3],
+                                          weft_value *loss, weft_value *prediction)
+{
+    weft_graph *g = net->graph;
+    weft_value each = net->loss->build(g, in[0], in[1], net->loss_key);
+    WEFT_TRY(weft_graph_status(g));
+    int rank = weft_value_type(g, each)->shape.rank;
+    weft_attr own = {.name = "axes"}, batch = WEFT_ATTR_INT("axes", 0);
+    while (own.count + 1 < rank) {
+        own.ints[own.count] = own.count + 1;
+        own.count++;
+    }
+    weft_value mean = weft_graph_node(g, "reduce_mean", NULL, &each, 1, &own, 1);
+    weft_value weighed = pair(g, "mul", mean, in[2]);
+    *loss = weft_graph_node(g, "reduce_sum", "loss", &weighed, 1, &batch, 1);
+    /* A function of each element, so that no rank has a partial sum. */
+    *prediction = weft_graph_node(g, "clip", "prediction", &in[0], 1, NULL, 0);
+    return weft_graph_status(g);
 }

@@ -16,6 +16,11 @@ typedef struct weft_loss {
      * the batch with sample weights that add up to one, see ops/softmax.c. The prediction of each
      * sample is never a partial sum. */
     const char *op;
+    /* Or else `build` adds nodes: from prediction and target, [batch, targets], the loss of each
+     * number, of which the loss of a sample is the mean. key: the loss's own number. */
+    weft_value (*build)(weft_graph *graph, weft_value prediction, weft_value target, double key);
+    const char *form, *key;  /* how it is named, with its key; NULL: it has none */
+    double usual, low, high; /* the value of the key without it, and its range */
 } weft_loss;
 
 /* A model under construction. */
@@ -25,6 +30,7 @@ struct weft_model_builder {
     const struct weft_model *model; /* NULL: a YAML model */
     const char *arguments;          /* of a named model, such as "layers=6"; empty: none */
     const weft_loss *loss;
+    double loss_key; /* its number */
     weft_model_values values;
     int layers; /* layers so far; each dropout has its own stream */
     /* Weights and counts of the samples, which all batch norms read; counts WEFT_NO_VALUE: none
@@ -56,7 +62,8 @@ weft_status weft_model_builder_finish_outputs(weft_model_builder *net,
 int64_t weft_model_builder_outputs(const weft_model_builder *net);
 /* loss.c: whether this is the default loss for its kind of target. */
 bool weft_loss_is_usual(const weft_context *context, const char *name);
-/* Sets the loss; NULL: the default for the target. ARGUMENT: the loss is unknown, or is for the
+/* Sets the loss, with its key as in "huber:delta=2"; that of the options goes before it; NULL: the
+ * default for the target. ARGUMENT: the loss is unknown, or is for the
  * other kind of target. */
 weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *name) WEFT_NODISCARD;
 
@@ -205,6 +212,9 @@ extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft
 /* Registers the built-in models, and the parts of YAML models. */
 weft_status weft_models_register(weft_context *context) WEFT_NODISCARD;
 weft_status weft_layers_register(weft_context *context) WEFT_NODISCARD; /* layer_types.c */
+/* Adds the nodes of a loss that is built: in: prediction, target and weights. */
+weft_status weft_model_builder_build_loss(weft_model_builder *net, const weft_value in[3],
+                                          weft_value *loss, weft_value *prediction) WEFT_NODISCARD;
 weft_status weft_losses_register(weft_context *context) WEFT_NODISCARD; /* loss.c */
 
 /* yaml.c: adds the layers of a YAML model, which is given as text; `name` is for messages. */

@@ -216,12 +216,18 @@ static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_mod
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "label smoothing spreads the probability of a class, and the target of "
                          "these data is numbers; leave it at 0");
-    weft_value loss = weft_graph_node(net->graph, net->loss->op, "loss", in, 3, &smoothing, smooth);
-    WEFT_TRY(weft_graph_status(net->graph));
-    WEFT_TRY(check_loss(net, logits, loss));
+    weft_value loss, prediction;
+    if (net->loss->build) {
+        WEFT_TRY(weft_model_builder_build_loss(net, in, &loss, &prediction));
+    } else {
+        loss = weft_graph_node(net->graph, net->loss->op, "loss", in, 3, &smoothing, smooth);
+        prediction = loss + 1;
+        WEFT_TRY(weft_graph_status(net->graph));
+        WEFT_TRY(check_loss(net, logits, loss));
+    }
     weft_model_builder_port(net, "logits", WEFT_PORT_LOGITS, logits);
     const char *first = named ? net->scored : "prediction";
-    weft_model_builder_port(net, first, WEFT_PORT_PREDICTION, loss + 1);
+    weft_model_builder_port(net, first, WEFT_PORT_PREDICTION, prediction);
     weft_model_builder_port(net, "loss", WEFT_PORT_LOSS, loss);
     WEFT_TRY(weft_model_builder_finish_outputs(net, first));
     *out = net->values;

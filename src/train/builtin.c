@@ -15,6 +15,7 @@ static weft_status (*const rooms[])(weft_context *context) = {
     weft_engines_register,    weft_operators_register, weft_devices_register,
     weft_optimizers_register, weft_sources_register,   weft_models_register,
     weft_exchanges_register,  weft_schedules_register, weft_codecs_register,
+    weft_metrics_register,
 };
 
 weft_status weft_context_create(weft_context **out)

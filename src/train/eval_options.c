@@ -26,6 +26,10 @@
 
 static const weft_option eval_table[] = {
     EVAL_ROWS,
+    OPTION("metric", "NAME,...", TEXT, EVAL(metric),
+           .help = "also report these metrics (weft help metrics): auc,top5"),
+    OPTION("by-class", NULL, FLAG, EVAL(by_class),
+           .help = "print precision, recall, F1 and support of each class"),
     OPTION("confusion", NULL, FLAG, EVAL(confusion), .help = "print the confusion matrix"),
     OPTION("quiet", NULL, FLAG, EVAL(quiet), .letter = 'q', .help = "print errors only"),
     {.name = NULL},

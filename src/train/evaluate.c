@@ -159,6 +159,10 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
                          s->checkpoint.path);
     WEFT_TRY(weft_settings_give(&s->checkpoint.settings, weft_train_table(s->context), &s->run));
     const weft_train_options *t = &s->run;
+    if (o->by_class && s->checkpoint.stats.targets > 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "by-class has metrics of classes, and %s predicts numbers; leave it out",
+                         s->checkpoint.path);
     if (o->confusion && s->checkpoint.stats.targets > 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "confusion counts classes, and %s predicts numbers; leave it out",
@@ -167,6 +171,7 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "confusion counts at most %d classes, and %s has %d; leave it out",
                          WEFT_CONFUSION_CLASSES, s->checkpoint.path, s->checkpoint.stats.classes);
+    WEFT_TRY(weft_metrics_check(context, "metric", o->metric, &s->checkpoint.stats));
     const char *data = o->data ? o->data : t->task.data;
     WEFT_TRY(weft_spec_refuse_overwrite(data, "output", o->output));
     weft_source_request request = {.context = context,
@@ -194,6 +199,7 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
     weft_model_options_fit(&model, &s->checkpoint.stats);
     model.batch = WEFT_MIN(o->batch, weft_dataset_count(s->data, s->split));
     model.seed = (uint64_t)t->task.seed;
+    model.loss = t->update.loss;
     WEFT_TRY(weft_store_create(context, o->device, (uint64_t)t->task.seed, &s->store));
     WEFT_TRY(weft_checkpoint_tune(&s->checkpoint, s->store));
     WEFT_TRY(weft_evaluator_create(context, s->store, real, &model, &s->checkpoint.model, NULL,
@@ -231,7 +237,7 @@ weft_status weft_predict(weft_context *context, const weft_eval_options *options
     WEFT_TRY(weft_options_take(weft_predict_table(), options, &own));
     weft_status status = session_open(context, &own, true, &s);
     if (status == WEFT_OK)
-        status = weft_evaluator_run(s.evaluator, s.data, s.split, NULL, fn, user, &lost);
+        status = weft_evaluator_run(s.evaluator, s.data, s.split, NULL, NULL, fn, user, &lost);
     if (status == WEFT_OK) status = check_lost(&s, &lost);
     session_close(&s);
     return status;
@@ -247,7 +253,8 @@ weft_status weft_evaluate(weft_context *context, const weft_eval_options *option
     WEFT_TRY(weft_options_take(weft_eval_table(), options, &own));
     weft_status status = session_open(context, &own, false, &s);
     if (status == WEFT_OK)
-        status = weft_evaluator_run(s.evaluator, s.data, s.split, &report, NULL, NULL, &lost);
+        status = weft_evaluator_run(s.evaluator, s.data, s.split, own.metric, &report, NULL, NULL,
+                                    &lost);
     if (status == WEFT_OK) status = check_lost(&s, &lost);
     if (status == WEFT_OK) status = check_loss(&s, &report);
     if (status == WEFT_OK)

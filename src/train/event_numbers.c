@@ -1,4 +1,6 @@
 /* The numbers of a step and of an evaluation, by name, for every format of metrics. */
+#include <math.h>
+
 #include "train/metrics.h"
 
 /* The numbers of a step in the order of their lines. With --dtype f64, 12 digits of the loss are
@@ -50,8 +52,13 @@ static bool evaluation_number(const weft_event *e, int i, weft_event_number *out
         return true;
     }
     while (weft_report_figure(e->report, figures, &figure)) figures++;
+    bool trains = !isnan(e->train_loss);
+    if (trains && i == figures) {
+        *out = (weft_event_number){"train_loss", e->report->part, e->train_loss, 9};
+        return true;
+    }
     *out = (weft_event_number){"seconds", "time", e->seconds, 9};
-    return i == figures;
+    return i == figures + trains;
 }
 
 bool weft_event_number_at(const weft_event *event, int i, weft_event_number *out)

@@ -57,14 +57,26 @@ static weft_status evaluate(weft_run *run, weft_split split)
         run->evaluated_step[split] == r->position.step)
         return WEFT_OK;
     WEFT_TRY(weft_rank_evaluate(r, split, &report));
-    if (split == run->job->watched) run->watched_loss = report.loss;
-    weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report};
-    weft_status status = report_event(run, &e);
+    weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report, .train_loss = NAN};
+    weft_status status = WEFT_OK;
+    if (split == run->job->watched) {
+        run->watched_loss = report.loss;
+        e.train_loss = weft_watch_mean(&run->watch);
+        status = weft_watch_evaluated(run, &report, &e.best);
+        if (e.best) run->saved_step = -1; /* a checkpoint of this step is not yet the best one */
+    }
+    if (status == WEFT_OK) status = report_event(run, &e);
     weft_report_free(&report);
     run->evaluated_step[split] = r->position.step;
     if (status == WEFT_OK && is_first(run) && split == run->job->watched)
         status = weft_metrics_parameters(run->job, r);
     return status;
+}
+
+/* Whether the last step is the best one, which is kept. */
+static bool is_best(const weft_run *run)
+{
+    return run->job->options.output.keep_best && run->watch.best_step == run->rank.position.step;
 }
 
 /* Saves a checkpoint of the current step, unless that was done: rank 0 gathers the parts of the
@@ -92,7 +104,10 @@ static weft_status save(weft_run *run)
                                      .splits = t->splits,
                                      .model = &t->model,
                                      .tuning = &t->tuning,
-                                     .run = t->link.run};
+                                     .run = t->link.run,
+                                     .watch = run->watch,
+                                     .best = is_best(run)};
+    if (weft_dataset_count(t->data, t->watched) == 0) record.watch = (weft_watch){0};
     WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
                                   t->options.output.keep, &path));
     weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .path = path};
@@ -144,11 +159,20 @@ static bool saves_later(const weft_run *run, bool stop)
     return !weft_rank_saves_all(r) && (stop || r->position.step == run->job->total_steps);
 }
 
-/* Whether a checkpoint follows a step. */
-static bool is_due(const weft_run *run, int64_t step)
+/* Whether a checkpoint follows a step, and whether an evaluation does, within an epoch. */
+static bool saves_after(const weft_run *run, int64_t step)
 {
     int64_t every = run->job->options.output.checkpoint_every;
     return every && step % every == 0;
+}
+static bool evaluates_after(const weft_run *run, int64_t step)
+{
+    int64_t every = run->job->options.output.evaluate_every;
+    return every && step % every == 0;
+}
+static bool is_due(const weft_run *run, int64_t step)
+{
+    return saves_after(run, step) || evaluates_after(run, step);
 }
 
 static weft_status after_step(weft_run *run, const weft_batch *b, const weft_step_consensus *v,
@@ -165,6 +189,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     run->dismissed = t->linked && v->dismissed > 0 && v->stop <= 0;
     if (b->weight > 0) r->loss = v->loss;
     if (b->weight > 0) WEFT_TRY(weft_run_note_loss(run, v->loss, b->weight));
+    weft_watch_step(run, v->loss, b->weight);
     weft_throughput_step(run, b, &e);
     WEFT_TRY(weft_rank_after_step(r, r->position.step == t->total_steps, b->last, stop));
     *stop = *stop || v->leave > 0;
@@ -183,9 +208,12 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     bool later = saves_later(run, *stop), others = !is_first(run) && !weft_rank_saves_all(r);
     if ((b->last || due) && others && !later)
         WEFT_TRY(weft_exchange_transfer_state(r->exchange, r->position.step));
-    if (b->last && !later) WEFT_TRY(evaluate(run, t->watched));
+    bool evaluates = b->last || evaluates_after(run, r->position.step);
+    if (evaluates && !later) WEFT_TRY(evaluate(run, t->watched));
     if (b->last) WEFT_TRY(weft_run_measure(run));
-    if ((b->last || due) && !later) WEFT_TRY(save(run));
+    bool saves = b->last || saves_after(run, r->position.step) || is_best(run);
+    if (saves && !later) WEFT_TRY(save(run));
+    *stop = *stop || weft_watch_ends(run);
     if (b->last || due) weft_throughput_begin(run);
     return WEFT_OK;
 }
@@ -272,7 +300,8 @@ static weft_status finish(weft_run *run)
 {
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
-    bool done = r->position.step >= t->total_steps;
+    bool ends = weft_watch_ends(run), done = ends || r->position.step >= t->total_steps;
+    if (ends && r->rank == 0 && is_first(run)) weft_watch_note_end(run);
     if (!weft_rank_saves_all(r) && r->position.step > run->first_step) run->saved_step = -1;
     WEFT_TRY(weft_rank_end(r, done));
     /* At the last step itself learners may have had the last average still to make. */
@@ -351,6 +380,7 @@ static weft_status run_rank(weft_run *run)
     if (t->resumed.path && (!r->merged || r->position.step > t->total_steps))
         run->saved_step = r->position.step;
     run->started = weft_seconds();
+    WEFT_TRY(weft_watch_begin(run));
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.length.batch,
                                    .slots = t->run_spec.slots,
@@ -385,7 +415,7 @@ static weft_status run_rank(weft_run *run)
     options.done = r->position.samples;
     WEFT_TRY(weft_loader_start(t->data, &options, &loader));
     weft_throughput_begin(run);
-    weft_status status = run_steps(run, loader);
+    weft_status status = weft_watch_ends(run) ? WEFT_OK : run_steps(run, loader);
     weft_loader_stop(&loader);
     return status == WEFT_OK ? finish(run) : status;
 }

@@ -171,6 +171,7 @@ static void add_event(weft_text *f, const weft_event *e)
         weft_text_add(f, "{\"event\":\"eval\",\"step\":%lld,\"epoch\":%lld,\"split\":\"%s\"",
                       (long long)e->step, (long long)e->epoch, e->report->part);
         add_event_numbers(f, e);
+        if (e->best) weft_text_add(f, ",\"best\":true");
         break;
     case WEFT_EVENT_SUMMARY:
         weft_text_add(f, "{\"event\":\"summary\",\"steps\":%lld", (long long)e->step);

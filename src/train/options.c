@@ -42,6 +42,13 @@ const weft_option weft_train_rows[] = {
     OPTION("carry-state", NULL, FLAG, RUN(length.carry_state),
            .help = "recurrent states carry over: each row of a batch continues that of the batch "
                    "before, in the order of the text; back-propagation ends at its beginning"),
+    OPTION("evaluate-every", "STEPS", WHOLE("0", 0, 1e9), RUN(output.evaluate_every),
+           .help = "also evaluate every STEPS steps, not after epochs alone; 0: no"),
+    OPTION("metric", "NAME,...", TEXT, RUN(output.metric),
+           .help = "also report these metrics in evaluations (weft help metrics): auc,top5"),
+    OPTION("patience", "N", WHOLE("0", 0, 1e9), RUN(length.patience),
+           .help = "end the run after N evaluations without a better one, by the metric of "
+                   "--keep-best or else the loss; 0: no"),
     OPTION("seed", "N", WHOLE("1", 0, BIG), RUN(task.seed),
            .help = "seed of weights, sample order and dropout"),
     OPTION("init", "FILE[:MAP]", TEXT, RUN(task.init),
@@ -82,6 +89,13 @@ const weft_option weft_train_rows[] = {
            .help = "adam, adamw: added to the denominator"),
     OPTION("clip-norm", "X", REAL("0", 0, 1e30), RUN(update.clip_norm),
            .help = "clip gradients to this global norm; 0: no clipping"),
+    OPTION("loss", "NAME[:KEY=VALUE]", TEXT, RUN(update.loss), .names = WEFT_KIND_LOSS,
+           .forms = WEFT_KIND_LOSS,
+           .help = "loss, in place of that of the model, which is cross_entropy for classes and "
+                   "mse for numbers if it names none: "),
+    OPTION("class-weights", "HOW", TEXT, RUN(update.class_weights),
+           .help = "loss of classes: in training, weights of the classes, A,B,... in their order, "
+                   "or balanced, so that all classes weigh alike"),
     OPTION("label-smoothing", "X", REAL("0", 0, 0.999999), RUN(update.label_smoothing),
            .help = "loss of classes: in training, spread this probability evenly over all classes"),
 
@@ -187,6 +201,10 @@ const weft_option weft_train_rows[] = {
            .with = "checkpoint", .help = "also write a checkpoint every STEPS steps; 0: no"),
     OPTION("keep", "K", WHOLE("3", 1, 1e6), RUN(output.keep), .with = "checkpoint",
            .help = "number of checkpoints to keep"),
+    OPTION("keep-best", "METRIC", TEXT, RUN(output.keep_best), .with = "checkpoint",
+           .names = WEFT_KIND_METRIC,
+           .help = "also keep the checkpoint that is best by a metric of --validation, such as "
+                   "loss or accuracy, as DIR/best"),
     OPTION(
         "resume", NULL, FLAG, RUN(output.resume), .letter = 'r', .with = "checkpoint",
         .help =

@@ -20,7 +20,9 @@ static const struct {
     {"epochs,steps", WEFT_RESUME_LENGTH, false},
     {"lr-multiplier,momentum,nesterov,carry-state,exchange,compress,compress-downlink",
      WEFT_RESUME_NAMES, true},
-    {"augment,microbatches,sum-dtype,virtual-workers,weight-decay,beta1,beta2,epsilon,clip-norm,"
+    {"augment,loss,class-weights,keep-best,patience,microbatches,sum-dtype,virtual-workers,weight-decay,"
+     "beta1,beta2,"
+     "epsilon,clip-norm,"
      "label-"
      "smoothing",
      WEFT_RESUME_NAMES, false},
@@ -31,7 +33,8 @@ static const struct {
      "servers,"
      "replicas,hosts,max-restarts,timeout,check-collectives",
      WEFT_RESUME_FREE, false},
-    {"init,checkpoint,checkpoint-every,keep,resume,drop-state,metrics,trace,quiet,progress",
+    {"init,checkpoint,checkpoint-every,keep,evaluate-every,metric,resume,drop-state,metrics,trace,"
+     "quiet,progress",
      WEFT_RESUME_FREE, false},
 };
 

@@ -53,6 +53,11 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     weft_run_spec *k = &t->run_spec;
     k->context = t->context;
     k->data = t->data;
+    const char *best = o->output.keep_best;
+    if (o->output.metric || best)
+        WEFT_TRY(weft_format(&t->metric_names, "%s,%s", o->output.metric ? o->output.metric : "",
+                             best ? best : ""));
+    k->metrics = t->metric_names;
     weft_model_options_init(&k->model);
     k->model.model = o->task.model;
     weft_model_options_fit(&k->model, weft_dataset_stats(t->data));
@@ -60,6 +65,7 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->model.training = true;
     k->model.seed = (uint64_t)o->task.seed;
     k->model.label_smoothing = o->update.label_smoothing;
+    k->model.loss = o->update.loss;
     k->text = &t->model;
     k->real = WEFT_F32;
     (void)weft_dtype_parse(o->task.dtype, &k->real);

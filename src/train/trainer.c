@@ -82,10 +82,12 @@ static weft_status open_data(weft_trainer *t)
                                          o->task.validation, (uint64_t)o->task.seed, &t->data));
     for (int i = 0; i < WEFT_SPLITS; i++) WEFT_TRY(weft_dataset_prepare(t->data, (weft_split)i));
     t->watched = weft_dataset_count(t->data, WEFT_VALIDATION) > 0 ? WEFT_VALIDATION : WEFT_TEST;
+    WEFT_TRY(weft_watch_check(t));
     WEFT_TRY(check_splits(t));
     t->samples = weft_dataset_count(t->data, WEFT_TRAIN);
     if (t->samples == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': the training part is empty", o->task.data);
+    WEFT_TRY(weft_dataset_weigh_classes(t->data, o->update.class_weights));
     WEFT_TRY(note_gaps(t));
     WEFT_TRY(find_lengths(t));
     WEFT_TRY(weft_dataset_set_augment(t->data, o->samples.augment));
@@ -389,6 +391,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     free((void *)(uintptr_t)t->model.data);
     free((void *)(uintptr_t)t->tuning.data);
     free(t->tuned_by);
+    free(t->metric_names);
     weft_checkpoint_close(&t->resumed);
     weft_initial_close(&t->initial);
     weft_folder_unlock(&t->folder_lock);

@@ -26,8 +26,9 @@ typedef struct weft_run {
      * one after which this part of the run began. */
     int64_t saved_step, evaluated_step[WEFT_SPLITS], first_step;
     double watched_loss; /* of the last evaluation of the split that is watched */
-    bool dismissed;      /* the learner was asked to leave (weft leave), and the run continues */
-    double started;      /* time of the start */
+    weft_watch watch;
+    bool dismissed; /* the learner was asked to leave (weft leave), and the run continues */
+    double started; /* time of the start */
     /* For the throughput (throughput.c). */
     double last_step;                      /* time at which the last step ended */
     double counted;                        /* samples of all learners until then */
@@ -70,6 +71,7 @@ struct weft_trainer {
     atomic_int stop;        /* lock-free: set by a signal handler, read by the ranks' threads */
     const weft_stop *stops; /* a request from before the caller has the trainer; NULL: none */
 
+    char *metric_names; /* of evaluations beside the usual ones; NULL: none */
     weft_metrics *metrics;
     weft_event_fn fn;
     void *user;
@@ -113,6 +115,21 @@ weft_status weft_schedule_text(const weft_context *context, const weft_checkpoin
  * training loss, and at the end of an epoch, after its evaluation. Collective over all ranks. */
 weft_status weft_run_note_loss(weft_run *run, double loss, double weight) WEFT_NODISCARD;
 weft_status weft_run_measure(weft_run *run) WEFT_NODISCARD;
+
+/* watch.c: ARGUMENT: --keep-best or --patience has no validation split, or no such metric. */
+weft_status weft_watch_check(const weft_trainer *t) WEFT_NODISCARD;
+/* Goes on with what the checkpoint has, if the run resumes. */
+weft_status weft_watch_begin(weft_run *run) WEFT_NODISCARD;
+/* Counts the loss of a step. */
+void weft_watch_step(weft_run *run, double loss, double weight);
+/* The mean training loss since the last call; NaN: there was none. */
+double weft_watch_mean(weft_watch *watch);
+/* Compares an evaluation with the best one; *best: it is better. Collective over all ranks. */
+weft_status weft_watch_evaluated(weft_run *run, const weft_report *report,
+                                 bool *best) WEFT_NODISCARD;
+/* Whether the run ends, since its evaluations no longer become better; and logs it. */
+bool weft_watch_ends(const weft_run *run);
+void weft_watch_note_end(const weft_run *run);
 
 /* throughput.c: begins the time of the next step, which leaves out what came before. */
 void weft_throughput_begin(weft_run *run);

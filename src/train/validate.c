@@ -122,18 +122,29 @@ static weft_status check_carried(const weft_train_options *o)
     return WEFT_OK;
 }
 
-/* A schedule by measurements needs a loss that all learners have at the same step. */
-static weft_status check_schedule(const weft_trainer *t)
+/* A choice by evaluations, as of a schedule by measurements, needs those that all learners make at
+ * the same step. */
+static weft_status check_evaluations(const weft_trainer *t)
 {
     weft_optimizer_options optimizer;
     const weft_exchange_ops *ops;
-    const char *arguments, *exchange = t->options.parallel.exchange;
+    const weft_train_options *o = &t->options;
+    const char *arguments, *exchange = o->parallel.exchange;
+    const char *chooses = o->output.keep_best      ? "keep-best"
+                          : o->length.patience > 0 ? "patience"
+                                                   : NULL;
     weft_optimizer_options_init(&optimizer);
     WEFT_TRY(weft_optimizer_set_schedule(t->context, t->options.update.lr_schedule, &optimizer));
     const weft_rate_ops *s = weft_rate_schedule_at(t->context, optimizer.schedule);
-    if (!s->measure || !exchange) return WEFT_OK;
+    if ((!s->measure && !chooses) || !exchange) return WEFT_OK;
     WEFT_TRY(weft_exchange_find(t->context, exchange, &ops, &arguments));
     if (ops->lockstep) return WEFT_OK;
+    if (chooses)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s follows evaluations that all learners make at the same step, and "
+                         "learners of exchange %s are at different steps; give an exchange in lock "
+                         "step, such as average, or leave it out",
+                         chooses, ops->name);
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "lr-schedule %s follows a loss that all learners measure at the same step, "
                      "and learners of exchange %s are at different steps; give an exchange in "
@@ -147,7 +158,7 @@ static weft_status check_options(const weft_trainer *t)
     WEFT_TRY(weft_optimizer_check(t->context, t->options.update.optimizer, &need));
     WEFT_TRY(check_devices(t));
     WEFT_TRY(check_between(t));
-    WEFT_TRY(check_schedule(t));
+    WEFT_TRY(check_evaluations(t));
     WEFT_TRY(check_carried(&t->options));
     WEFT_TRY(check_job(t->engine, &t->options.job, t->options.output.checkpoint));
     /* The schedule of an elastic run is for those of its learners that have a pipeline. */

@@ -343,7 +343,7 @@ PY
 accepts "train on a target" "$weft" train --model mlp --data csv:houses.csv,target=price --epochs 30 --batch 20 \
     --lr 0.01 --checkpoint houses --metrics houses.jsonl
 holds out 'test loss [0-9.]+  R2 0\.9[0-9]+  MAE [0-9.]+  RMSE [0-9.]+'
-holds houses.jsonl '"split":"test","loss":[0-9.e-]+,"r2":0\.9[0-9]+,"mae":[0-9.]+,"rmse":[0-9.]+,"seconds":[0-9.]+\}'
+holds houses.jsonl '"split":"test","loss":[0-9.e-]+,"r2":0\.9[0-9]+,"mae":[0-9.]+,"rmse":[0-9.]+,"train_loss":[0-9.e-]+,"seconds":[0-9.]+\}'
 accepts "measure numbers" "$weft" eval houses
 holds out '^test: 24 samples, loss [0-9.]+, R2 0\.9[0-9]+, MAE [0-9.]+, RMSE [0-9.]+$'
 accepts "measure numbers as JSON" "$weft" eval houses --data csv:houses.csv,test=1 --json

@@ -4,7 +4,7 @@
 What `weft eval` and `weft predict --json` print is computed here again from the CSV of `weft predict`; a matrix that
 fits the width is printed whole, a wider one as the list of the classes most confused.
 """
-import csv, json, os, re, shutil, sys
+import csv, json, math, os, re, shutil, sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import checks
@@ -33,6 +33,43 @@ def matrix_in(text, names):
 
 def confused_in(text):
     return [(t, p, int(n), float(share)) for t, p, n, share in re.findall(r"^(\S.*?)  +(\S.*?)  +(\d+)  +([\d.]+) %$", text, re.M)]
+
+
+def area(own, others):
+    """The share of the pairs in which the first one is greater; equal ones count half."""
+    return sum((a > b) + (a == b) / 2 for a in own for b in others) / (len(own) * len(others))
+
+
+def check_metrics(where, names, labels, shown):
+    """Each metric of classes, and the metrics by class, from the probabilities that weft predict prints."""
+    said = [json.loads(line) for line in run("predict", *where, "--json").splitlines()]
+    p = [list(s["probabilities"].values()) if isinstance(s["probabilities"], dict) else s["probabilities"] for s in said]
+    guess = [names.index(str(s["predicted"])) for s in said]
+    every = range(len(names))
+    hits = [sum(g == c == t for g, t in zip(guess, labels)) for c in every]
+    told, true = [guess.count(c) for c in every], [labels.count(c) for c in every]
+    precision = [h / n if n else 0 for h, n in zip(hits, told)]
+    recall = [h / n if n else 0 for h, n in zip(hits, true)]
+    f1 = [2 * h / (n + t) if n + t else 0 for h, n, t in zip(hits, told, true)]
+    present = sum(n + t > 0 for n, t in zip(told, true))
+    areas = [area([q[c] for q, t in zip(p, labels) if t == c], [q[c] for q, t in zip(p, labels) if t != c])
+             for c in every if 0 < true[c] < len(labels)]
+    five = sum(sum(x > q[t] or (x == q[t] and c < t) for c, x in enumerate(q)) < 5 for q, t in zip(p, labels))
+    loss = json.loads(run("eval", *where, "--json"))["loss"]
+    want = {"loss": loss, "accuracy": sum(hits) / len(labels), "f1_macro": sum(f1) / present, "precision_macro": sum(precision) / present,
+            "recall_macro": sum(recall) / present, "top5": five / len(labels), "auc": sum(areas) / len(areas), "perplexity": math.exp(loss)}
+    words = ("eval", *where, "--by-class", "--metric", ",".join(want))
+    found = json.loads(run(*words, "--json"))
+    numbers = ("r2", "mae", "rmse")
+    listed = re.findall(r"^  (\w+)$", run("help", "metrics"), re.M)
+    check("a reference for each metric", sorted(listed) == sorted([*want, *numbers]), listed)
+    for name, value in want.items():
+        check(f"metric {name}", abs(found[name] - value) < 2e-6 * max(1, abs(value)), (found[name], value))
+    for c, row in enumerate(found["by_class"]):
+        check("metrics of a class", all(abs(row[k] - v) < 1e-8 for k, v in zip(("precision", "recall", "f1", "support"),
+              (precision[c], recall[c], f1[c], true[c]))), (c, row))
+    lines = run(*words).split("\n")
+    check("the table by class", [line[:len(line) - 44].strip() for line in lines[3:3 + len(names)]] == shown, lines)
 
 
 def check_classes(names, shown, as_numbers):
@@ -77,6 +114,7 @@ def check_classes(names, shown, as_numbers):
           all(abs(f[3] - e[3]) < 0.11 for f, e in zip(found, expected)), (text, expected))
     check("the pairs that are left out", len(pairs) <= 20 or f"and {len(pairs) - 20} more pair" in text, text)
     check("no matrix beside the list", matrix_in(text, shown) is None and f"of {classes} (" in text, text)
+    check_metrics(where, names, labels, shown)
     text = run("inspect", "run")
     check("classes of a checkpoint", re.findall(r"^  \d+ +(.*)$", text.split("\nclasses:\n")[1].split("\n\n")[0], re.M) == shown, text)
 

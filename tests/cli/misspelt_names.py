@@ -17,7 +17,7 @@ SHARED = [*RUN, "-n", "2", "--exchange"]
 # How a command is given an entry X of each list; {x}.
 WAYS = {
     "models": ["train", "--steps", "1", "--model", "{x}"], "layers of a YAML model": None, "losses": None, "data": [*RUN, "--data", "{x}"],
-    "normalizations of data": [*RUN, "--normalize", "{x}"], "optimizers": [*RUN, "--optimizer", "{x}"],
+    "normalizations of data": [*RUN, "--normalize", "{x}"], "metrics of evaluations": [*RUN, "--metric", "{x}"], "optimizers": [*RUN, "--optimizer", "{x}"],
     "learning rate schedules": [*RUN, "--lr-schedule", "{x}"], "devices": [*RUN, "--device", "{x}"], "engines": [*RUN, "--engine", "{x}"],
     "pipeline schedules": [*RUN, "-n", "2", "--mesh", "pipeline=2", "--schedule", "{x}"], "exchanges between learners": [*SHARED, "{x}"],
     "codecs of updates": [*SHARED, "server", "--compress", "{x}"], "server policies": [*SHARED, "server:policy={x}"],

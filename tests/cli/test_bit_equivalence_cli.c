@@ -209,8 +209,9 @@ static void test_fitted_alike(void **state)
 {
     (void)state;
     same_resumed("model=lenet data=glyphs:size=16,train=75,test=5 batch=12 virtual-workers=4 "
-                 "validation=0.2 lr-schedule=plateau:patience=0 lr=0.02",
-                 20);
+                 "validation=0.2 lr-schedule=plateau:patience=0 lr=0.02 evaluate-every=7 "
+                 "keep-best=accuracy patience=30",
+                 14);
 }
 
 int main(void)

@@ -175,6 +175,8 @@ typedef enum option_id {
     EPSILON,
     CLIP_NORM,
     LABEL_SMOOTHING,
+    LOSS,
+    EVALUATE_EVERY,
     BATCH,
     MICROBATCHES,
     VIRTUAL_WORKERS,
@@ -196,6 +198,7 @@ enum { CPU, REFERENCE };
 enum { F32, F64, BF16 };
 enum { WIDE, NARROW }; /* of sums and weights */
 enum { AUTO, NONE };
+enum { HUBER = 3 }; /* of the losses */
 
 typedef struct hunt_case {
     int layer_count;

@@ -156,6 +156,8 @@ static const char *const option_names[OPTIONS] = {
     [EPSILON] = "epsilon",
     [CLIP_NORM] = "clip-norm",
     [LABEL_SMOOTHING] = "label-smoothing",
+    [LOSS] = "loss",
+    [EVALUATE_EVERY] = "evaluate-every",
     [BATCH] = "batch",
     [MICROBATCHES] = "microbatches",
     [VIRTUAL_WORKERS] = "virtual-workers",
@@ -265,6 +267,7 @@ static void add_options(const hunt_case *c, const way *p, words *w)
             if (c->options[i] != 0) add(w, "--%s", o->name);
             continue;
         }
+        if (!o->initial && c->options[i] == 0) continue;
         if (i == DEVICE)
             (void)snprintf(text, sizeof(text), "%s", device_of(c, p));
         else

@@ -67,8 +67,9 @@ static const char *another(const weft_option *o)
     if (o->kind == WEFT_OPT_INT) return "4";
     if (o->kind == WEFT_OPT_REAL) return "0.0078125";
     if (strcmp(o->argument, "PATTERN=X,...") == 0) return "*=0.5";
-    for (int i = 0;
-         (e = weft_context_entry(context, kind_of(o), i)) && (strcmp(e->name, o->initial) == 0);)
+    if (strcmp(o->argument, "HOW") == 0) return "balanced";
+    for (int i = 0; (e = weft_context_entry(context, kind_of(o), i)) && o->initial &&
+                    strcmp(e->name, o->initial) == 0;)
         i++;
     assert_non_null(e);
     return e->name;
@@ -106,6 +107,7 @@ static void test_every_option(void **state)
         if (!is_within(o, offsetof(weft_train_options, length), sizeof(weft_length_choice)) &&
             !is_within(o, offsetof(weft_train_options, update), sizeof(weft_update_choice)))
             continue;
+        if (strcmp(o->name, "patience") == 0) continue; /* it needs validation data: test_watch */
         needs(table, o, with, sizeof(with));
         /* Its length counts where the schedule depends on it. */
         bool cosine = !strstr(with, "lr-schedule") && strcmp(o->name, "lr-schedule") != 0;

@@ -45,12 +45,14 @@ static const weft_option own_rows[] = {
 /* The options that each kind of process chooses for itself. */
 static const char LEARNER[] =
     "data,ranks,mesh,device,threads,no-bind,timeout,check-collectives,"
-    "checkpoint,checkpoint-every,keep,resume,drop-state,metrics,trace,quiet,progress";
+    "checkpoint,checkpoint-every,keep,evaluate-every,metric,resume,drop-state,"
+    "metrics,trace,quiet,progress";
 static const char SERVER[] = "device,threads,timeout,quiet";
 static const char GUEST[] = "timeout,quiet";
 /* The options that a coordinator does not use, since it does not train. */
 static const char NOT_COORDINATOR[] =
-    "engine,hosts,checkpoint-every,keep,metrics,trace,progress,max-restarts,profile,no-bind,"
+    "engine,hosts,checkpoint-every,keep,evaluate-every,metric,metrics,"
+    "trace,progress,max-restarts,profile,no-bind,"
     "check-collectives,place";
 
 bool weft_cluster_is_own(const char *option)

@@ -55,6 +55,7 @@ typedef struct weft_simulation {
     double samples;          /* of these steps */
     double loss, rate;       /* sums over the current round: losses times weights; learning rates */
     double weight;           /* sum of the sample weights of the round */
+    weft_watch watch;        /* losses since the last evaluation */
     bool due;                /* an evaluation is due before any learner continues */
     double reported_seconds; /* virtual time of the last step event, and totals at that time */
     double reported_bytes, reported_samples;

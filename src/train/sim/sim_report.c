@@ -53,11 +53,14 @@ static weft_status report_round(weft_simulation *s)
                     .step_seconds = seconds,
                     .comm_bytes = bytes - s->reported_bytes};
     WEFT_TRY(report_event(s, &e));
+    s->watch.loss += s->loss;
+    s->watch.weight += s->weight;
     s->loss = s->rate = s->weight = 0;
     s->reported_seconds = report.seconds;
     s->reported_bytes = bytes;
     s->reported_samples = s->samples;
-    s->due = s->done / s->learners % s->epoch == 0;
+    int64_t every = s->job->options.output.evaluate_every, rounds = s->done / s->learners;
+    s->due = rounds % s->epoch == 0 || (every && rounds % every == 0);
     return WEFT_OK;
 }
 
@@ -136,7 +139,8 @@ static weft_status evaluate(weft_simulation *s, weft_split split)
     weft_report report;
     if (weft_dataset_count(s->job->data, split) == 0) return WEFT_OK;
     WEFT_TRY(weft_rank_evaluate(s->lead, split, &report));
-    weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report};
+    weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report, .train_loss = NAN};
+    if (split == s->job->watched) e.train_loss = weft_watch_mean(&s->watch);
     weft_status status = report_event(s, &e);
     weft_report_free(&report);
     if (status == WEFT_OK && split == s->job->watched)

@@ -43,6 +43,7 @@ static const weft_unused not_simulated[] = {
     {"engine,hosts,max-restarts,timeout,check-collectives,no-bind",
      "a simulation is one process in virtual time"},
     {"checkpoint-every,resume,drop-state", "a simulation is saved when it is over"},
+    {"keep-best,patience", "learners of a simulation are at different steps"},
     {"replicas", "no server of a simulation is lost"},
     {"tune", "the time of a simulation is virtual"},
     {"trace", "a simulation's times are not those of its instructions"},
@@ -50,7 +51,7 @@ static const weft_unused not_simulated[] = {
 };
 static const weft_unused not_compared[] = {
     {"engine,hosts,max-restarts", "runs are compared within one process"},
-    {"checkpoint,checkpoint-every,keep,resume,drop-state",
+    {"checkpoint,checkpoint-every,keep,keep-best,resume,drop-state",
      "runs that are compared all begin anew, and none is saved"},
     {"metrics,trace", "each run of a comparison would write it in turn"},
     {.names = NULL},

@@ -1,0 +1,317 @@
+/* The metrics of evaluations: one row of the table each. A metric follows from the sums that every
+ * evaluation has, or counts each prediction in cells of its own, which ranks add up. One that needs
+ * all scores in order, as AUC does, has cells for each prediction: only one rank fills them, so
+ * that their sum over the ranks has the same bits on any number of ranks. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/registry.h"
+#include "learner/metrics.h"
+
+static double loss(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    (void)s;
+    (void)cell;
+    return r->loss;
+}
+
+static double perplexity(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    (void)s;
+    (void)cell;
+    return exp(r->loss);
+}
+
+static double accuracy(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    (void)s;
+    (void)cell;
+    return r->accuracy;
+}
+
+static double f1_macro(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    (void)s;
+    (void)cell;
+    return r->f1_macro;
+}
+
+/* Means over the classes that occur as a label or as a prediction, as that of F1. */
+static double precision_macro(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    double sum = 0;
+    int present = 0;
+    (void)s;
+    (void)cell;
+    for (int c = 0; c < r->classes; c++) {
+        const weft_class_figures *f = &r->by_class[c];
+        present += f->support > 0 || f->predicted > 0;
+        sum += f->precision;
+    }
+    return present ? sum / present : 0;
+}
+
+static double recall_macro(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    double sum = 0;
+    int present = 0;
+    (void)s;
+    (void)cell;
+    for (int c = 0; c < r->classes; c++) {
+        const weft_class_figures *f = &r->by_class[c];
+        present += f->support > 0 || f->predicted > 0;
+        sum += f->recall;
+    }
+    return present ? sum / present : 0;
+}
+
+static double r2(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    (void)s;
+    (void)cell;
+    return r->fit.r2;
+}
+
+static double mae(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    (void)s;
+    (void)cell;
+    return r->fit.mae;
+}
+
+static double rmse(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    (void)s;
+    (void)cell;
+    return r->fit.rmse;
+}
+
+/* --- the true class among the five most probable ones --- */
+
+static int64_t one_cell(const weft_data_stats *stats, int64_t predictions)
+{
+    (void)stats;
+    (void)predictions;
+    return 1;
+}
+
+/* The first one of classes with equal scores counts as more probable, as for accuracy. */
+static void add_top5(double *cell, const weft_scored *p)
+{
+    int above = 0;
+    for (int c = 0; c < p->classes; c++)
+        above += p->scores[c] > p->scores[p->label] ||
+                 (p->scores[c] == p->scores[p->label] && c < p->label);
+    if (above < 5) *cell += p->weight;
+}
+
+static double share(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    double all = weft_metric_weight(s);
+    (void)r;
+    return all > 0 ? *cell / all : 0;
+}
+
+/* --- area under the receiver operating characteristic --- */
+
+/* The cells of a prediction: its weight, its class, and the score of each class. */
+enum { AUC_WEIGHT, AUC_LABEL, AUC_SCORES };
+
+static int64_t auc_cells(const weft_data_stats *stats, int64_t predictions)
+{
+    int64_t each = AUC_SCORES + stats->classes;
+    return predictions > INT64_MAX / each ? INT64_MAX : predictions * each;
+}
+
+static void add_auc(double *cell, const weft_scored *p)
+{
+    double *own = cell + p->index * (AUC_SCORES + p->classes);
+    own[AUC_WEIGHT] = p->weight;
+    own[AUC_LABEL] = p->label;
+    for (int c = 0; c < p->classes; c++) own[AUC_SCORES + c] = (double)p->scores[c];
+}
+
+typedef struct scored {
+    double score, weight;
+    bool own; /* it is of the class */
+} scored;
+
+static int by_score(const void *a, const void *b)
+{
+    const scored *x = a, *y = b;
+    if (x->score != y->score) return x->score < y->score ? -1 : 1;
+    if (x->own != y->own) return x->own ? 1 : -1;
+    return x->weight < y->weight ? -1 : x->weight > y->weight;
+}
+
+/* The share of the pairs of a sample of the class and another one, by weight, in which the former
+ * has the greater score; equal scores count half. NaN: there is no such pair. */
+static double area(scored *p, int64_t count)
+{
+    double others = 0, own = 0, sum = 0;
+    qsort(p, (size_t)count, sizeof(*p), by_score);
+    for (int64_t i = 0, j; i < count; i = j) {
+        double tied = 0, beside = 0;
+        for (j = i; j < count && p[j].score == p[i].score; j++) {
+            tied += p[j].own ? p[j].weight : 0;
+            beside += p[j].own ? 0 : p[j].weight;
+        }
+        sum += tied * (others + beside / 2);
+        own += tied;
+        others += beside;
+    }
+    return own > 0 && others > 0 ? sum / (own * others) : (double)NAN;
+}
+
+/* The mean over the classes that occur, each against the rest. */
+static double auc(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    int64_t each = AUC_SCORES + r->classes, count = 0;
+    double sum = 0;
+    int known = 0;
+    scored *p;
+    if (WEFT_NEW(&p, WEFT_MAX(s->predictions, (int64_t)1)) != WEFT_OK) return (double)NAN;
+    for (int c = 0; c < r->classes; c++, count = 0) {
+        for (int64_t i = 0; i < s->predictions; i++) {
+            const double *own = cell + i * each;
+            if (own[AUC_WEIGHT] > 0)
+                p[count++] =
+                    (scored){own[AUC_SCORES + c], own[AUC_WEIGHT], (int)own[AUC_LABEL] == c};
+        }
+        double one = area(p, count);
+        if (!isnan(one)) sum += one;
+        known += !isnan(one);
+    }
+    free(p);
+    return known ? sum / known : (double)NAN;
+}
+
+/* --- the table --- */
+
+static const weft_metric table[] = {
+    {.name = "loss",
+     .title = "loss",
+     .summary = "the mean training loss; of numbers in units of their training deviation",
+     .classes = true,
+     .numbers = true,
+     .usual = true,
+     .value = loss},
+    {.name = "accuracy",
+     .title = "accuracy",
+     .summary = "the share of predictions that are the true class",
+     .classes = true,
+     .usual = true,
+     .rises = true,
+     .value = accuracy},
+    {.name = "f1_macro",
+     .title = "macro F1",
+     .summary = "the mean of F1 over the classes that occur as a label or a prediction",
+     .classes = true,
+     .usual = true,
+     .rises = true,
+     .value = f1_macro},
+    {.name = "r2",
+     .title = "R2",
+     .summary = "the share of the variance of the targets that is explained",
+     .numbers = true,
+     .usual = true,
+     .rises = true,
+     .undefined = "undefined (the targets are all alike)",
+     .value = r2},
+    {.name = "mae",
+     .title = "MAE",
+     .summary = "the mean absolute error, in units of the targets",
+     .numbers = true,
+     .usual = true,
+     .in_units = true,
+     .value = mae},
+    {.name = "rmse",
+     .title = "RMSE",
+     .summary = "the root of the mean squared error, in units of the targets",
+     .numbers = true,
+     .usual = true,
+     .in_units = true,
+     .value = rmse},
+    {.name = "precision_macro",
+     .title = "macro precision",
+     .summary = "the mean over classes of the share of their predictions that are true",
+     .classes = true,
+     .rises = true,
+     .value = precision_macro},
+    {.name = "recall_macro",
+     .title = "macro recall",
+     .summary = "the mean over classes of the share of their samples that are found (balanced "
+                "accuracy)",
+     .classes = true,
+     .rises = true,
+     .value = recall_macro},
+    {.name = "top5",
+     .title = "top-5 accuracy",
+     .summary = "the share of samples whose class is among the five most probable ones",
+     .classes = true,
+     .rises = true,
+     .cells = one_cell,
+     .add = add_top5,
+     .value = share},
+    {.name = "auc",
+     .title = "AUC",
+     .summary = "the area under the curve of true over false positives, the mean over classes, "
+                "each against the rest; keeps the scores of all predictions",
+     .classes = true,
+     .rises = true,
+     .undefined = "undefined (no class has samples of it and others)",
+     .cells = auc_cells,
+     .add = add_auc,
+     .value = auc},
+    {.name = "perplexity",
+     .title = "perplexity",
+     .summary = "the exponential of the loss",
+     .classes = true,
+     .value = perplexity},
+};
+
+weft_status weft_metrics_register(weft_context *context)
+{
+    weft_entry entries[WEFT_COUNT(table)];
+    for (size_t i = 0; i < WEFT_COUNT(table); i++)
+        entries[i] = (weft_entry){.kind = WEFT_KIND_METRIC,
+                                  .name = table[i].name,
+                                  .summary = table[i].summary,
+                                  .ops = &table[i]};
+    return weft_registry_add(context, entries, WEFT_COUNT(table));
+}
+
+bool weft_metric_fits(const weft_metric *m, const weft_data_stats *stats)
+{
+    return stats->targets > 0 ? m->numbers : m->classes;
+}
+
+const weft_metric *weft_metric_at(const weft_context *context, int i)
+{
+    const weft_entry *e = weft_context_entry(context, WEFT_KIND_METRIC, i);
+    return e ? e->ops : NULL;
+}
+
+weft_status weft_metrics_check(const weft_context *context, const char *option, const char *names,
+                               const weft_data_stats *stats)
+{
+    const weft_entry *entry;
+    const weft_metric *m;
+    for (const char *at = names; at && *at; at += strspn(at, ",")) {
+        size_t size = strcspn(at, ",");
+        weft_status status = weft_registry_find(context, WEFT_KIND_METRIC, at, size, &entry);
+        if (status != WEFT_OK) return weft_fail_within(status, "%s '%s'", option, names);
+        if (!weft_metric_fits(entry->ops, stats)) {
+            weft_text known = {0};
+            for (int i = 0; (m = weft_metric_at(context, i)); i++)
+                if (weft_metric_fits(m, stats))
+                    weft_text_add(&known, "%s%s", known.size ? ", " : "", m->name);
+            status = weft_fail(WEFT_ERR_ARGUMENT, "%s is '%s', must be of the metrics of %s: %s",
+                               option, names, stats->targets ? "numbers" : "classes", known.data);
+            free(known.data);
+            return status;
+        }
+        at += size;
+    }
+    return WEFT_OK;
+}
