@@ -34,9 +34,12 @@ typedef struct weft_compare_options {
     size_t struct_size; /* sizeof(weft_compare_options) */
     /* Options of each run, as in "exchange=average; exchange=gossip compress=bf16". */
     char *strategies;
-    char *plot;       /* SVG file for a plot of the losses; NULL: none */
-    double target;    /* training loss to reach; 0: the lowest that all runs reach */
-    uint64_t room[8]; /* of later versions: 0 */
+    char *plot;    /* SVG file for a plot of the losses; NULL: none */
+    double target; /* training loss to reach; 0: the lowest that all runs reach */
+    /* An option with values that each run of `strategies` takes in turn, as in
+     * "lr=1e-4..1e-1:log:8"; NULL: none. */
+    char *sweep;
+    uint64_t room[7]; /* of later versions: 0 */
 } weft_compare_options;
 WEFT_API const weft_option *weft_compare_table(const weft_context *context);
 WEFT_API WEFT_NODISCARD weft_status weft_compare_options_init(const weft_context *context,

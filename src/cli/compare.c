@@ -268,7 +268,12 @@ static int compare(comparison *k, const weft_compare_options *o)
 {
     if (weft_options_check(weft_compare_table(k->context), o) != WEFT_OK)
         return usage_failure("compare");
-    if (!take_strategies(k, o->strategies)) return 2;
+    char *swept = NULL;
+    bool taken =
+        !o->sweep || sweep_runs(weft_compare_table(k->context), o->strategies, o->sweep, &swept);
+    taken = taken && take_strategies(k, o->sweep ? swept : o->strategies);
+    free(swept);
+    if (!taken) return 2;
     if (!suffix_fits("compare", "plot", o->plot ? o->plot : "", OTHER_PICTURES, "an SVG picture",
                      ".svg"))
         return 2;
@@ -330,7 +335,7 @@ static int run(weft_context *context, int argc, char **argv)
 
 const command command_compare = {
     .name = "compare",
-    .usage = "[RUN.yaml] --strategies LIST [options]",
+    .usage = "[RUN.yaml] --strategies LIST | --sweep RANGE [options]",
     .summary = "run several strategies on the same model, data and seed, and compare them",
     .text =
         "Runs one strategy after the other, on this machine or, with --cluster, in virtual\n"
@@ -344,7 +349,8 @@ const command command_compare = {
     .examples = "  weft compare -n 4 --strategies 'exchange=average:every=4; exchange=gossip' "
                 "--plot losses.svg\n"
                 "  weft compare --cluster cluster.yaml --target 0.5 --strategies \\\n"
-                "      'exchange=server:policy=bsp; exchange=server:policy=async servers=2'\n",
+                "      'exchange=server:policy=bsp; exchange=server:policy=async servers=2'\n"
+                "  weft compare --model mlp --sweep lr=1e-4..1e-1:log:8\n",
     .table = weft_compare_table,
     .run = run,
     .tasks = TASKS_ALONE,

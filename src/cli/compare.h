@@ -34,6 +34,10 @@ typedef struct compared_run {
  * if not. */
 bool compare_words_fit(const char *words);
 
+/* sweep.c: sets *out, which the caller frees, to the list of runs that take the values of a sweep,
+ * each with every strategy (NULL: none); false: the sweep is none, and an error was printed. */
+bool sweep_runs(const weft_option *table, const char *strategies, const char *sweep, char **out);
+
 /* compare_table.c: prints a row for each run. asked: the target loss; 0: the lowest loss that all
  * runs reach. */
 void print_comparison(compared_run *all, int count, double asked);

@@ -8,8 +8,8 @@
 /* Refuses options of the comparison as a whole, such as --target, in a single run. */
 bool compare_words_fit(const char *words)
 {
-    static const char *const own[] = {"cluster", "strategies", "target",
-                                      "plot",    "quiet",      "progress"};
+    static const char *const own[] = {"cluster", "strategies", "target", "plot",
+                                      "quiet",   "progress",   "sweep"};
     for (const char *w = words; *w;) {
         size_t size = strcspn(w, "= \t\n");
         for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)

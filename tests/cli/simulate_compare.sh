@@ -109,6 +109,19 @@ for said in ("gossip compress=bf16", "virtual time, seconds", "training loss", "
     assert said in words, (said, words)
 PY
 cp out pair.txt
+# A sweep has each value in turn, both ends exact, with each strategy; the table says what a list of them says.
+accepts "a sweep" "$weft" compare $small -t 1 --sweep lr=1e-3..1e-1:log:3
+same=$(cut -c1-10 out)
+holds out '^1 of 3: lr=0\.001$'
+holds out '^3 of 3: lr=0\.1$'
+"$weft" compare $small -t 1 --strategies 'lr=0.001; lr=0.01; lr=0.1' >list 2>err
+[ "$(cut -c1-10 list)" = "$same" ] && pass || flunk "a sweep is not the list of its values"
+accepts "a sweep of strategies" "$weft" compare $small -t 1 --strategies 'optimizer=sgd; optimizer=adam' --sweep batch=10..20:linear:2
+holds out '^4 of 4: optimizer=adam batch=20$'
+for wrong in lr lr=1..1:log:3 lr=0..1:log:3 lr=1..2:cubic:3 lr=1..2:log:1 lr=1..2:log:65 lr=1..2:log:3x =1..2:log:3; do
+    refuses 2 "is not NAME=LOW..HIGH:log:COUNT" "$weft" compare $small --sweep $wrong
+done
+refuses 2 "no option is named 'learning'" "$weft" compare $small --sweep learning=1..2:log:3
 "$weft" compare $small --cluster cluster.yaml --strategies "$pair" >out 2>err
 cmp out pair.txt && pass || flunk "a comparison in virtual time says something else the second time"
 accepts "real comparison" "$weft" compare $small -n 2 --strategies 'mesh=data=2; exchange=average batch=10' --target 9 --quiet
@@ -141,7 +154,7 @@ refuses 2 "the run 'foo' is not possible" "$weft" compare $small -n 2 --strategi
 refuses 2 "the run 'average' is not possible" "$weft" compare $small --cluster cluster.yaml --strategies 'exchange=gossip; exchange=average'
 [ ! -s out ] && pass || flunk "something was run before all were looked at"
 refuses 2 "no codec is named" "$weft" compare $small -n 2 --strategies 'exchange=gossip; exchange=gossip compress=foo'
-for own in cluster=cluster.yaml plot=x.svg target=3; do
+for own in cluster=cluster.yaml plot=x.svg target=3 sweep=lr=1..2:log:2; do
     refuses 2 "${own%%=*} is no option of one run" "$weft" compare $small -n 2 --strategies "exchange=gossip; exchange=gossip $own"
 done
 awk 'BEGIN { srand(1); for (i = 0; i < 100; i++) { for (j = 0; j < 8; j++) printf "%f,", rand(); print rand() } }' >noise.csv

@@ -28,6 +28,9 @@ static const weft_option compare_rows[] = {
         "strategies", "LIST", TEXT, COMPARE(strategies), .group = "Comparison",
         .help =
             "options of each run as NAME=VALUE separated by blanks, with semicolons between runs"),
+    OPTION("sweep", "NAME=LOW..HIGH:log:COUNT", TEXT, COMPARE(sweep),
+           .help = "a run for each of COUNT values of an option, in equal ratios (or distances: "
+                   "linear), with each of the strategies: lr=1e-4..1e-1:log:8"),
     OPTION("target", "LOSS", REAL(NULL, 0, 1e30), COMPARE(target),
            .help =
                "report when each run reaches this training loss; 0: the lowest loss that all runs "

@@ -1,0 +1,98 @@
+/* The runs of `weft compare --sweep NAME=LOW..HIGH:log:COUNT`: an option takes values at equal
+ * distances, or in equal ratios, with each of the strategies. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "compare.h"
+
+typedef struct range {
+    char name[64];
+    double low, high;
+    bool log, whole;
+    int count;
+} range;
+
+enum { LINEAR, LOG, SCALES };
+static const char *const scales[SCALES] = {[LINEAR] = "linear", [LOG] = "log"};
+
+/* Reads a number up to `end`, and moves *at behind that text. */
+static bool take_number(const char **at, const char *end, double *out)
+{
+    char number[40], *rest;
+    const char *stop = strstr(*at, end);
+    size_t size = stop ? (size_t)(stop - *at) : 0;
+    if (size == 0 || size >= sizeof(number)) return false;
+    memcpy(number, *at, size);
+    number[size] = '\0';
+    *out = strtod(number, &rest);
+    *at = stop + strlen(end);
+    return !*rest && isfinite(*out);
+}
+
+static bool read_range(const weft_option *table, const char *sweep, range *r)
+{
+    char scale[8];
+    int end = 0, kind = 0;
+    if (sscanf(sweep, "%63[a-z0-9-]=%n", r->name, &end) != 1 || end == 0) return false;
+    const char *at = sweep + end;
+    if (!take_number(&at, "..", &r->low) || !take_number(&at, ":", &r->high)) return false;
+    end = 0;
+    if (sscanf(at, "%7[a-z]:%d%n", scale, &r->count, &end) != 2 || at[end]) return false;
+    while (kind < SCALES && strcmp(scale, scales[kind]) != 0) kind++;
+    r->log = kind == LOG;
+    for (const weft_option *o = table; o->name; o++)
+        if (strcmp(o->name, r->name) == 0) r->whole = o->kind == WEFT_OPT_INT;
+    return kind < SCALES && r->high > r->low && (!r->log || r->low > 0) && r->count >= 2 &&
+           r->count <= MOST_RUNS;
+}
+
+/* Value i of a range; both of its ends are exact. */
+static double value_of(const range *r, int i)
+{
+    double share = (double)i / (r->count - 1);
+    double value =
+        r->log ? r->low * pow(r->high / r->low, share) : r->low + share * (r->high - r->low);
+    if (i == r->count - 1) value = r->high;
+    return r->whole ? round(value) : value;
+}
+
+/* Adds the runs of one strategy, which may be empty. */
+static void add_runs(FILE *to, const range *r, const char *words, size_t size)
+{
+    for (int i = 0; i < r->count; i++)
+        fprintf(to, "%s%.*s %s=%.6g", ftell(to) ? ";" : "", (int)size, words, r->name,
+                value_of(r, i));
+}
+
+bool sweep_runs(const weft_option *table, const char *strategies, const char *sweep, char **out)
+{
+    range r = {.whole = false};
+    size_t size;
+    *out = NULL;
+    if (!read_range(table, sweep, &r)) {
+        fprintf(stderr,
+                "weft: sweep '%s' is not NAME=LOW..HIGH:log:COUNT or NAME=LOW..HIGH:linear:COUNT, "
+                "with 2 to %d values, as in --sweep lr=1e-4..1e-1:log:8\nTry 'weft help "
+                "compare'.\n",
+                sweep, MOST_RUNS);
+        return false;
+    }
+    FILE *to = open_memstream(out, &size);
+    if (!to) {
+        fprintf(stderr, "weft: compare: %s\n", strerror(errno));
+        return false;
+    }
+    const char *at = strategies ? strategies : "";
+    for (size_t length;; at += length + 1) {
+        length = strcspn(at, ";");
+        add_runs(to, &r, at, length);
+        if (!at[length]) break;
+    }
+    if (fclose(to) == 0) return true;
+    fprintf(stderr, "weft: compare: not enough memory\n");
+    return false;
+}
