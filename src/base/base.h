@@ -70,7 +70,7 @@ WEFT_PRIVATE_API weft_status weft_strdup(const char *text, char **out) WEFT_NODI
  * were copied. */
 weft_status weft_strings_copy(char *const *from, int64_t count, char ***out) WEFT_NODISCARD;
 /* Frees an array of strings, each of which may be NULL, and sets it to NULL. */
-void weft_strings_free(char ***strings, int64_t count);
+WEFT_PRIVATE_API void weft_strings_free(char ***strings, int64_t count);
 WEFT_PRIVATE_API weft_status weft_format(char **out, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 

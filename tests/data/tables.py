@@ -5,14 +5,17 @@ import datetime
 import json
 import os
 import random
+import re
 import shutil
 import re
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(here, "../support"))
-from checks import check, main, run
+from checks import check, main, run, weft
 
 MARKS = ["", "NA", "n/a", "nan", "null", "?"]
 
@@ -206,4 +209,43 @@ def sentences():
         check("the oldest format that holds it", (about["format"] == 5) == ("table" in about["data"]), about["format"])
 
 
-sys.exit(main(usual, oracle, later, sentences))
+# --- rows of JSON ---
+
+def served():
+    chance = random.Random(5)
+    rows = [["city", "age", "day", "code", "y"]] + [[chance.choice(("Rom", 'B"ern', "Tromsø, N")), "" if i % 7 == 0 else str(20 + i % 31), f"2024-0{i % 9 + 1}-11",
+                                                     chance.choice("123"), "ab"[i % 2]] for i in range(40)]
+    write_rows("t.csv", rows)
+    train("m", "csv:t.csv,dates=day,missing=median+flag,categorical=code", "-e", 2, "-b", 8)
+    train("n", "csv:t.csv,only=code", "-e", 1, "-b", 8)
+    want = [r["probabilities"] for r in predictions("m", "csv:t.csv", "--split", "all")[0]]
+    server = subprocess.Popen([weft, "serve", "-t", "1", "m=m", "n=n", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    port = next((p.group(1) for p in (re.search(r"http://127\.0\.0\.1:(\d+)", line) for line in server.stdout) if p), None)
+
+    def ask(path, body=None, **headers):
+        try:
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/{path}", body if body is None else json.dumps(body).encode(), headers)
+            return json.load(urllib.request.urlopen(request, timeout=60))
+        except urllib.error.HTTPError as e:
+            return json.load(e)
+
+    def row(values):
+        asked = {"city": values[0], "age": int(values[1]) if values[1] else None, "day": values[2], "code": values[3] if chance.random() < 0.5 else int(values[3])}
+        return {k: v for k, v in asked.items() if v is not None or chance.random() < 0.5}
+    body = [row(r) for r in rows[1:]]
+    for form in body, {"rows": body}:
+        got = [{p["class"]: p["probability"] for p in (r, *r["others"])} for r in ask("m/predict", form)["predictions"]]
+        check("rows of JSON are those of the file", len(got) == len(want) and all(abs(g[c] - w[c]) < 1e-6 for g, w in zip(got, want) for c in w), got[:2])
+    for form, words in (([], "the body has no rows"), ([3], "row 0 is a number, and must be an object"), ({"x": []}, "it has the key 'x'"), ([{"age": [1]}], "row 0: 'age' is an array"),
+                        ([{}, {"aeg": 1}], "row 1: the model has no column 'aeg'; did you mean 'age'?"), ([{"age": "x"}], "column 2 (age) holds 'x', a finite"), ({"rows": 1}, "must be an array")):
+        told = ask("m/predict", form, **{"Content-Type": "application/json"}).get("error", "")
+        check(f"{form}: {words}", words in told, told)
+    check("a missing value that training had not", "row 1 has no value" in ask("n/predict", [{"code": 1}, {}]).get("error", ""))
+    columns = ask("m").get("columns")
+    check("metadata", [(c["name"], c["type"]) for c in columns] == [("city", "category"), ("age", "number"), ("day", "date"), ("code", "category")], columns)
+    check("categories", columns[3]["categories"] == ["1", "2", "3"] and columns[1]["may_be_missing"] and not ask("n")["columns"][0]["may_be_missing"], columns)
+    server.terminate()
+    server.communicate(timeout=60)
+
+
+sys.exit(main(usual, oracle, later, sentences, served))

@@ -162,7 +162,8 @@ def about(s, row):
     check("of all models", [m["name"] for m in s.told("/v2/models/stats")[1]["model_stats"]] == ["m", "t", "r"])
     check("the server", s.told("/v2")[1]["name"] == "weft" and "statistics" in s.told("/v2")[1]["extensions"])
     check("a model", s.told("/v2/models/r")[1] == {"name": "r", "versions": ["1"], "platform": "weft", "inputs": [{"name": "x", "datatype": "FP64", "shape": [-1, 2]}],
-                                                   "outputs": [{"name": "prediction", "datatype": "FP64", "shape": [-1, 1]}]}, s.told("/v2/models/r"))
+                                                   "outputs": [{"name": "prediction", "datatype": "FP64", "shape": [-1, 1]}],
+                                                   "columns": [{"name": n, "type": "number", "may_be_missing": False} for n in "ab"]}, s.told("/v2/models/r"))
     config = s.told("/v2/models/m/config")[1]
     check("a configuration", config["max_batch_size"] == 64 and config["input"][0]["dims"] == [1, SIDE, SIDE] and config["output"][0]["data_type"] == "TYPE_FP32", config)
     for path, allowed in (("/v2", "GET, HEAD, OPTIONS"), ("/v2/models/m/infer", "POST, OPTIONS"), ("/metrics", "GET, HEAD, OPTIONS"), ("/", "GET, HEAD, OPTIONS")):

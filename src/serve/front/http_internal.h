@@ -43,8 +43,8 @@ void weft_inference_free(weft_inference *inference);
 /* answer_text.c: writes the reply to an inference request. */
 weft_status weft_infer_write_reply(const weft_servable_info *about, const weft_inference *i,
                                    weft_reply *reply) WEFT_NODISCARD;
-/* predict.c: the body of a plain prediction request, a picture or rows of CSV. */
-typedef enum weft_body_kind { WEFT_BODY_PICTURE, WEFT_BODY_CSV } weft_body_kind;
+/* predict.c: the body of a plain prediction request, a picture or rows of CSV or JSON. */
+typedef enum weft_body_kind { WEFT_BODY_PICTURE, WEFT_BODY_CSV, WEFT_BODY_JSON } weft_body_kind;
 typedef struct weft_plain_body {
     weft_body_kind kind;
     bool stripped; /* sent as a form, whose line ends some clients remove */

@@ -48,6 +48,11 @@ weft_status weft_inference_prepare(const weft_servable_info *about, weft_inferen
                                    const weft_number_type *type,
                                    unsigned channels_last) WEFT_NODISCARD;
 
+/* predict_rows.c: writes rows of JSON as CSV with these columns, of which the names are the first
+ * line; no more than `most` rows and one. ARGUMENT, FORMAT: the body is wrong. */
+weft_status weft_predict_rows(char *const *names, int columns, int64_t most, const char *data,
+                              size_t size, weft_text *csv) WEFT_NODISCARD;
+
 /* infer_shape.c: the names of the model's inputs, or outputs, as "'a', 'b'". */
 const char *weft_infer_names(const weft_servable_info *about, bool outputs, char *text,
                              size_t room);

@@ -1,7 +1,9 @@
 /* Writes the metadata and statistics of the server and its models, as JSON of the Open Inference
  * Protocol and of Triton's extensions to it. */
+#include <math.h>
 #include <stdio.h>
 
+#include "formats/table.h"
 #include "serve/front/infer_internal.h"
 #include "serve/compute_stats.h"
 
@@ -72,6 +74,32 @@ static json_t *versions_of(weft_service *service, const char *name)
     return versions;
 }
 
+/* The columns of a table: names, types, and the categories of texts; NULL: they have no names. */
+static json_t *columns_of(const weft_servable_info *about)
+{
+    static const char *const types[] = {[WEFT_CSV_NUMBERS] = "number",
+                                        [WEFT_CSV_CATEGORIES] = "category",
+                                        [WEFT_CSV_DATES] = "date"};
+    const weft_table *table = about->table_columns;
+    if (!about->column_names) return NULL;
+    json_t *columns = json_array();
+    int64_t count = table ? table->columns : weft_shape_elements(&about->input[0].shape);
+    for (int64_t i = 0; i < count; i++) {
+        const weft_table_column *c = table ? &table->column[i] : NULL;
+        json_t *one = json_pack("{s:s,s:s,s:b}", "name", c ? c->name : about->column_names[i],
+                                "type", types[c ? c->kind : WEFT_CSV_NUMBERS], "may_be_missing",
+                                c && !isnan(c->fill));
+        if (c && c->kind == WEFT_CSV_CATEGORIES) {
+            json_t *words = json_array();
+            for (int k = 0; k < c->words; k++)
+                json_array_append_new(words, json_string(c->word[k]));
+            json_object_set_new(one, "categories", words);
+        }
+        json_array_append_new(columns, one);
+    }
+    return columns;
+}
+
 weft_status weft_write_model_metadata(weft_service *service, const weft_servable_info *about,
                                       weft_reply *reply)
 {
@@ -89,6 +117,8 @@ weft_status weft_write_model_metadata(weft_service *service, const weft_servable
     json_t *root = json_pack("{s:s,s:o,s:s,s:o,s:o}", "name", about->name, "versions",
                              versions_of(service, about->name), "platform", "weft", "inputs",
                              inputs, "outputs", outputs);
+    json_t *columns = columns_of(about);
+    if (columns) json_object_set_new(root, "columns", columns);
     return weft_reply_json(reply, root);
 }
 

@@ -1,4 +1,4 @@
-/* Reads plain prediction requests, whose body is a picture or rows of CSV. */
+/* Reads plain prediction requests, whose body is a picture, or rows of CSV or JSON. */
 #include <stdio.h>
 
 #include "formats/table.h"
@@ -51,10 +51,10 @@ static weft_status sniff(const char *type, weft_plain_body *body)
     }
     if (!is_text(body->data, body->size)) return unknown(type);
     for (; left > 0 && strchr(" \t\r\n", *at); left--) at++;
-    if (left > 0 && *at == '{')
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the body looks like JSON, which goes to .../infer; here it must be a PNG "
-                         "or JPEG picture, or rows of CSV");
+    if (left > 0 && (*at == '{' || *at == '[')) {
+        body->kind = WEFT_BODY_JSON;
+        return WEFT_OK;
+    }
     body->kind = WEFT_BODY_CSV;
     return WEFT_OK;
 }
@@ -82,10 +82,10 @@ weft_status weft_predict_detect(const char *type, const char *data, size_t size,
     }
     if (strncasecmp(type, "image/", 6) != 0 && !is_type(type, "application/json"))
         return unknown(type);
-    if (strncasecmp(type, "image/", 6) != 0)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "JSON goes to .../infer; here the body must be a PNG or JPEG picture, or "
-                         "rows of CSV");
+    if (strncasecmp(type, "image/", 6) != 0) {
+        out->kind = WEFT_BODY_JSON;
+        return WEFT_OK;
+    }
     if (weft_picture_begins(data, size) == WEFT_NO_PICTURE)
         return weft_fail(WEFT_ERR_FORMAT,
                          "the body is said to be %.40s, and is neither PNG nor JPEG", type);
@@ -185,17 +185,16 @@ static weft_status take_rows(const weft_servable_info *about, weft_csv *csv, wef
                                   (unsigned)about->channels_last);
 }
 
-/* Reads rows of CSV in the way of the training data. The label column may be present, and is
- * ignored. No more is read than what shows that there are too many rows or columns. */
-static weft_status read_csv(const weft_servable_info *about, const weft_plain_body *body,
-                            weft_inference *out)
+/* Parses rows of CSV in the way of the training data. The label column may be present, and is
+ * ignored. No more is read than what shows that there are too many rows or columns. names: of the
+ * columns; NULL: they have none. */
+static weft_status parse_csv(const weft_servable_info *about, char *const *names, const char *data,
+                             size_t size, weft_inference *out)
 {
     const weft_table *table = about->table_columns;
-    char **names = NULL;
     int features = table ? table->columns : (int)weft_shape_elements(&about->input[0].shape);
-    if (table) WEFT_TRY(weft_table_column_names(table, &names));
     weft_csv_known known = {.features = features,
-                            .names = table && about->column_names ? names : about->column_names,
+                            .names = names,
                             .table = table,
                             .label = about->label_name,
                             .place = about->label_column - 1,
@@ -209,18 +208,51 @@ static weft_status read_csv(const weft_servable_info *about, const weft_plain_bo
                             .most_rows = about->most_rows + 1,
                             .most_columns = 2 * (size_t)features + SPARE_COLUMNS};
     weft_csv csv;
-    weft_status status =
-        weft_csv_parse("the body", body->data, body->size, NULL, NULL, &known, &csv);
-    free(names);
-    if (status == WEFT_OK) {
-        status = take_rows(about, &csv, out);
-        weft_csv_free(&csv);
-    }
+    WEFT_TRY(weft_csv_parse("the body", data, size, NULL, NULL, &known, &csv));
+    weft_status status = take_rows(about, &csv, out);
+    weft_csv_free(&csv);
+    return status;
+}
+
+static weft_status read_csv(const weft_servable_info *about, char *const *names,
+                            const weft_plain_body *body, weft_inference *out)
+{
+    weft_status status = parse_csv(about, names, body->data, body->size, out);
     if (status == WEFT_OK || !body->stripped || memchr(body->data, '\n', body->size)) return status;
     weft_error error = {0};
     weft_error_catch(&error, status);
     return weft_fail(status, "%s (curl -d takes out the ends of lines; --data-binary does not)",
                      error.message);
+}
+
+static weft_status read_json(const weft_servable_info *about, char *const *names,
+                             const weft_plain_body *body, weft_inference *out)
+{
+    const weft_table *table = about->table_columns;
+    int columns = table ? table->columns : (int)weft_shape_elements(&about->input[0].shape);
+    weft_text csv = {0};
+    if (!names)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the model was trained without names of columns, so JSON goes to "
+                         ".../infer; here the body must be a PNG or JPEG picture, or rows of CSV");
+    weft_status status =
+        weft_predict_rows(names, columns, about->most_rows, body->data, body->size, &csv);
+    if (status == WEFT_OK) status = parse_csv(about, names, csv.data, csv.size, out);
+    free(csv.data);
+    return status;
+}
+
+/* Reads rows of a table, whose columns have the names of the training. */
+static weft_status read_table(const weft_servable_info *about, const weft_plain_body *body,
+                              weft_inference *out)
+{
+    char **names = NULL;
+    if (about->table_columns) WEFT_TRY(weft_table_column_names(about->table_columns, &names));
+    char *const *known = names && about->column_names ? names : about->column_names;
+    weft_status status = body->kind == WEFT_BODY_JSON ? read_json(about, known, body, out)
+                                                      : read_csv(about, known, body, out);
+    free(names);
+    return status;
 }
 
 weft_status weft_predict_read(const weft_servable_info *about, const weft_plain_body *body,
@@ -240,7 +272,7 @@ weft_status weft_predict_read(const weft_servable_info *about, const weft_plain_
     weft_inference_set_timeout(&out->request, body->timeout);
     out->request.priority = weft_priority_of(body->priority);
     weft_status status = body->kind == WEFT_BODY_PICTURE ? read_picture(about, body, out)
-                                                         : read_csv(about, body, out);
+                                                         : read_table(about, body, out);
     if (status != WEFT_OK) weft_inference_free(out);
     return status;
 }
