@@ -85,6 +85,11 @@ typedef struct weft_prediction {
     int outputs;
     const weft_model_output *output; /* [outputs] */
     const void *const *value;        /* [outputs]: the numbers, row-major, of the output's type */
+    /* The fields of the row of a table, as they are in the file, and the names of its columns
+     * (NULL: none), if weft_eval_options.join. */
+    int fields;
+    char *const *field;      /* [fields] */
+    char *const *field_name; /* [fields] */
 } weft_prediction;
 /* Called once for each sample of the split and each of its positions, in order; the prediction is
  * valid during the call. */

@@ -190,6 +190,7 @@ typedef struct weft_eval_options {
     char *checkpoint, *data, *split, *device, *output;
     int64_t batch, threads;
     bool json, quiet, confusion;
+    bool join; /* predictions have the fields of the table's row */
     char *metric; /* names, with commas between them */
     bool by_class;
 } weft_eval_options;

@@ -29,7 +29,7 @@ static void put(sink *s, weft_status status)
 /* Writes a name as CSV, in quotes if necessary. */
 static void csv_name(sink *s, const char *name)
 {
-    if (!strpbrk(name, ",\"\n")) {
+    if (!strpbrk(name, ",\"\r\n")) {
         put(s, weft_output_print(s->to, "%s", name));
         return;
     }
@@ -149,6 +149,18 @@ static void json_outputs(sink *s, const weft_prediction *p)
     if (p->outputs) put(s, weft_output_print(s->to, "}"));
 }
 
+/* Writes the row of the table as an object of its columns. */
+static void json_row(sink *s, const weft_prediction *p)
+{
+    for (int i = 0; i < p->fields; i++) {
+        put(s, weft_output_print(s->to, i ? "," : p->field_name ? ",\"row\":{" : ",\"row\":["));
+        if (p->field_name) json_text(s, p->field_name[i]);
+        if (p->field_name) put(s, weft_output_write(s->to, ":", 1));
+        json_text(s, p->field[i]);
+    }
+    if (p->fields) put(s, weft_output_print(s->to, p->field_name ? "}" : "]"));
+}
+
 static void json_prediction(sink *s, const weft_prediction *p)
 {
     put(s, weft_output_print(s->to, "{\"sample\":%lld,", (long long)p->sample));
@@ -174,6 +186,7 @@ static void json_prediction(sink *s, const weft_prediction *p)
         json_probabilities(s, p);
     }
     json_outputs(s, p);
+    json_row(s, p);
     put(s, weft_output_print(s->to, "}\n"));
 }
 
@@ -253,11 +266,54 @@ static void csv_prediction(sink *s, const weft_prediction *p)
     csv_outputs(s, p);
 }
 
+/* --- rows of a table with their predictions --- */
+
+static void joined_header(sink *s, const weft_prediction *p)
+{
+    char name[32];
+    for (int i = 0; i < p->fields; i++) {
+        (void)snprintf(name, sizeof(name), "column_%d", i);
+        csv_name(s, p->field_name ? p->field_name[i] : name);
+        put(s, weft_output_write(s->to, ",", 1));
+    }
+    put(s, weft_output_print(s->to, "predicted"));
+    for (int j = 1; j < p->targets; j++) put(s, weft_output_print(s->to, ",predicted_%d", j));
+    for (int c = 0; p->targets == 0 && c < p->classes; c++) {
+        char column[1024];
+        (void)snprintf(name, sizeof(name), "%d", c);
+        (void)snprintf(column, sizeof(column), "probability_%s",
+                       p->class_names ? p->class_names[c] : name);
+        put(s, weft_output_write(s->to, ",", 1));
+        csv_name(s, column);
+    }
+    csv_output_names(s, p);
+}
+
+/* Writes the row of the table, and behind it what is predicted. */
+static void joined_prediction(sink *s, const weft_prediction *p)
+{
+    if (!s->started) joined_header(s, p);
+    s->started = true;
+    for (int i = 0; i < p->fields; i++) {
+        csv_name(s, p->field[i]);
+        put(s, weft_output_write(s->to, ",", 1));
+    }
+    if (p->targets > 0) put_numbers(s, p->numbers, p->targets, EXACT);
+    if (p->targets == 0) csv_class(s, p->predicted, p->class_names);
+    for (int c = 0; p->targets == 0 && c < p->classes; c++) {
+        put(s, weft_output_write(s->to, ",", 1));
+        put_number(s, (double)p->probabilities[c], SINGLE);
+    }
+    csv_outputs(s, p);
+}
+
 static void on_prediction(void *user, const weft_prediction *p)
 {
     sink *s = user;
     if (s->json)
         json_prediction(s, p);
+    else if (p->fields > 0)
+        joined_prediction(s, p);
     else
         csv_prediction(s, p);
 }
@@ -315,14 +371,20 @@ const command command_predict = {
         "JSON null. Of the training data the test part is taken, of another file all, unless\n"
         "--split or test= asks for a part. The numbers of samples of tables and arrays are those\n"
         "of their rows in the file, from 0, of other data those in the part; the column id has\n"
-        "the identifiers of a table (id=). Further outputs of a model that names several follow "
+        "the identifiers of a table (id=). With --join a table's own columns stand in the place "
+        "of\n"
+        "these numbers, identifiers and targets, and behind them what is predicted and the\n"
+        "probabilities of all classes; in JSON they are the object row. Further outputs of a model "
+        "that names several follow "
         "as\n"
         "columns NAME or NAME_0, NAME_1, ..., in JSON as the object outputs. An output file whose\n"
         "name ends as another format, such as .json without --json, is refused.",
-    .examples = "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
-                "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"
-                "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv\n"
-                "  weft predict --checkpoint runs/prices/latest --data csv:new_houses.csv --json\n",
+    .examples =
+        "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
+        "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"
+        "  weft predict --checkpoint runs/iris/latest --data csv:new.csv --join -o with.csv\n"
+        "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv\n"
+        "  weft predict --checkpoint runs/prices/latest --data csv:new_houses.csv --json\n",
     .table = table,
     .run = run,
     .tasks = TASKS_ALONE,

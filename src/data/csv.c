@@ -20,6 +20,8 @@ typedef struct csv_source {
     int64_t
         *rows;    /* row numbers of the file: those of the training split, then of the test split */
     char **names; /* [features], NULL: the table has no header */
+    weft_bytes text;   /* of the file, if fields are wanted */
+    weft_csv_row *row; /* of which fields were asked for last; NULL: they are not wanted */
     weft_table *table; /* how columns become features; NULL: they are the features */
     char found_in[160], as_target[160], *path;
 } csv_source;
@@ -30,6 +32,11 @@ static void csv_close(weft_source *source)
     weft_strings_free(&s->names, weft_shape_elements(weft_source_shape(source)));
     weft_csv_free(&s->csv);
     weft_table_free(s->table);
+    if (s->row) {
+        weft_csv_row_free(s->row);
+        weft_gzip_close(&s->text);
+    }
+    free(s->row);
     free(s->rows);
     free(s->path);
     free(s);
@@ -99,6 +106,18 @@ static weft_status name_features(csv_source *s)
     return WEFT_OK;
 }
 
+/* The fields of a row are read again, since the table does not keep its texts. */
+static weft_status csv_fields(const weft_source *source, weft_split split, int64_t i,
+                              weft_table_row *out)
+{
+    const csv_source *s = (const csv_source *)source;
+    if (!s->row) return WEFT_OK;
+    weft_csv_row_free(s->row);
+    WEFT_TRY(weft_csv_fields(&s->csv, s->text.data, row_of(source, split, i), s->row));
+    *out = (weft_table_row){(int)s->row->count, s->row->fields, s->csv.header};
+    return WEFT_OK;
+}
+
 /* Sets numbers and names of the columns (features, label or target, weights) in the head of the
  * source. The parsed table owns the names of the latter. */
 static weft_status name_columns(csv_source *s)
@@ -164,7 +183,8 @@ static weft_status parse(csv_source *s, const csv_keys *keys, bool measured,
                             .id_given = keys->id,
                             .unlabelled = request->unlabelled,
                             .measured = measured,
-                            .rules = stats ? NULL : rules};
+                            .rules = stats ? NULL : rules,
+                            .begins = request->fields};
     weft_bytes bytes;
     char **names = NULL;
     if (stats) {
@@ -183,11 +203,15 @@ static weft_status parse(csv_source *s, const csv_keys *keys, bool measured,
         known.names = names;
     }
     weft_status status = weft_gzip_open(s->path, &bytes);
-    if (status == WEFT_OK) {
+    bool opened = status == WEFT_OK;
+    if (status == WEFT_OK)
         status =
             weft_csv_parse(s->path, bytes.data, bytes.size, column, keys->weight, &known, &s->csv);
+    if (status == WEFT_OK && request->fields) status = WEFT_NEW(&s->row, 1);
+    if (s->row)
+        s->text = bytes;
+    else if (opened)
         weft_gzip_close(&bytes);
-    }
     free(names);
     return status;
 }
@@ -303,4 +327,5 @@ const weft_source_ops weft_source_csv = {
     .weight = csv_weight,
     .row = row_of,
     .id = csv_id,
+    .fields = csv_fields,
 };

@@ -12,6 +12,11 @@
 #include "weft/data_ops.h"
 
 typedef struct weft_source weft_source;
+/* A row of a table as it is in the file. */
+typedef struct weft_table_row {
+    int count;
+    char *const *fields, *const *names; /* [count] */
+} weft_table_row;
 typedef struct weft_source_ops weft_source_ops;
 
 /* The purpose for which a source is opened. */
@@ -20,6 +25,7 @@ typedef struct weft_source_request {
     const weft_source_ops *ops;   /* of the source that is opened */
     const weft_data_stats *stats; /* statistics of the training; NULL: the data are for training */
     bool unlabelled;              /* the data may lack a target, since they are for prediction */
+    bool fields;                  /* those of rows as they are in the file will be asked for */
     bool one_unit;                /* samples in units that differ from each other are refused */
     const char
         *folder; /* files with relative paths are looked for here first; NULL: nowhere else */
@@ -57,6 +63,10 @@ struct weft_source_ops {
     int64_t (*row)(const weft_source *source, weft_split split, int64_t i);
     /* The identifier of sample i; NULL, also in place of the function: there is none. */
     const char *(*id)(const weft_source *source, weft_split split, int64_t i);
+    /* The fields of a sample of a table as they are in the file, until the next call, and the names
+     * of the columns (NULL: none); of a source opened with `fields`. NULL: there are none. */
+    weft_status (*fields)(const weft_source *source, weft_split split, int64_t i,
+                          weft_table_row *out);
     /* Writes where element j of a column of sample i is in the file, and what it is there, such as
      * "x.npy: number 3 of sample 17 is nan". The column after the inputs has the targets, the next
      * one the weights. NULL: messages give the row of `file`, or count the samples of the split. */
@@ -324,6 +334,9 @@ weft_status weft_dataset_starved(const weft_dataset *dataset) WEFT_NODISCARD;
 /* The number of a sample in its file, from 0, and its identifier (NULL: it has none). */
 int64_t weft_dataset_row(const weft_dataset *dataset, weft_split split, int64_t i);
 const char *weft_dataset_id(const weft_dataset *dataset, weft_split split, int64_t i);
+/* The row of a sample as it is in the file; count 0: there are no fields. */
+weft_status weft_dataset_fields(const weft_dataset *dataset, weft_split split, int64_t i,
+                                weft_table_row *out) WEFT_NODISCARD;
 
 /* spec.c: reads "FILE[,key=value,...]" of data `kind`: a copy of the file's path, which the caller
  * frees, and the keys. ARGUMENT: there is no file, or a key is wrong; *path is NULL then. */

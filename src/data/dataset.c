@@ -212,6 +212,13 @@ const char *weft_dataset_id(const weft_dataset *d, weft_split split, int64_t i)
     return d->source->ops->id ? d->source->ops->id(d->source, split, i) : NULL;
 }
 
+weft_status weft_dataset_fields(const weft_dataset *d, weft_split split, int64_t i,
+                                weft_table_row *out)
+{
+    *out = (weft_table_row){0};
+    return d->source->ops->fields ? d->source->ops->fields(d->source, split, i, out) : WEFT_OK;
+}
+
 bool weft_dataset_labelled(const weft_dataset *d)
 {
     WEFT_NEED_ELSE_AS(false, "dataset", d);

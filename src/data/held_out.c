@@ -70,6 +70,13 @@ static const char *id(const weft_source *source, weft_split split, int64_t i)
     return p.source->ops->id(p.source, p.split, p.i);
 }
 
+static weft_status fields(const weft_source *source, weft_split split, int64_t i,
+                          weft_table_row *out)
+{
+    place p = place_of(source, split, i);
+    return p.source->ops->fields(p.source, p.split, p.i, out);
+}
+
 static void describe(const weft_source *source, weft_split split, int64_t i, int column, int64_t j,
                      char *out, size_t size)
 {
@@ -182,6 +189,7 @@ weft_status weft_source_hold_out(weft_source **source, double share, uint64_t se
                             .weight = ops->weight ? weight : NULL,
                             .row = row,
                             .id = ops->id ? id : NULL,
+                            .fields = ops->fields ? fields : NULL,
                             .describe = describe,
                             .draw = ops->draw ? draw : NULL,
                             .status = ops->status ? status_of : NULL}};

@@ -25,6 +25,8 @@ static bool number(const weft_csv *csv, char *text, double *out)
 typedef struct table {
     weft_csv *csv;
     const weft_csv_known *known; /* may be NULL */
+    const char *text;            /* what was parsed */
+    size_t begin_capacity;
     size_t value_capacity, label_capacity, weight_capacity, id_capacity, class_capacity;
     weft_csv_classes classes; /* of class_names */
     bool measured;            /* the label column holds a numeric target */
@@ -164,6 +166,10 @@ static weft_status add_row(weft_csv_reader *r, table *t)
     if (csv->label >= 0 && !t->ignored) WEFT_TRY(add_answer(r, t));
     if (csv->id >= 0 && !t->ignored) WEFT_TRY(add_id(r, t));
     csv->rows++;
+    if (!t->known || !t->known->begins) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(&csv->begin, &t->begin_capacity, csv->rows));
+    csv->begin[csv->rows - 1] = r->begin - t->text;
+    csv->begin[csv->rows] = WEFT_MIN(r->next, r->end) - t->text;
     return WEFT_OK;
 }
 
@@ -255,7 +261,7 @@ static weft_status check_only_word(const weft_csv_reader *r, int64_t line, const
 }
 
 static weft_status parse(weft_csv_reader *r, const char *label, const char *weight,
-                         const weft_csv_known *known, weft_csv *csv)
+                         const weft_csv_known *known, const char *text, weft_csv *csv)
 {
     WEFT_TRY(weft_csv_read_row(r));
     int64_t line = r->line;
@@ -265,6 +271,7 @@ static weft_status parse(weft_csv_reader *r, const char *label, const char *weig
     WEFT_TRY(weft_csv_cells_open(r->name, known, csv));
     table t = {.csv = csv,
                .known = known,
+               .text = text,
                .measured = known && known->measured,
                .ignored = known && known->label_ignored,
                .unlabelled = known && known->unlabelled};
@@ -288,10 +295,11 @@ weft_status weft_csv_parse(const char *name, const void *data, size_t size, cons
                            const char *weight, const weft_csv_known *known, weft_csv *out)
 {
     static const char mark[] = "\xEF\xBB\xBF"; /* byte order mark */
-    if (size >= sizeof(mark) - 1 && memcmp(data, mark, sizeof(mark) - 1) == 0) {
-        data = (const char *)data + sizeof(mark) - 1;
-        size -= sizeof(mark) - 1;
-    }
+    size_t marked = 0;
+    if (size >= sizeof(mark) - 1 && memcmp(data, mark, sizeof(mark) - 1) == 0)
+        marked = sizeof(mark) - 1;
+    data = (const char *)data + marked;
+    size -= marked;
     const char *zero = size ? memchr(data, 0, size) : NULL;
     if (size == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: is empty", name);
     if (zero)
@@ -307,8 +315,8 @@ weft_status weft_csv_parse(const char *name, const void *data, size_t size, cons
                          .next_line = 1,
                          .most = known ? known->most_columns : 0};
     weft_csv_read_separator(&r);
-    weft_csv csv = {.comma = r.separator != ','};
-    weft_status status = parse(&r, label, weight, known, &csv);
+    weft_csv csv = {.comma = r.separator != ',', .separator = r.separator};
+    weft_status status = parse(&r, label, weight, known, copy - marked, &csv);
     free(r.fields);
     free(copy);
     if (status == WEFT_OK)
@@ -325,6 +333,7 @@ void weft_csv_free(weft_csv *csv)
     for (int64_t i = 0; csv->ids && i < csv->rows; i++) free(csv->ids[i]);
     weft_csv_cells_free(csv->cells, csv->features);
     free(csv->dropped);
+    free(csv->begin);
     free(csv->ids);
     free(csv->header);
     free(csv->order);

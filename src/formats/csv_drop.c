@@ -79,27 +79,14 @@ static weft_status mark_gone(const weft_csv_table *t, const char *label, const c
     return WEFT_OK;
 }
 
-/* Keeps the list of what has gone, by name or by number. */
-static weft_status keep_list(const weft_csv_table *t, const bool *gone, bool named, weft_csv *csv)
+/* Keeps the list of what has gone, by number. */
+static weft_status keep_list(const weft_csv_table *t, const bool *gone, weft_csv *csv)
 {
     weft_text text = {0};
-    bool some = false;
-    for (int i = 0; i < t->count; i++) {
-        if (!gone[i]) continue;
-        weft_text_add(&text, some ? "+" : "");
-        if (named && !strchr(t->fields[i], '+'))
-            weft_text_add(&text, "%s", t->fields[i]);
-        else
-            weft_text_add(&text, "%d", i);
-        some = true;
-    }
-    if (text.failed) {
-        free(text.data);
-        return weft_fail(WEFT_ERR_MEMORY, "out of memory");
-    }
-    csv->dropped = some ? text.data : NULL;
-    if (!some) free(text.data);
-    return WEFT_OK;
+    for (int i = 0; i < t->count; i++)
+        if (gone[i]) weft_text_add(&text, "%s%d", text.size ? "+" : "", i);
+    csv->dropped = text.data;
+    return text.failed ? weft_fail(WEFT_ERR_MEMORY, "out of memory") : WEFT_OK;
 }
 
 weft_status weft_csv_drop(const weft_csv_table *all, const char *label, const char *weight,
@@ -116,7 +103,7 @@ weft_status weft_csv_drop(const weft_csv_table *all, const char *label, const ch
     for (int i = 0; i < all->count; i++) count += gone[i];
     /* A later table may lack the columns as well. */
     if (before && all->count - count < k->features) memset(gone, 0, (size_t)all->count);
-    if (status == WEFT_OK && k->rules && count > 0) status = keep_list(all, gone, *named, csv);
+    if (status == WEFT_OK && k->rules && count > 0) status = keep_list(all, gone, csv);
     if (status == WEFT_OK) status = weft_csv_leave_out(all, gone, out);
     free(gone);
     return status;

@@ -77,6 +77,7 @@ weft_status weft_csv_read_row(weft_csv_reader *r)
     do {
         r->count = 0;
         r->line = r->next_line;
+        r->begin = r->next;
         if (r->next >= r->end) return WEFT_OK;
         for (bool last = false; !last;) WEFT_TRY(field(r, &last));
     } while (r->count == 1 && r->fields[0][0] == '\0');
@@ -165,4 +166,25 @@ bool weft_csv_number(const char *text, bool comma, double *out)
     memcpy(copy, text, size + 1);
     copy[at - text] = '.'; /* a second comma is no part of a number */
     return weft_parse_real(copy, out);
+}
+
+weft_status weft_csv_fields(const weft_csv *csv, const void *data, int64_t row, weft_csv_row *out)
+{
+    size_t size = (size_t)(csv->begin[row + 1] - csv->begin[row]);
+    *out = (weft_csv_row){0};
+    WEFT_TRY(WEFT_NEW(&out->text, size + 1));
+    memcpy(out->text, (const char *)data + csv->begin[row], size);
+    weft_csv_reader r = {
+        .name = "row", .next = out->text, .end = out->text + size, .separator = csv->separator};
+    weft_status status = weft_csv_read_row(&r);
+    out->fields = r.fields;
+    out->count = r.count;
+    return status;
+}
+
+void weft_csv_row_free(weft_csv_row *row)
+{
+    free(row->text);
+    free(row->fields);
+    *row = (weft_csv_row){0};
 }

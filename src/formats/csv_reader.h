@@ -9,7 +9,8 @@
 typedef struct weft_csv_reader {
     const char *name;
     char *next, *end;
-    int64_t line; /* of the current row, from 1 */
+    const char *begin; /* of the current row */
+    int64_t line;      /* of the current row, from 1 */
     int64_t next_line;
     char **fields;
     size_t count, capacity;

@@ -111,7 +111,7 @@ typedef struct weft_csv {
      * and it is none of them, that of words. */
     double *values;
     weft_csv_cells *cells; /* [features]; NULL: all are numbers */
-    char *dropped;         /* columns that were left out, as COLUMN+COLUMN; NULL: none */
+    char *dropped;         /* columns that were left out, numbers with + between; NULL */
     int ignored;           /* columns that training had not */
     int first_ignored;     /* the first of them */
     int32_t *labels;       /* [rows], class numbers; NULL: none */
@@ -120,7 +120,15 @@ typedef struct weft_csv {
     char **ids;      /* [rows], the identifiers; NULL: none */
     int classes;
     char **class_names; /* sorted; numbers by value */
+    int64_t *begin; /* [rows + 1]: where rows begin in the text, and the end; NULL: not wanted */
+    char separator;
 } weft_csv;
+
+/* The fields of a row, which are in `text`. */
+typedef struct weft_csv_row {
+    char *text, **fields;
+    size_t count;
+} weft_csv_row;
 
 /* How a table of training may be read beside numbers. Columns are given by names or by numbers from
  * 0, as COLUMN+COLUMN; NULL: none. */
@@ -161,6 +169,7 @@ typedef struct weft_csv_known {
     bool label_ignored;          /* the label's values are not read */
     int64_t most_rows;           /* rows beyond so many are not read; 0: all are */
     size_t most_columns;         /* a row with more is refused; 0: any number */
+    bool begins;                 /* `begin` of the table is wanted */
 } weft_csv_known;
 
 /* csv_cells.c: makes room for the columns' contents, with what is known of their kinds. */
@@ -193,6 +202,11 @@ WEFT_PRIVATE_API weft_status weft_csv_parse(const char *name, const void *data, 
 WEFT_PRIVATE_API void weft_csv_free(weft_csv *csv);
 /* Column i of the file as options name it, by name or number. */
 const char *weft_csv_option_name(const weft_csv *csv, int i, char *room, size_t size);
+/* Reads the fields of a row again from the text that was parsed, of which `begin` is known. The
+ * caller frees *out with weft_csv_row_free, also after a failure. */
+weft_status weft_csv_fields(const weft_csv *csv, const void *data, int64_t row,
+                            weft_csv_row *out) WEFT_NODISCARD;
+void weft_csv_row_free(weft_csv_row *row);
 /* csv_classes.c: whether two labels mean the same class: equal text, or equal numbers below 2^53.
  */
 bool weft_csv_same_class(const char *a, const char *b);

@@ -1,5 +1,6 @@
 /* Describes how the columns of a table become features, by the rows of the training split. */
 #include <math.h>
+#include <stdio.h>
 
 #include "formats/csv_cells.h"
 #include "formats/csv_columns.h"
@@ -153,6 +154,25 @@ static weft_status fit_column(const fit *f, int j, weft_table_column *c)
     return rules->gaps ? find_fill(f, j, c) : WEFT_OK;
 }
 
+/* The list of the columns that were left out, with their names in place of numbers, since a later
+ * table may have another order. */
+static weft_status name_dropped(const weft_csv *csv, char **out)
+{
+    weft_text text = {0};
+    for (const char *at = csv->dropped; *at;) {
+        char entry[256];
+        int64_t number = -1;
+        size_t size = strcspn(at, "+");
+        (void)snprintf(entry, sizeof(entry), "%.*s", (int)WEFT_MIN(size, sizeof(entry) - 1), at);
+        bool named = csv->header && weft_parse_int(entry, &number) && number >= 0 &&
+                     number < csv->columns && !strchr(csv->header[number], '+');
+        weft_text_add(&text, "%s%s", text.size ? "+" : "", named ? csv->header[number] : entry);
+        at += size + (at[size] == '+');
+    }
+    *out = text.data;
+    return text.failed ? weft_fail(WEFT_ERR_MEMORY, "out of memory") : WEFT_OK;
+}
+
 static weft_status fit_all(const fit *f, weft_table *t, bool *plain)
 {
     const weft_csv *csv = f->csv;
@@ -164,7 +184,7 @@ static weft_status fit_all(const fit *f, weft_table *t, bool *plain)
         WEFT_TRY(fit_column(f, j, c));
         *plain = *plain && c->kind == WEFT_CSV_NUMBERS && isnan(c->fill);
     }
-    if (csv->dropped) WEFT_TRY(weft_strdup(csv->dropped, &t->dropped));
+    if (csv->dropped) WEFT_TRY(name_dropped(csv, &t->dropped));
     if (f->rules->na) WEFT_TRY(weft_strdup(f->rules->na, &t->marks));
     return weft_table_place(t);
 }

@@ -149,6 +149,7 @@ typedef struct evaluation {
     weft_predict_fn fn;
     void *user;
     weft_not_finite *lost;
+    weft_status status; /* of the first row of a table that could not be read again */
 } evaluation;
 
 /* Counts a sample with a prediction that is not finite. */
@@ -265,6 +266,12 @@ static void take_sample(evaluation *v, const part *mine, int64_t row, int64_t sa
         else
             take_class(v, row * mine->positions + j, sample, labels ? labels[position] : -1, &p);
         if (v->fn && j == 0) take_outputs(v, row, value, &p);
+        weft_table_row fields = {0};
+        if (v->fn && v->status == WEFT_OK)
+            v->status = weft_dataset_fields(v->data, v->split, sample, &fields);
+        p.fields = fields.count;
+        p.field = fields.fields;
+        p.field_name = fields.names;
         if (v->fn) v->fn(v->user, &p);
     }
 }
@@ -330,6 +337,7 @@ static weft_status run_batches(evaluation *v)
         if (status == WEFT_OK) status = feed_batch(v, b, zeros);
         if (status == WEFT_OK) status = weft_instance_run(e->instance, WEFT_PHASE_MICRO);
         if (status == WEFT_OK) count_batch(v, b, first);
+        if (status == WEFT_OK) status = v->status;
     }
     weft_loader_stop(&loader);
     free(zeros);

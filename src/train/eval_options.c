@@ -39,6 +39,8 @@ static const weft_option predict_table[] = {
     EVAL_ROWS,
     OPTION("output", "FILE", TEXT, EVAL(output), .letter = 'o',
            .help = "write predictions to FILE; - is standard output"),
+    OPTION("join", NULL, FLAG, EVAL(join),
+           .help = "write the columns of the table as well, and the probabilities of all classes"),
     {.name = NULL},
 };
 

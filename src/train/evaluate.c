@@ -178,6 +178,7 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
                                    .stats = &s->checkpoint.stats,
                                    .unlabelled = unlabelled,
                                    .one_unit = true,
+                                   .fields = o->join,
                                    .folder = o->data ? NULL : s->checkpoint.folder,
                                    .seed = (uint64_t)t->task.seed};
     /* The other parts are the same with and without samples that are held out. */
@@ -185,6 +186,9 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
     if (is_of_run(s, data) && (split == WEFT_TRAIN || split == WEFT_VALIDATION))
         request.validation = t->task.validation;
     WEFT_TRY(weft_dataset_open_for(data, NULL, &request, &s->data));
+    if (o->join && !s->data->source->ops->fields)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "join is for tables, and data '%s' have no columns; leave it out", data);
     WEFT_TRY(choose_part(s, o->split, data));
     WEFT_TRY(weft_dataset_prepare(s->data, s->split));
     WEFT_TRY(note_changed(s, data));

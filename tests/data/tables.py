@@ -209,6 +209,31 @@ def sentences():
         check("the oldest format that holds it", (about["format"] == 5) == ("table" in about["data"]), about["format"])
 
 
+# --- predictions beside the columns of a table ---
+
+def joined():
+    for seed, (separator, mark, end) in enumerate(((",", "", "\n"), (";", "\ufeff", "\r\n"), ("\t", "", "\r"))):
+        chance = random.Random(seed)
+        rows = [["a \"b\"", "word", "n,o", "y"]] + [[str(i), chance.choice(("x", "y, z", 'q"q')), f"say \n{i}", "uv"[i % 2]] for i in range(30)]
+        text = end.join(separator.join('"' + v.replace('"', '""') + '"' for v in row) for row in rows)
+        with open("t.csv", "w", newline="") as f:
+            f.write(mark + text + end * (seed % 2))
+        train("m", "csv:t.csv,drop=2", "-e", 1, "-b", 8)
+        said = run("predict", "m", "-t", 1, "--join", "-d", "csv:t.csv,test=1", "-o", "out.csv").stderr
+        check("a column that training has left out needs no note", said == "", said)
+        with open("out.csv", newline="") as f:
+            out = list(csv.reader(f))
+        want = {r["sample"]: r for r in predictions("m", "csv:t.csv,test=1", "--join")[0]}
+        check(f"names of columns, {seed}", out[0] == rows[0] + ["predicted", "probability_u", "probability_v"], out[0])
+        check(f"columns of the table, {seed}", [r[:4] for r in out[1:]] == rows[1:], out[1:3])
+        check(f"predictions, {seed}", all(want[i]["predicted"] == r[4] and [float(x) for x in r[5:]] == list(want[i]["probabilities"].values())
+                                          for i, r in enumerate(out[1:])), out[1:3])
+        check(f"rows of JSON, {seed}", all(want[i]["row"] == dict(zip(rows[0], row)) for i, row in enumerate(rows[1:])), want[0])
+    train("g", "glyphs:train=50,test=20", "-e", 1, "-b", 10, model="lenet")
+    said = run("predict", "g", "--join", code=2)
+    check("join is for tables", "join is for tables, and data 'glyphs:train=50,test=20' have no columns" in said.stderr, said.stderr)
+
+
 # --- rows of JSON ---
 
 def served():
@@ -248,4 +273,4 @@ def served():
     server.communicate(timeout=60)
 
 
-sys.exit(main(usual, oracle, later, sentences, served))
+sys.exit(main(usual, oracle, later, sentences, joined, served))
