@@ -33,6 +33,9 @@ typedef struct weft_model_options {
     /* A loss, with its key as in "huber:delta=2", in place of that of the model; NULL: the model's.
      */
     const char *loss;
+    /* In training, the loss has two labels of each sample: the weight of a sample is that of
+     * `labels` without what `mixed_weights` says, which is that of `mixed_labels`. */
+    bool mixes;
 } weft_model_options;
 
 WEFT_API void weft_model_options_init_size(weft_model_options *options, size_t size);
@@ -54,6 +57,8 @@ typedef struct weft_port {
  *   target        target      [batch, targets] real, if it is numbers
  *   weights       weights     real, a number for each label or target: add up to 1 over a step; 0
  *                             for padding (ops/softmax.c)
+ *   mixed_labels  target      as labels, and
+ *   mixed_weights weights     as weights: of a model that mixes samples in training
  *   first_sample  position    i32: row of the first sample in the whole batch of the step
  *   logits        logits      [batch, classes or targets] or [batch, positions, classes]
  *   prediction    prediction  as logits: probabilities, or numbers normalised like the targets

@@ -190,9 +190,9 @@ typedef struct weft_eval_options {
     char *checkpoint, *data, *split, *device, *output;
     int64_t batch, threads;
     bool json, quiet, confusion;
-    bool join; /* predictions have the fields of the table's row */
     char *metric; /* names, with commas between them */
     bool by_class;
+    bool join; /* predictions have the fields of the table's row */
 } weft_eval_options;
 
 /* The option tables of weft_evaluate and of weft_predict, for the same struct. */

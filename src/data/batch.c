@@ -3,6 +3,7 @@
 #include <float.h>
 #include <stdatomic.h>
 
+#include "data/augment/augment.h"
 #include "data/data.h"
 
 static size_t row_bytes(const weft_column *c)
@@ -97,12 +98,40 @@ typedef struct making {
     atomic_llong wrong; /* the last sample of which an element is not usable; -1: none */
 } making;
 
-static void make_row(making *m, int64_t which, int64_t row)
+/* Mixes a sample with another one of the batch of all parts. at: its place in the epoch. */
+static void mix_row(making *m, const weft_sample_key *key, int64_t at, int64_t row)
 {
     weft_batch *batch = m->batch;
+    const weft_shape *shape = &batch->column[0].shape;
+    int labels = batch->weights + 1, shares = labels + 1;
+    int64_t begin = batch->done - batch->total;
+    int64_t place = begin + weft_permute(weft_mix(m->order, 1), batch->total, at - begin);
+    weft_sample_key other = *key;
+    float *x = malloc((size_t)weft_shape_elements(shape) * sizeof(*x));
+    other.sample = sample_at(m->o, m->order, m->count, place);
+    bool read =
+        x && weft_dataset_read_column(m->data, m->o->split, other.sample, &other, 0, x) < 0 &&
+        weft_dataset_read_column(m->data, m->o->split, other.sample, &other, batch->weights - 1,
+                                 (void *)(uintptr_t)weft_batch_rows(batch, labels, row)) < 0;
+    if (!x) atomic_store(&((weft_dataset *)(uintptr_t)m->data)->starved, true);
+    if (!read) atomic_store(&m->wrong, other.sample);
+    double own = read ? weft_augment_mix(m->data->augment, key, shape,
+                                         (float *)(uintptr_t)weft_batch_rows(batch, 0, row), x)
+                      : 1;
+    double weight =
+        weft_number_get(batch->column[batch->weights].dtype, batch->data[batch->weights], row);
+    weft_number_put(batch->column[shares].dtype, batch->data[shares], row, weight * (1 - own));
+    free(x);
+}
+
+/* at: the place of the sample in the epoch. */
+static void make_row(making *m, int64_t at, int64_t row)
+{
+    weft_batch *batch = m->batch;
+    int64_t which = sample_at(m->o, m->order, m->count, at);
     const weft_sample_key key = {
         .seed = batch->seed, .epoch = batch->epoch, .split = m->o->split, .sample = which};
-    int last = batch->columns - 1; /* the weights of the targets */
+    int last = batch->weights;
     const weft_column *weights = &batch->column[last];
     int64_t each = weft_shape_elements(&weights->shape);
     for (int c = 0; c < last; c++)
@@ -116,6 +145,7 @@ static void make_row(making *m, int64_t which, int64_t row)
         weft_number_put(weights->dtype, batch->data[last], row * each + j,
                         batch->weight > 0 ? weight / batch->weight : 0);
     }
+    if (batch->columns > last + 1) mix_row(m, &key, at, row);
 }
 
 static void clear_row(int64_t row, weft_batch *batch)
@@ -133,7 +163,7 @@ static void make_rows(void *user, int64_t begin, int64_t end)
         if (i >= m->batch->valid)
             clear_row(i, m->batch);
         else
-            make_row(m, sample_at(m->o, m->order, m->count, at), i);
+            make_row(m, at, i);
     }
 }
 
@@ -175,7 +205,14 @@ weft_status weft_batch_open(const weft_dataset *data, const weft_loader_options 
     weft_column weights = {"weights", WEFT_PORT_WEIGHTS, o.real, {.rank = 0}};
     if (weft_dataset_stats(data)->positions > 0)
         weights.shape = weft_shape_of(1, (int64_t[]){weft_dataset_stats(data)->positions});
+    out->weights = out->columns;
     out->column[out->columns++] = weights;
+    if (o.shuffle && o.split == WEFT_TRAIN && weft_dataset_mixes(data)) {
+        out->column[out->columns++] =
+            (weft_column){"mixed_labels", WEFT_PORT_TARGET, WEFT_I32, {.rank = 0}};
+        out->column[out->columns++] =
+            (weft_column){"mixed_weights", WEFT_PORT_WEIGHTS, o.real, {.rank = 0}};
+    }
     for (int c = 0; c < out->columns && status == WEFT_OK; c++)
         status = weft_new_aligned((size_t)o.slots * row_bytes(&out->column[c]), &out->data[c]);
     if (status == WEFT_OK && data->class_weight && o.split == WEFT_TRAIN)

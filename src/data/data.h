@@ -329,6 +329,8 @@ weft_status weft_dataset_set_lengths(weft_dataset *dataset, const weft_input *in
 /* Sets the augmentations of pictures that batches of the training have; NULL: none. The training
  * split must be prepared. ARGUMENT: the list is wrong, or samples are no pictures. */
 weft_status weft_dataset_set_augment(weft_dataset *dataset, const char *list) WEFT_NODISCARD;
+/* Whether batches of the training mix samples, so that the loss has two labels of each. */
+bool weft_dataset_mixes(const weft_dataset *dataset);
 /* MEMORY: there was none for an augmentation. */
 weft_status weft_dataset_starved(const weft_dataset *dataset) WEFT_NODISCARD;
 /* The number of a sample in its file, from 0, and its identifier (NULL: it has none). */
@@ -445,9 +447,12 @@ double weft_source_weight_sum(const weft_source *s, weft_split split, int64_t i)
  * one for each position, are divided by their sum, so each is 1 / targets if the data have no
  * weights; if the sum is zero, they are zero. Rows that the
  * loader options do not request are undefined. */
-enum { WEFT_BATCH_COLUMNS = WEFT_MAX_INPUTS + 2 };
+enum { WEFT_BATCH_COLUMNS = WEFT_MAX_INPUTS + 4 };
 typedef struct weft_batch {
-    int columns; /* columns of the data set, then the sample weights */
+    /* Columns of the data set, then the sample weights. Samples that are mixed have two more:
+     * the labels of the other samples, and the part of each weight that is theirs. */
+    int columns;
+    int weights; /* the column of the weights */
     weft_column column[WEFT_BATCH_COLUMNS];
     void *data[WEFT_BATCH_COLUMNS]; /* [size, shape...] */
     int64_t size, valid;

@@ -347,10 +347,20 @@ weft_status weft_dataset_set_augment(weft_dataset *d, const char *list)
                          weft_shape_text(shape, text, sizeof(text)) + 1);
     WEFT_TRY(WEFT_NEW(&d->augment, 1));
     weft_status status = weft_augment_parse(d->context, list, d->augment);
+    if (status == WEFT_OK && weft_dataset_mixes(d) && (s->classes == 0 || s->positions > 0))
+        status = weft_fail(WEFT_ERR_ARGUMENT,
+                           "augment is '%s', and samples are mixed by their classes, which these "
+                           "data lack; leave mixup and cutmix out",
+                           list);
     if (status == WEFT_OK) return WEFT_OK;
     free(d->augment);
     d->augment = NULL;
     return status;
+}
+
+bool weft_dataset_mixes(const weft_dataset *d)
+{
+    return d->augment && d->augment->mixing > 0;
 }
 
 /* --- columns --- */

@@ -53,7 +53,8 @@ static weft_status add_input(weft_npy_source *s, const char *name, size_t size, 
                              (int)size, name);
     if (head->inputs == INPUTS)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'npy': more than %d inputs are given", INPUTS);
-    static const char *const taken[] = {"labels", "weights", "first_sample"};
+    static const char *const taken[] = {"labels", "weights", "first_sample", "mixed_labels",
+                                        "mixed_weights"};
     for (size_t i = 0; i < WEFT_COUNT(taken); i++)
         if (strlen(taken[i]) == size && strncmp(taken[i], name, size) == 0)
             return weft_fail(WEFT_ERR_ARGUMENT,

@@ -33,6 +33,8 @@ static const char *refuse_output(const weft_model_builder *net, const char *name
     if (!*name || strlen(name) >= WEFT_INPUT_NAME) return "a name has 1 to 31 bytes";
     if (net->outputs + 1 >= WEFT_MODEL_OUTPUTS) return "a model has at most 8 outputs";
     if (used >= WEFT_MAX_PORTS - 5) return "a model has at most 11 inputs and outputs together";
+    if (net->options->mixes && used >= WEFT_MAX_PORTS - 7)
+        return "a model that mixes samples has at most 9 inputs and outputs together";
     for (int i = 0; i < net->outputs; i++)
         if (strcmp(net->output[i].name, name) == 0) return "the model has one of that name already";
     return NULL;

@@ -137,6 +137,11 @@ static void add_input(weft_model_builder *net, const char *name, weft_port_role 
     weft_model_builder_port(net, name, role, v);
 }
 
+static bool mixes(const weft_model_options *o)
+{
+    return o->mixes && o->training && o->classes > 0;
+}
+
 static void add_inputs(weft_model_builder *net)
 {
     const weft_model_options *o = net->options;
@@ -154,6 +159,10 @@ static void add_inputs(weft_model_builder *net)
     else
         add_input(net, "labels", WEFT_PORT_TARGET, WEFT_I32, labels);
     add_input(net, "weights", WEFT_PORT_WEIGHTS, real, labels);
+    if (mixes(o)) {
+        add_input(net, "mixed_labels", WEFT_PORT_TARGET, WEFT_I32, labels);
+        add_input(net, "mixed_weights", WEFT_PORT_WEIGHTS, real, labels);
+    }
     add_input(net, "first_sample", WEFT_PORT_POSITION, WEFT_I32, scalar);
 }
 
@@ -189,6 +198,25 @@ static weft_status check_loss(const weft_model_builder *net, weft_value logits, 
                      net->loss->name, net->loss->op);
 }
 
+static weft_value port_named(const weft_model_builder *net, const char *name)
+{
+    for (int i = 0; i < net->values.count; i++)
+        if (strcmp(net->values.ports[i].name, name) == 0) return net->values.ports[i].value;
+    return WEFT_NO_VALUE;
+}
+
+/* The loss of the other labels of samples that are mixed. in: the operands of the loss of their
+ * own, whose weights lose what is the others'. */
+static weft_value add_mixed_loss(weft_model_builder *net, weft_value *in,
+                                 const weft_attr *smoothing, bool smooth)
+{
+    weft_value labels = port_named(net, "mixed_labels"), weights = port_named(net, "mixed_weights");
+    in[2] = weft_graph_node(net->graph, "sub", "own_weights", (weft_value[]){in[2], weights}, 2,
+                            NULL, 0);
+    return weft_graph_node(net->graph, net->loss->op, "mixed_loss",
+                           (weft_value[]){in[0], labels, weights}, 3, smoothing, smooth);
+}
+
 static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_model_values *out)
 {
     char have[128], each[32] = "";
@@ -216,15 +244,24 @@ static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_mod
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "label smoothing spreads the probability of a class, and the target of "
                          "these data is numbers; leave it at 0");
-    weft_value loss, prediction;
+    weft_value loss, prediction, mixed = WEFT_NO_VALUE;
+    if (mixes(net->options) && net->loss->build)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "mixup and cutmix give a sample two classes, and the loss %s takes none; "
+                         "leave them out of the augmentations",
+                         net->loss->name);
     if (net->loss->build) {
         WEFT_TRY(weft_model_builder_build_loss(net, in, &loss, &prediction));
     } else {
+        if (mixes(net->options)) mixed = add_mixed_loss(net, in, &smoothing, smooth);
         loss = weft_graph_node(net->graph, net->loss->op, "loss", in, 3, &smoothing, smooth);
         prediction = loss + 1;
         WEFT_TRY(weft_graph_status(net->graph));
         WEFT_TRY(check_loss(net, logits, loss));
     }
+    if (mixed != WEFT_NO_VALUE)
+        loss = weft_graph_node(net->graph, "add", "both_losses", (weft_value[]){loss, mixed}, 2,
+                               NULL, 0);
     weft_model_builder_port(net, "logits", WEFT_PORT_LOGITS, logits);
     const char *first = named ? net->scored : "prediction";
     weft_model_builder_port(net, first, WEFT_PORT_PREDICTION, prediction);

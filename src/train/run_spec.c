@@ -66,6 +66,7 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->model.seed = (uint64_t)o->task.seed;
     k->model.label_smoothing = o->update.label_smoothing;
     k->model.loss = o->update.loss;
+    k->model.mixes = weft_dataset_mixes(t->data);
     k->text = &t->model;
     k->real = WEFT_F32;
     (void)weft_dtype_parse(o->task.dtype, &k->real);

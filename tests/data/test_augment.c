@@ -15,7 +15,7 @@ static void draw_picture(float *x)
     for (int i = 0; i < COUNT; i++) x[i] = (float)(1 + weft_random_u32(&r) % 254);
 }
 
-/* Applies a list to the picture that draw_picture makes. */
+/* Applies a list to the picture that draw_picture makes; other samples are grey. */
 static void change(const char *list, const weft_sample_key *key, float *x)
 {
     const weft_shape shape = weft_shape_of(3, (int64_t[]){CHANNELS, HEIGHT, WIDTH});
@@ -24,6 +24,8 @@ static void change(const char *list, const weft_sample_key *key, float *x)
     assert_ok(weft_augment_parse(context, list, &a));
     draw_picture(x);
     weft_augment_apply(&a, key, &shape, 0, 255, x, spare);
+    for (int i = 0; i < COUNT; i++) spare[i] = 99;
+    if (a.mixing) (void)weft_augment_mix(&a, key, &shape, x, spare);
 }
 
 /* Each row of the table: numbers stay between black and white, the same key gives the
@@ -169,13 +171,98 @@ static void test_batches(void **state)
     }
 }
 
+/* Whether x is sample `own` with a share of sample `other`: their mean, or pixels of either, of
+ * which so many are `other`'s as the share says. */
+static bool is_mixed(const float *x, const float *own, const float *other, int count, double share)
+{
+    bool mean = true, either = true;
+    double taken = 0;
+    for (int j = 0; j < count; j++) {
+        double want = (1 - share) * (double)own[j] + share * (double)other[j];
+        mean = mean && fabs((double)x[j] - want) < 1e-5;
+        either = either && (x[j] == own[j] || x[j] == other[j]);
+        taken += x[j] != own[j];
+    }
+    return mean || (either && taken <= share * count + 0.5);
+}
+
+/* A batch of samples that are mixed has, beside their labels and weights, those of other samples of
+ * the batch of all parts; parts and threads leave the same bits. */
+static void test_mixed_batches(void **state)
+{
+    (void)state;
+    enum { BATCH = 12, SIDE = 9, PIXELS = SIDE * SIDE };
+    static float samples[30][PIXELS], whole[BATCH * PIXELS], shares[BATCH];
+    int32_t labels[30];
+    const char *const lists[] = {"mixup=1", "cutmix", "cutmix,mixup=1"};
+    for (int k = 0; k < 6; k++) {
+        weft_context *c;
+        weft_dataset *d;
+        weft_batch b;
+        weft_loader_options o = {.batch = BATCH, .shuffle = true, .seed = 4};
+        if (k % 2) o.batch = BATCH / 2, o.parts = 2, o.part = 1;
+        assert_ok(weft_context_with_threads(context, k % 2 ? 3 : 1, &c));
+        assert_ok(weft_dataset_open(c, "glyphs:size=9,train=30,test=20", NULL, NULL, &d));
+        assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+        assert_ok(weft_dataset_set_augment(d, lists[k / 2]));
+        for (int i = 0; i < 30; i++) read_sample(d, WEFT_TRAIN, i, samples[i], &labels[i]);
+        assert_ok(weft_batch_open(d, &o, &b));
+        assert_int_equal(b.columns, 5);
+        weft_batch_make(d, &o, 1, 0, &b);
+        const float *weights = b.data[2], *mixed = b.data[4];
+        int first = k % 2 ? BATCH / 2 : 0;
+        for (int row = 0; row < (int)b.size; row++) {
+            const float *x = weft_batch_rows(&b, 0, row);
+            int32_t own = ((int32_t *)b.data[1])[row], other = ((int32_t *)b.data[3])[row];
+            double share = (double)(mixed[row] / weights[row]);
+            bool found = false;
+            assert_true(share >= 0 && share <= 1);
+            for (int i = 0; i < 30 && !found; i++)
+                for (int j = 0; j < 30 && !found && labels[i] == own; j++)
+                    found =
+                        labels[j] == other && is_mixed(x, samples[i], samples[j], PIXELS, share);
+            assert_true(found);
+            if (k % 2 == 0)
+                shares[row] = (float)share;
+            else
+                assert_true(fabs((double)shares[first + row] - share) < 1e-6);
+        }
+        if (k % 2 == 0) memcpy(whole, b.data[0], sizeof(whole));
+        assert_memory_equal(whole + (ptrdiff_t)first * PIXELS, b.data[0],
+                            (size_t)b.size * sizeof(samples[0]));
+        weft_batch_close(&b);
+        weft_dataset_close(&d);
+        weft_context_destroy(&c);
+    }
+}
+
+/* Beta(alpha, alpha) is symmetric, with the variance 1 / (4 (2 alpha + 1)). */
+static void test_shares(void **state)
+{
+    (void)state;
+    const double alphas[] = {0.01, 0.2, 1, 4};
+    for (int k = 0; k < 4; k++) {
+        weft_random r;
+        double sum = 0, squares = 0;
+        enum { DRAWS = 4000 };
+        weft_random_start(&r, 3, (uint64_t)k);
+        for (int i = 0; i < DRAWS; i++) {
+            double x = weft_random_share(&r, alphas[k]);
+            assert_true(x >= 0 && x <= 1);
+            sum += x / DRAWS;
+            squares += x * x / DRAWS;
+        }
+        assert_true(fabs(sum - 0.5) < 0.04);
+        assert_true(fabs(squares - sum * sum - 0.25 / (2 * alphas[k] + 1)) < 0.01);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_promises),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_keys),          cmocka_unit_test(test_promises),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_mixed_batches), cmocka_unit_test(test_shares),
     };
     return cmocka_run_group_tests_name("augment", tests, setup, teardown);
 }

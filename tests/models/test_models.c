@@ -538,6 +538,61 @@ static void test_inference_has_no_training(void **state)
     weft_free(trained);
 }
 
+enum { MIXED = 4 };
+
+/* The loss of fixed samples with these labels and weights; other, share: of a model that mixes
+ * samples, or NULL. */
+static float loss_of_labels(const int32_t *labels, const float *weights, const int32_t *other,
+                            const float *share)
+{
+    weft_graph *g;
+    weft_store *store;
+    weft_instance *program;
+    weft_model_values v;
+    weft_model_options o = options("mlp", 8);
+    o.training = true;
+    o.batch = MIXED;
+    o.label_smoothing = 0.1;
+    o.mixes = other != NULL;
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    assert_ok(weft_model_build(g, &o, &v));
+    assert_ok(weft_store_create(context, "reference", 7, &store));
+    assert_ok(weft_instance_build(store, g, (weft_value[]){PORT(v, LOSS)}, 1, &program));
+    float *x = weft_instance_input(program, PORT(v, FEATURES));
+    for (int64_t i = 0; i < MIXED * weft_shape_elements(&o.input[0].shape); i++)
+        x[i] = (float)(i * 37 % 101) / 101;
+    for (int i = 0; i < v.count; i++) {
+        const weft_port *p = &v.ports[i];
+        bool mixed = strncmp(p->name, "mixed_", 6) == 0, label = p->role == WEFT_PORT_TARGET;
+        if (!label && p->role != WEFT_PORT_WEIGHTS) continue;
+        const void *from = label ? (const void *)(mixed ? other : labels)
+                                 : (const void *)(mixed ? share : weights);
+        memcpy(weft_instance_input(program, p->value), from, MIXED * 4);
+    }
+    assert_ok(weft_instance_run(program, WEFT_PHASE_MICRO));
+    float loss = *(const float *)weft_instance_output(program, PORT(v, LOSS));
+    weft_instance_destroy(&program);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+    return loss;
+}
+
+/* The loss of samples with two labels is the sum of those of both, each by its part of the weight.
+ */
+static void test_mixed_labels(void **state)
+{
+    (void)state;
+    const int32_t labels[MIXED] = {3, 1, 7, 0}, other[MIXED] = {2, 1, 0, 9};
+    const float weights[MIXED] = {.25F, .25F, .375F, .125F},
+                share[MIXED] = {.125F, .0625F, .375F, 0};
+    float rest[MIXED];
+    for (int i = 0; i < MIXED; i++) rest[i] = weights[i] - share[i];
+    float want =
+        loss_of_labels(labels, rest, NULL, NULL) + loss_of_labels(other, share, NULL, NULL);
+    float got = loss_of_labels(labels, weights, other, share);
+    assert_true(fabsf(got - want) < 1e-5F && want > 0.1F);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -550,6 +605,7 @@ int main(void)
         cmocka_unit_test(test_models_refuse),
         cmocka_unit_test(test_models_take_long_images),
         cmocka_unit_test(test_inference_has_no_training),
+        cmocka_unit_test(test_mixed_labels),
     };
     return cmocka_run_group_tests_name("models", tests, setup, teardown);
 }

@@ -19,15 +19,18 @@ typedef struct weft_augmentation {
     double usual;     /* if it is left out */
     bool integer;     /* it must be whole */
     void (*apply)(weft_augmented *p, double amount, weft_random *random);
+    /* In place of `apply`: mixes a normalised picture with that of another sample of the batch.
+     * Returns the share of its own, from 0 to 1. */
+    double (*mix)(weft_augmented *p, const float *other, double amount, weft_random *random);
 } weft_augmentation;
 
 extern const weft_augmentation weft_augment_crop, weft_augment_flip, weft_augment_color,
-    weft_augment_rotate, weft_augment_erase;
+    weft_augment_rotate, weft_augment_erase, weft_augment_mixup, weft_augment_cutmix;
 
 /* A list of augmentations, in the order in which they are applied. */
 enum { WEFT_MOST_AUGMENTATIONS = 16 };
 typedef struct weft_augment {
-    int count;
+    int count, mixing; /* mixing: how many of them mix samples, one of which is chosen each time */
     struct {
         const weft_augmentation *what;
         double amount;
@@ -42,6 +45,11 @@ weft_status weft_augment_parse(const weft_context *context, const char *text,
  * numbers. */
 void weft_augment_apply(const weft_augment *augment, const weft_sample_key *key,
                         const weft_shape *shape, double low, double high, float *x, float *spare);
+/* Mixes a normalised picture with another one. Returns the share of its own. */
+double weft_augment_mix(const weft_augment *augment, const weft_sample_key *key,
+                        const weft_shape *shape, float *x, const float *other);
+/* A number from 0 to 1 of the distribution Beta(alpha, alpha). */
+double weft_random_share(weft_random *random, double alpha);
 weft_status weft_augmentations_register(weft_context *context) WEFT_NODISCARD;
 
 /* The row of channel c that is at height y. */
