@@ -7,6 +7,7 @@
  *   glyphs[:size=28,train=20000,test=5000,seed=1]                drawn digits, built in
  *   idx:DIR                                                      MNIST's file names, plain or gzip
  *   images:DIR[,size=N|HxW,gray,test=0.2,broken=0.01,cache=256]  JPEG, PNG, WebP in class folders
+ *   tar:FILES[,size=N|HxW,gray,test=0.2|FILES,...]               archives, as of WebDataset
  *   mnist[:DIR], fashion-mnist[:DIR], cifar10[:DIR]              where weft_data_folder says
  *   csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2] plain or gzip; further
  *   keys say how texts, dates and missing values become features (docs/guide/training.md)

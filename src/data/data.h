@@ -228,7 +228,8 @@ static inline bool weft_bytes_large(const weft_bytes *bytes)
 
 extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy,
     weft_source_text, weft_source_tokens, weft_source_pairs, weft_source_images,
-    weft_source_images_parts, weft_source_cifar10, weft_source_mnist, weft_source_fashion_mnist;
+    weft_source_images_parts, weft_source_tar, weft_source_tar_parts, weft_source_cifar10,
+    weft_source_mnist, weft_source_fashion_mnist;
 /* Registers the built-in kinds of data and of normalisation. */
 weft_status weft_sources_register(weft_context *context) WEFT_NODISCARD;
 

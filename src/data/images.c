@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "data/pictures.h"
@@ -24,15 +23,6 @@ static void free_listing(listing *l)
     weft_strings_free(&l->pictures, l->picture_count);
 }
 
-static bool is_picture(const char *name)
-{
-    static const char *const ends[] = {".jpg", ".jpeg", ".png", ".webp"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < WEFT_COUNT(ends); i++)
-        if (strcasecmp(dot, ends[i]) == 0) return true;
-    return false;
-}
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -50,7 +40,7 @@ static weft_status list_entry(const char *folder, const char *name, listing *l)
         WEFT_TRY(WEFT_GROW(&l->folders, &l->folder_room, l->folder_count));
         return weft_strdup(name, &l->folders[l->folder_count++]);
     }
-    if (!is_picture(name)) return WEFT_OK;
+    if (!weft_is_picture_name(name)) return WEFT_OK;
     WEFT_TRY(WEFT_GROW(&l->pictures, &l->picture_room, l->picture_count));
     return weft_strdup(name, &l->pictures[l->picture_count++]);
 }
@@ -211,94 +201,52 @@ static weft_status find_pictures(weft_pictures *s, const weft_source_request *re
                          "%s: has no folder with pictures; give a folder with one folder for each "
                          "class, or with train/ and test/, which have these",
                          s->folder);
-    if (s->head.classes > 1 || request->stats) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "%s: has one class alone, '%s'; there must be a folder for each of at least "
-                     "two classes",
-                     s->folder, s->head.class_names[0]);
+    return weft_pictures_check_classes(s, request);
 }
 
 /* --- the specification --- */
 
-typedef struct image_keys {
-    char *size;
-    bool grey;
-    double test, broken, cache; /* cache: in MiB */
-} image_keys;
-
-static weft_status divide(weft_pictures *s, const image_keys *keys)
+static weft_status open_keys(weft_pictures *s, const char *arguments, weft_picture_keys *keys,
+                             const weft_source_request *request)
 {
-    weft_source *head = &s->head;
-    if (s->parts && keys->test >= 0)
+    double test = -1;
+    const weft_spec_key table[] = {
+        WEFT_PICTURE_KEYS(*keys),
+        {.name = "test", .number = &test, .low = 0, .high = 1},
+        {.name = NULL},
+    };
+    WEFT_TRY(weft_spec_file("images", arguments, table, request, &s->folder));
+    WEFT_TRY(weft_pictures_take_keys(s, keys));
+    WEFT_TRY(find_pictures(s, request));
+    if (s->parts && test >= 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "data 'images': test= divides a folder of classes, and %s has a test part "
                          "of its own; leave it out",
                          s->folder);
-    head->all = s->items;
-    if (s->parts) {
-        memcpy(head->count, s->part, sizeof(s->part));
-        head->ops = &weft_source_images_parts;
-        return WEFT_OK;
-    }
-    double usual = head->unlabelled ? 1 : WEFT_USUAL_TEST;
-    head->divided = keys->test >= 0;
-    WEFT_TRY(weft_pictures_divide(head, keys->test >= 0 ? keys->test : usual));
-    if (head->count[WEFT_TRAIN] > 0 || keys->test == 1 || head->unlabelled) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT, "%s: %lld pictures leave none for training", s->folder,
-                     (long long)s->items);
-}
-
-static weft_status open_keys(weft_pictures *s, const char *arguments, image_keys *keys,
-                             const weft_source_request *request)
-{
-    bool colour = false;
-    const weft_spec_key table[] = {
-        {.name = "size", .text = &keys->size},
-        {.name = "gray", .flag = &keys->grey},
-        {.name = "rgb", .flag = &colour},
-        {.name = "test", .number = &keys->test, .low = 0, .high = 1},
-        {.name = "broken", .number = &keys->broken, .low = 0, .high = 1},
-        {.name = "cache", .number = &keys->cache, .low = 0, .high = 1 << 20},
-        {.name = NULL},
-    };
-    WEFT_TRY(weft_spec_file("images", arguments, table, request, &s->folder));
-    if (keys->grey && colour)
-        return weft_fail(WEFT_ERR_ARGUMENT, "data 'images': gray and rgb exclude each other");
-    s->share = keys->broken;
-    s->most_kept = (size_t)(keys->cache * 1048576);
-    s->strict = request->unlabelled;
-    WEFT_TRY(find_pictures(s, request));
-    WEFT_TRY(divide(s, keys));
-    return weft_pictures_set_shape(s, keys->size, keys->grey ? 1 : colour ? 3 : 0, request->stats);
+    WEFT_TRY(weft_pictures_split(s, &weft_source_images_parts, test));
+    return weft_pictures_set_shape(s, keys, request->stats);
 }
 
 static weft_status images_open(const char *arguments, const weft_source_request *request,
                                weft_source **out)
 {
-    enum { USUAL_CACHE = 256 };
-    image_keys keys = {.test = -1, .broken = 0.01, .cache = USUAL_CACHE};
+    weft_picture_keys keys = WEFT_PICTURE_USUAL;
     weft_pictures *s;
     if (!*arguments)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'images': give the folder, as in images:DIR");
     WEFT_TRY(WEFT_NEW(&s, 1));
-    pthread_mutex_init(&s->lock, NULL);
-    s->context = request->context;
-    s->head.ops = &weft_source_images;
-    s->head.threads = weft_context_threads(request->context);
-    s->head.bytes = s->head.whole = s->head.large = s->head.valid = true;
-    s->head.found_in = "the folders of classes";
+    weft_pictures_begin(s, &weft_source_images, request);
     weft_status status = open_keys(s, arguments, &keys, request);
     free(keys.size);
-    if (status != WEFT_OK) {
+    if (status == WEFT_OK)
+        *out = &s->head;
+    else
         weft_pictures_close(&s->head);
-        return status;
-    }
-    *out = &s->head;
-    return WEFT_OK;
+    return status;
 }
 
 #define IMAGES                                                                                     \
-    .kind = "images", .form = "images:DIR[,size=N|HxW,gray,test=0.2,broken=0.01,cache=256]",       \
+    .kind = "images", .form = "images:DIR[," WEFT_PICTURE_FORM "]",                                \
     .help = "pictures (JPEG, PNG, WebP) in a folder for each class, in DIR or in DIR/train and "   \
             "DIR/test; each is scaled to cover the size, and its middle is taken; test is the "    \
             "share of a folder without parts that is kept for testing, broken the share of "       \

@@ -3,6 +3,7 @@
 #include "data/pictures.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 #include "formats/picture/picture.h"
 
@@ -19,19 +20,35 @@ static weft_picture_item *item_of(const weft_pictures *s, weft_split split, int6
 
 /* --- one picture --- */
 
+/* The bytes of a picture, and its name for messages; close_item frees both. */
+static weft_status open_item(const weft_pictures *s, const weft_picture_item *item, char **path,
+                             weft_bytes *bytes)
+{
+    weft_status status;
+    *bytes = (weft_bytes){.data = item->data, .size = item->size};
+    WEFT_TRY(weft_format(path, "%s%s%s", item->data ? "" : s->folder, item->data ? "" : "/",
+                         item->name));
+    status = item->data ? WEFT_OK : weft_file_read(*path, bytes);
+    if (status == WEFT_OK && bytes->size == 0)
+        status = weft_fail(WEFT_ERR_FORMAT, "%s: the file is empty", *path);
+    return status;
+}
+
+static void close_item(const weft_picture_item *item, char *path, const weft_bytes *bytes)
+{
+    if (!item->data) free((void *)(uintptr_t)bytes->data);
+    free(path);
+}
+
 static weft_status read_file(const weft_pictures *s, const weft_picture_item *item,
                              const weft_shape *shape, float *x)
 {
-    char *path;
+    char *path = NULL;
     weft_bytes bytes = {0};
-    WEFT_TRY(weft_format(&path, "%s/%s", s->folder, item->name));
-    weft_status status = weft_file_read(path, &bytes);
-    if (status == WEFT_OK && bytes.size == 0)
-        status = weft_fail(WEFT_ERR_FORMAT, "%s: the file is empty", path);
+    weft_status status = open_item(s, item, &path, &bytes);
     if (status == WEFT_OK)
         status = weft_picture_fill(path, bytes.data, bytes.size, WEFT_MOST_PIXELS, shape, x);
-    free((void *)(uintptr_t)bytes.data);
-    free(path);
+    close_item(item, path, &bytes);
     return status;
 }
 
@@ -153,6 +170,61 @@ const char *weft_pictures_id(const weft_source *source, weft_split split, int64_
 
 /* --- opening --- */
 
+bool weft_is_picture_name(const char *name)
+{
+    static const char *const ends[] = {".jpg", ".jpeg", ".png", ".webp"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < WEFT_COUNT(ends); i++)
+        if (strcasecmp(dot, ends[i]) == 0) return true;
+    return false;
+}
+
+void weft_pictures_begin(weft_pictures *s, const weft_source_ops *ops,
+                         const weft_source_request *request)
+{
+    pthread_mutex_init(&s->lock, NULL);
+    s->context = request->context;
+    s->strict = request->unlabelled;
+    s->head.ops = ops;
+    s->head.threads = weft_context_threads(request->context);
+    s->head.bytes = s->head.whole = s->head.large = s->head.valid = true;
+    s->head.found_in = "the names of classes";
+}
+
+weft_status weft_pictures_take_keys(weft_pictures *s, const weft_picture_keys *keys)
+{
+    if (keys->grey && keys->colour)
+        return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': gray and rgb exclude each other",
+                         s->head.ops->kind);
+    s->share = keys->broken;
+    s->most_kept = (size_t)(keys->cache * 1048576);
+    return WEFT_OK;
+}
+
+weft_status weft_pictures_check_classes(const weft_pictures *s, const weft_source_request *request)
+{
+    if (s->head.classes > 1 || request->stats) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s: has one class alone, '%s'; there must be at least two",
+                     s->folder, s->head.class_names ? s->head.class_names[0] : "0");
+}
+
+weft_status weft_pictures_split(weft_pictures *s, const weft_source_ops *of_parts, double test)
+{
+    weft_source *head = &s->head;
+    head->all = s->items;
+    if (s->parts) {
+        memcpy(head->count, s->part, sizeof(s->part));
+        head->ops = of_parts;
+        return WEFT_OK;
+    }
+    head->divided = test >= 0;
+    if (test < 0) test = head->unlabelled ? 1 : WEFT_USUAL_TEST;
+    WEFT_TRY(weft_pictures_divide(head, test));
+    if (head->count[WEFT_TRAIN] > 0 || test == 1) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s: %lld pictures leave none for training", s->folder,
+                     (long long)s->items);
+}
+
 weft_status weft_pictures_add(weft_pictures *s, char *name, int32_t label)
 {
     weft_status status = WEFT_GROW(&s->item, &s->capacity, s->items);
@@ -182,10 +254,9 @@ static bool parse_size(const char *text, int64_t most, int64_t *height, int64_t 
 /* Takes the size of the first picture. */
 static weft_status look_at_first(const weft_pictures *s, int *height, int *width)
 {
-    char *path;
+    char *path = NULL;
     weft_bytes bytes = {0};
-    WEFT_TRY(weft_format(&path, "%s/%s", s->folder, s->item[0].name));
-    weft_status status = weft_file_read(path, &bytes);
+    weft_status status = open_item(s, &s->item[0], &path, &bytes);
     if (status == WEFT_OK) status = weft_picture_size(path, bytes.data, bytes.size, width, height);
     if (status != WEFT_OK)
         status = weft_fail(status, "%s; give size=N, which would be that of this first picture",
@@ -195,14 +266,15 @@ static weft_status look_at_first(const weft_pictures *s, int *height, int *width
                            "%s is %d pixels high and %d wide; give the size to which pictures are "
                            "brought, as in size=224 or size=%dx%d",
                            path, *height, *width, *height, *width);
-    free((void *)(uintptr_t)bytes.data);
-    free(path);
+    close_item(&s->item[0], path, &bytes);
     return status;
 }
 
-weft_status weft_pictures_set_shape(weft_pictures *s, const char *size, int channels,
+weft_status weft_pictures_set_shape(weft_pictures *s, const weft_picture_keys *keys,
                                     const weft_data_stats *stats)
 {
+    const char *size = keys->size;
+    int channels = keys->grey ? 1 : keys->colour ? 3 : 0;
     enum { MOST = 4096 };
     int64_t height = 0, width = 0;
     int high, wide;

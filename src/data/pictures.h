@@ -14,8 +14,10 @@ enum {
     WEFT_USUAL_SIDE = 256
 };
 
-/* The files of a picture and its class. */
+/* A picture and its class. */
 typedef struct weft_picture_item {
+    const unsigned char *data; /* its bytes in an archive; NULL: it is a file */
+    size_t size;
     char *name; /* below the folder */
     int32_t label;
     atomic_bool broken;         /* it was found unreadable */
@@ -41,11 +43,44 @@ typedef struct weft_pictures {
     weft_error failure; /* the first one */
 } weft_pictures;
 
+/* The keys that all such kinds have, and their defaults. cache: in MiB. */
+typedef struct weft_picture_keys {
+    char *size;
+    bool grey, colour;
+    double broken, cache;
+} weft_picture_keys;
+#define WEFT_PICTURE_USUAL                                                                         \
+    {                                                                                              \
+        .broken = 0.01, .cache = 256                                                               \
+    }
+#define WEFT_PICTURE_FORM "size=N|HxW,gray,test=0.2,broken=0.01,cache=256"
+#define WEFT_PICTURE_KEYS(keys)                                                                    \
+    {.name = "size", .text = &(keys).size}, {.name = "gray", .flag = &(keys).grey},                \
+        {.name = "rgb", .flag = &(keys).colour},                                                   \
+        {.name = "broken", .number = &(keys).broken, .low = 0, .high = 1},                         \
+    {                                                                                              \
+        .name = "cache", .number = &(keys).cache, .low = 0, .high = 1 << 20                        \
+    }
+
+/* Sets up a source that is zeroed, and takes the keys. */
+void weft_pictures_begin(weft_pictures *s, const weft_source_ops *ops,
+                         const weft_source_request *request);
+weft_status weft_pictures_take_keys(weft_pictures *s, const weft_picture_keys *keys) WEFT_NODISCARD;
+/* Divides the pictures, when all are there: as the parts say, of which there is one beside the
+ * training, or by test, the share of the test split (below 0: not given). */
+weft_status weft_pictures_split(weft_pictures *s, const weft_source_ops *of_parts,
+                                double test) WEFT_NODISCARD;
+/* Refuses less than two classes, unless they are those of later data. */
+weft_status weft_pictures_check_classes(const weft_pictures *s,
+                                        const weft_source_request *request) WEFT_NODISCARD;
+/* Whether a file with this name is a picture. */
+bool weft_is_picture_name(const char *name);
 /* Adds a picture, whose name it takes, also after a failure. */
 weft_status weft_pictures_add(weft_pictures *s, char *name, int32_t label) WEFT_NODISCARD;
 /* Sets the shape of samples: size is "N" or "HxW", or NULL: that of the training or else of the
- * first picture, if it is not large; channels is 1 or 3, or 0: those of the training or else 3. */
-weft_status weft_pictures_set_shape(weft_pictures *s, const char *size, int channels,
+ * first picture, if it is not large; channels are those of the training or else 3, unless a key
+ * says them. */
+weft_status weft_pictures_set_shape(weft_pictures *s, const weft_picture_keys *keys,
                                     const weft_data_stats *stats) WEFT_NODISCARD;
 
 /* Implementations of weft_source_ops. */

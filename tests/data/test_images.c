@@ -10,11 +10,24 @@
 
 enum { SIDE = 8 };
 
-/* Writes a picture of one grey value, as JPEG or PNG, with the folders of its name. */
+/* Makes a picture of one grey value, as JPEG or PNG by its name; below 0: a broken one. */
+static const picture_file *make(const char *name, int value)
+{
+    static picture_file f;
+    unsigned char pixels[SIDE * (SIDE + 1)];
+    memset(pixels, value, sizeof(pixels));
+    for (int y = 0; y < SIDE && strstr(name, ".png"); y++) pixels[y * (SIDE + 1)] = 0;
+    if (strstr(name, ".png"))
+        make_png(&f, SIDE, SIDE, 8, 0, pixels, sizeof(pixels));
+    else
+        make_jpeg(&f, pixels, SIDE, SIDE, TJPF_GRAY, 0);
+    if (value < 0) f.size /= 2;
+    return &f;
+}
+
+/* Writes a picture, with the folders of its name. */
 static void put(const char *folder, const char *name, int value)
 {
-    static file f;
-    unsigned char pixels[SIDE * (SIDE + 1)];
     char path[4200], to[4200];
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); slash++) {
@@ -22,16 +35,8 @@ static void put(const char *folder, const char *name, int value)
         (void)mkdir(path, 0700);
         *slash = '/';
     }
-    memset(pixels, value, sizeof(pixels));
-    for (int y = 0; y < SIDE; y++) pixels[y * (SIDE + 1)] = 0;
-    if (strstr(name, ".png"))
-        make_png(&f, SIDE, SIDE, 8, 0, pixels, sizeof(pixels));
-    else {
-        memset(pixels, value, sizeof(pixels));
-        make_jpeg(&f, pixels, SIDE, SIDE, TJPF_GRAY, 0);
-    }
-    if (value < 0) f.size /= 2;
-    write_file(folder, name, f.bytes, f.size, to, sizeof(to));
+    const picture_file *f = make(name, value);
+    write_file(folder, name, f->bytes, f->size, to, sizeof(to));
 }
 
 /* Writes `each` pictures of three classes, whose grey values are 40 c + i. */
@@ -220,12 +225,97 @@ static void test_same_bits(void **state)
     remove_folder(folder);
 }
 
+/* Writes an archive of samples `begin` up to `end`, whose grey value is 40 times the class and the
+ * number; format: of the text of a class. Files without a dot and of other kinds are among them. */
+static void put_shard(const char *folder, const char *name, int begin, int end, const char *format)
+{
+    static unsigned char bytes[1 << 16];
+    char path[4200], member[64], text[16];
+    size_t size = put_tar(bytes, "README", '0', "no sample", 9);
+    for (int i = begin; i < end; i++) {
+        (void)snprintf(member, sizeof(member), "all/%03d.%s", i, i % 2 ? "png" : "seen.JPG");
+        const picture_file *f = make(member, 40 * (i % 3) + i);
+        size += put_tar(bytes + size, member, '0', f->bytes, f->size);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        int length = snprintf(text, sizeof(text), format, i % 3);
+#pragma GCC diagnostic pop
+        (void)snprintf(member, sizeof(member), "all/%03d.%s", i, i % 4 ? "cls" : "txt");
+        if (*format) size += put_tar(bytes + size, member, '0', text, (size_t)length);
+        (void)snprintf(member, sizeof(member), "all/%03d.json", i);
+        size += put_tar(bytes + size, member, '0', "{}", 2);
+    }
+    memset(bytes + size, 0, 1024);
+    write_file(folder, name, bytes, size + 1024, path, sizeof(path));
+}
+
+/* Samples of several archives, whose classes are numbers or names, with a share or archives for the
+ * test part; and what is refused. */
+static void test_shards(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder(), spec[4300];
+    weft_dataset *d;
+    put_shard(folder, "n-0.tar", 0, 8, "%d\n");
+    put_shard(folder, "n-1.tar", 8, 15, "%d");
+    put_shard(folder, "t-0.tar", 0, 8, " kind %d\n");
+    put_shard(folder, "t-1.tar", 8, 15, "kind %d");
+    put_shard(folder, "u-0.tar", 0, 8, "");
+    const char *const specs[] = {"n-*.tar,gray,test=0.4", "t-0.tar,gray,test=%s/t-1.tar"};
+    for (int k = 0; k < 2; k++) {
+        char keys[4200];
+        bool seen[100] = {false};
+        float x[SIDE * SIDE];
+        int32_t label;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        (void)snprintf(keys, sizeof(keys), specs[k], folder);
+#pragma GCC diagnostic pop
+        (void)snprintf(spec, sizeof(spec), "tar:%s/%s", folder, keys);
+        assert_ok(weft_dataset_open(context, spec, "none", NULL, &d));
+        assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+        assert_ok(weft_dataset_prepare(d, WEFT_TEST));
+        assert_int_equal(weft_dataset_count(d, WEFT_TEST), k == 0 ? 6 : 7);
+        assert_int_equal(weft_dataset_stats(d)->classes, 3);
+        if (k == 1) assert_string_equal(weft_dataset_stats(d)->class_names[2], "kind 2");
+        for (int split = 0; split < 2; split++)
+            for (int64_t i = 0; i < weft_dataset_count(d, (weft_split)split); i++) {
+                read_sample(d, (weft_split)split, i, x, &label);
+                int number = (int)x[0] - 40 * label;
+                assert_true(number >= 0 && number < 15 && number % 3 == label && !seen[number]);
+                assert_true(k == 0 || (number < 8) == (split == WEFT_TRAIN));
+                seen[number] = true;
+            }
+        weft_dataset_close(&d);
+    }
+    const struct {
+        const char *keys, *words;
+        weft_status status;
+    } bad[] = {
+        {"x-*.tar", "there is no archive of this name", WEFT_ERR_IO},
+        {"u-0.tar", "the sample 'all/000' has no class (all/000.cls", WEFT_ERR_FORMAT},
+        {"n-0.tar,test=2", "must be a share from 0 to 1, or archives", WEFT_ERR_ARGUMENT},
+        {"cut.tar", "the tar archive is cut off at byte 5000", WEFT_ERR_FORMAT},
+        {"n-0.tar,test=none.tar", "none.tar: there is no archive", WEFT_ERR_IO},
+    };
+    char command[9000];
+    (void)snprintf(command, sizeof(command), "head -c 5000 %s/n-0.tar > %s/cut.tar", folder,
+                   folder);
+    assert_int_equal(system(command), 0);
+    for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+        (void)snprintf(spec, sizeof(spec), "tar:%s/%s", folder, bad[k].keys);
+        assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), bad[k].status,
+                       bad[k].words);
+    }
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_classes),   cmocka_unit_test(test_parts),
         cmocka_unit_test(test_refused),   cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_shards),
     };
     return cmocka_run_group_tests_name("images", tests, setup, teardown);
 }

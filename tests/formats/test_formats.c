@@ -3,7 +3,7 @@
 #include "formats/formats.h"
 #include "formats/safetensors.h"
 #include "formats/yaml.h"
-#include "support.h"
+#include "pictures.h"
 
 static const unsigned char idx_file[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0,
                                          1, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
@@ -283,22 +283,6 @@ static void test_safetensors_refuses(void **state)
 }
 
 /* --- tar --- */
-
-/* Appends a file to an archive; type 'L' or 'x': the long name of the next one. */
-static size_t put_tar(unsigned char *to, const char *name, char type, const void *data, size_t size)
-{
-    unsigned sum = 0;
-    memset(to, 0, 512 + (size + 511) / 512 * 512);
-    (void)snprintf((char *)to, 100, "%s", name);
-    (void)snprintf((char *)to + 124, 12, "%011o", (unsigned)size);
-    memcpy(to + 257, "ustar", 5);
-    to[156] = (unsigned char)type;
-    memset(to + 148, ' ', 8);
-    for (int i = 0; i < 512; i++) sum += to[i];
-    (void)snprintf((char *)to + 148, 8, "%06o", sum);
-    memcpy(to + 512, data, size);
-    return 512 + (size + 511) / 512 * 512;
-}
 
 /* Files with short and long names, and archives that are cut off or damaged anywhere. */
 static void test_tar(void **state)

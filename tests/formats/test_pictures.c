@@ -10,7 +10,7 @@ enum { MOST = 1 << 20 };
 
 /* --- PNG --- */
 
-static void check_png(const file *f, int channels, const unsigned char *want, size_t count)
+static void check_png(const picture_file *f, int channels, const unsigned char *want, size_t count)
 {
     weft_picture p;
     assert_int_equal(weft_picture_begins(f->bytes, f->size), WEFT_PNG);
@@ -25,7 +25,7 @@ static void check_png(const file *f, int channels, const unsigned char *want, si
 static void test_png_kinds(void **state)
 {
     (void)state;
-    static file f;
+    static picture_file f;
     static const unsigned char grey[] = {0, 0, 1, 254, 0, 255, 100, 7};
     make_png(&f, 3, 2, 8, 0, grey, sizeof(grey));
     check_png(&f, 1, (const unsigned char[]){0, 1, 254, 255, 100, 7}, 6);
@@ -57,7 +57,7 @@ static void test_png_kinds(void **state)
 static void test_png_wrong(void **state)
 {
     (void)state;
-    static file f;
+    static picture_file f;
     weft_picture p;
     static const unsigned char grey[] = {0, 0, 1, 254, 0, 255, 100, 7};
     make_png(&f, 3, 2, 8, 0, grey, sizeof(grey));
@@ -69,7 +69,7 @@ static void test_png_wrong(void **state)
         free(own);
     }
     for (size_t i = 8; i < f.size - 4; i++) {
-        file g = f;
+        picture_file g = f;
         g.bytes[i] ^= 0x10;
         assert_int_not_equal(weft_picture_decode("p", g.bytes, g.size, 1, MOST, &p), WEFT_OK);
     }
@@ -145,7 +145,7 @@ static void test_orientations(void **state)
     (void)state;
     enum { WIDTH = 24, HEIGHT = 16 };
     static unsigned char from[HEIGHT * WIDTH];
-    static file f;
+    static picture_file f;
     weft_picture p;
     for (int i = 0; i < HEIGHT * WIDTH; i++)
         from[i] = (unsigned char)(2 * (i % WIDTH) + 11 * (i / WIDTH));
@@ -169,7 +169,7 @@ static void test_print(void **state)
 {
     (void)state;
     static unsigned char ink[16 * 16 * 4];
-    static file f;
+    static picture_file f;
     weft_picture p;
     for (int i = 0; i < 16 * 16; i++) memcpy(ink + 4 * i, (unsigned char[]){200, 100, 50, 204}, 4);
     make_jpeg(&f, ink, 16, 16, TJPF_CMYK, 0);
@@ -265,7 +265,7 @@ static void test_fill(void **state)
     enum { SIDE = 100 };
     static unsigned char rows[SIDE * (SIDE + 1)], pixels[SIDE * SIDE];
     static float out[SIDE * SIDE], whole[SIDE * SIDE * 4];
-    static file f;
+    static picture_file f;
     weft_random r;
     weft_random_start(&r, 7, 1);
     for (int i = 0; i < 40; i++) {

@@ -1,4 +1,4 @@
-/* Makes picture files for tests: JPEG by libjpeg-turbo, and PNG by hand. */
+/* Makes picture files for tests, JPEG by libjpeg-turbo and PNG by hand, and tar archives. */
 #ifndef WEFT_TESTS_PICTURES_H
 #define WEFT_TESTS_PICTURES_H
 
@@ -7,17 +7,17 @@
 
 #include "support.h"
 
-typedef struct file {
+typedef struct picture_file {
     unsigned char bytes[1 << 16];
     size_t size;
-} file;
+} picture_file;
 
-static inline void put32(file *f, uint32_t x)
+static inline void put32(picture_file *f, uint32_t x)
 {
     for (int i = 3; i >= 0; i--) f->bytes[f->size++] = (unsigned char)(x >> (8 * i));
 }
 
-static inline void chunk(file *f, const char *name, const void *data, size_t size)
+static inline void chunk(picture_file *f, const char *name, const void *data, size_t size)
 {
     put32(f, (uint32_t)size);
     size_t from = f->size;
@@ -29,12 +29,12 @@ static inline void chunk(file *f, const char *name, const void *data, size_t siz
 }
 
 /* Writes a PNG file. rows: each row begins with the number of its filter, 0 (none). */
-static inline void make_png(file *f, uint32_t width, uint32_t height, int bits, int colour,
+static inline void make_png(picture_file *f, uint32_t width, uint32_t height, int bits, int colour,
                             const unsigned char *rows, size_t size)
 {
     static const unsigned char mark[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
     static const unsigned char palette[] = {10, 20, 30, 255, 0, 0, 0, 255, 0};
-    file head = {.size = 0};
+    picture_file head = {.size = 0};
     unsigned char packed[1 << 15];
     uLongf packed_size = sizeof(packed);
     f->size = sizeof(mark);
@@ -51,7 +51,7 @@ static inline void make_png(file *f, uint32_t width, uint32_t height, int bits, 
 }
 
 /* Writes a JPEG file of pixels in a format of libjpeg-turbo. orientation: noted by EXIF; 0: not. */
-static inline void make_jpeg(file *f, const unsigned char *pixels, int width, int height,
+static inline void make_jpeg(picture_file *f, const unsigned char *pixels, int width, int height,
                              int format, int orientation)
 {
     unsigned char *bytes = NULL;
@@ -73,6 +73,23 @@ static inline void make_jpeg(file *f, const unsigned char *pixels, int width, in
     memcpy(f->bytes + 2 + noted, bytes + 2, size - 2);
     f->size = size + noted;
     tjFree(bytes);
+}
+
+/* Appends a file to an archive; type 'L' or 'x': the long name of the next one. */
+static inline size_t put_tar(unsigned char *to, const char *name, char type, const void *data,
+                             size_t size)
+{
+    unsigned sum = 0;
+    memset(to, 0, 512 + (size + 511) / 512 * 512);
+    (void)snprintf((char *)to, 100, "%s", name);
+    (void)snprintf((char *)to + 124, 12, "%011o", (unsigned)size);
+    memcpy(to + 257, "ustar", 5);
+    to[156] = (unsigned char)type;
+    memset(to + 148, ' ', 8);
+    for (int i = 0; i < 512; i++) sum += to[i];
+    (void)snprintf((char *)to + 148, 8, "%06o", sum);
+    memcpy(to + 512, data, size);
+    return 512 + (size + 511) / 512 * 512;
 }
 
 #endif

@@ -1,0 +1,244 @@
+/* The data source of tar archives in the form of WebDataset: tar:FILES, a pattern as of a shell.
+ * Files whose names are the same up to the first dot are one sample: a picture, and its class in
+ * NAME.cls or NAME.txt. */
+#include <glob.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "data/pictures.h"
+#include "formats/formats.h"
+
+typedef struct shard_source {
+    weft_pictures pictures;
+    weft_bytes *archive;
+    size_t archives, archive_room;
+    /* The texts of classes, in the order in which they are met. */
+    char **texts;
+    size_t text_count, text_room;
+    weft_names found;
+} shard_source;
+
+static void shards_close(weft_source *source)
+{
+    shard_source *s = (shard_source *)source;
+    for (size_t i = 0; i < s->archives; i++) weft_file_unmap(&s->archive[i]);
+    free(s->archive);
+    weft_names_free(&s->found);
+    weft_strings_free(&s->texts, (int64_t)s->text_count);
+    weft_pictures_close(source);
+}
+
+/* --- samples --- */
+
+/* The sample whose files are being met. */
+typedef struct sample {
+    char key[1024];
+    weft_tar_entry picture, label; /* data NULL: not met yet */
+} sample;
+
+/* The number of a class by its text, in the order in which texts are met. */
+static weft_status number_of(shard_source *s, const weft_tar_entry *label, int32_t *out)
+{
+    char *text;
+    const char *at = (const char *)label->data, *end = at + label->size;
+    while (at < end && strchr(" \t\r\n", *at)) at++;
+    while (at < end && strchr(" \t\r\n", end[-1])) end--;
+    if (at == end || end - at > 255 || memchr(at, '\n', (size_t)(end - at)))
+        return weft_fail(WEFT_ERR_FORMAT, "%s: must have the name or number of a class alone",
+                         label->name);
+    WEFT_TRY(weft_format(&text, "%.*s", (int)(end - at), at));
+    int known = weft_names_find(&s->found, text);
+    weft_status status = WEFT_OK;
+    if (known < 0) status = WEFT_GROW(&s->texts, &s->text_room, s->text_count);
+    if (status == WEFT_OK && known < 0) {
+        known = (int)s->text_count;
+        s->texts[s->text_count++] = text;
+        *out = known;
+        return weft_names_add(&s->found, text, known);
+    }
+    free(text);
+    *out = known;
+    return status;
+}
+
+/* Adds the sample, if it has a picture. archive: for messages. */
+static weft_status finish_sample(shard_source *s, const char *archive, sample *x, bool unlabelled)
+{
+    weft_pictures *p = &s->pictures;
+    char *name;
+    int32_t label = 0;
+    if (!x->picture.data) return WEFT_OK;
+    if (!x->label.data && !unlabelled)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: the sample '%s' has no class (%s.cls or %s.txt beside its picture)",
+                         archive, x->key, x->key, x->key);
+    if (x->label.data) {
+        weft_status status = number_of(s, &x->label, &label);
+        if (status != WEFT_OK) return weft_fail_within(status, "%s", archive);
+    } else {
+        p->head.unlabelled = true;
+    }
+    WEFT_TRY(weft_format(&name, "%s/%s", archive, x->picture.name));
+    WEFT_TRY(weft_pictures_add(p, name, label));
+    p->item[p->items - 1].data = x->picture.data;
+    p->item[p->items - 1].size = x->picture.size;
+    return WEFT_OK;
+}
+
+/* Takes a file of an archive, whose name ends the sample before if it is that of another. */
+static weft_status take_entry(shard_source *s, const char *archive, const weft_tar_entry *entry,
+                              sample *x, bool unlabelled)
+{
+    const char *slash = strrchr(entry->name, '/'), *base = slash ? slash + 1 : entry->name;
+    size_t size = (size_t)(base - entry->name) + strcspn(base, ".");
+    const char *end = strrchr(base, '.');
+    if (base[0] == '.' || !end) return WEFT_OK;
+    if (strncmp(x->key, entry->name, size) != 0 || x->key[size]) {
+        WEFT_TRY(finish_sample(s, archive, x, unlabelled));
+        *x = (sample){.picture.data = NULL};
+        memcpy(x->key, entry->name, size);
+    }
+    if (weft_is_picture_name(base)) x->picture = *entry;
+    if (strcasecmp(end, ".cls") == 0 || strcasecmp(end, ".txt") == 0) x->label = *entry;
+    return WEFT_OK;
+}
+
+static weft_status read_archive(shard_source *s, const char *path, bool unlabelled)
+{
+    weft_tar_entry entry;
+    sample *x;
+    size_t at = 0;
+    WEFT_TRY(WEFT_GROW(&s->archive, &s->archive_room, s->archives));
+    weft_bytes *bytes = &s->archive[s->archives];
+    WEFT_TRY(weft_file_map(path, bytes));
+    s->archives++;
+    WEFT_TRY(WEFT_NEW(&x, 1));
+    weft_status status;
+    do {
+        status = weft_tar_next(path, bytes->data, bytes->size, &at, &entry);
+        if (status == WEFT_OK && entry.data) status = take_entry(s, path, &entry, x, unlabelled);
+    } while (status == WEFT_OK && entry.data);
+    if (status == WEFT_OK) status = finish_sample(s, path, x, unlabelled);
+    free(x);
+    return status;
+}
+
+/* Reads the archives of a pattern, in the order of their names. *count: their pictures. */
+static weft_status read_archives(shard_source *s, const char *pattern, bool unlabelled,
+                                 int64_t *count)
+{
+    glob_t found;
+    int64_t before = s->pictures.items;
+    int failed = glob(pattern, GLOB_BRACE, NULL, &found);
+    if (failed == GLOB_NOSPACE) return weft_fail_memory(strlen(pattern));
+    if (failed) return weft_fail(WEFT_ERR_IO, "%s: there is no archive of this name", pattern);
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < found.gl_pathc && status == WEFT_OK; i++)
+        status = read_archive(s, found.gl_pathv[i], unlabelled);
+    globfree(&found);
+    *count = s->pictures.items - before;
+    if (status == WEFT_OK && *count == 0)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: no picture is in these archives", pattern);
+    return status;
+}
+
+/* --- classes --- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Classes that are numbers are these; names are numbered in their order. */
+static weft_status number_classes(shard_source *s)
+{
+    weft_source *head = &s->pictures.head;
+    int32_t *of;
+    int64_t number = 0;
+    bool numbers = true;
+    if (head->unlabelled) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&of, s->text_count));
+    for (size_t i = 0; i < s->text_count; i++) {
+        numbers = numbers && weft_parse_int(s->texts[i], &number) && number >= 0 && number < 65536;
+        of[i] = (int32_t)number;
+        head->classes = WEFT_MAX(head->classes, (int)of[i] + 1);
+    }
+    weft_status status = WEFT_OK;
+    if (!numbers) {
+        head->classes = (int)s->text_count;
+        status = weft_strings_copy(s->texts, (int64_t)s->text_count, &head->class_names);
+        if (status == WEFT_OK)
+            qsort(head->class_names, s->text_count, sizeof(*head->class_names), by_text);
+        for (size_t i = 0; i < s->text_count && status == WEFT_OK; i++)
+            of[weft_names_find(&s->found, head->class_names[i])] = (int32_t)i;
+    }
+    for (int64_t i = 0; i < s->pictures.items; i++)
+        s->pictures.item[i].label = of[s->pictures.item[i].label];
+    free(of);
+    return status;
+}
+
+/* --- the specification --- */
+
+static weft_status open_keys(shard_source *s, const char *arguments, weft_picture_keys *keys,
+                             char **test, const weft_source_request *request)
+{
+    weft_pictures *p = &s->pictures;
+    double share = -1;
+    const weft_spec_key table[] = {
+        WEFT_PICTURE_KEYS(*keys),
+        {.name = "test", .text = test},
+        {.name = NULL},
+    };
+    WEFT_TRY(weft_spec_file("tar", arguments, table, request, &p->folder));
+    WEFT_TRY(weft_pictures_take_keys(p, keys));
+    bool is_share = *test && weft_parse_real(*test, &share);
+    if (is_share && !(share >= 0 && share <= 1))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data 'tar': test is '%s', must be a share from 0 to 1, or archives",
+                         *test);
+    p->parts = *test && !is_share;
+    WEFT_TRY(read_archives(s, p->folder, request->unlabelled, &p->part[WEFT_TRAIN]));
+    size_t trained = s->text_count;
+    if (p->parts) WEFT_TRY(read_archives(s, *test, request->unlabelled, &p->part[WEFT_TEST]));
+    if (s->text_count > trained && !request->stats)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: no archive of the training has the class '%s'",
+                         *test ? *test : "", s->texts[trained]);
+    WEFT_TRY(number_classes(s));
+    if (!p->head.unlabelled) WEFT_TRY(weft_pictures_check_classes(p, request));
+    WEFT_TRY(weft_pictures_split(p, &weft_source_tar_parts, share));
+    return weft_pictures_set_shape(p, keys, request->stats);
+}
+
+static weft_status shards_open(const char *arguments, const weft_source_request *request,
+                               weft_source **out)
+{
+    weft_picture_keys keys = WEFT_PICTURE_USUAL;
+    char *test = NULL;
+    shard_source *s;
+    if (!*arguments)
+        return weft_fail(WEFT_ERR_ARGUMENT, "data 'tar': give the archives, as in 'tar:DIR/*.tar'");
+    WEFT_TRY(WEFT_NEW(&s, 1));
+    weft_pictures_begin(&s->pictures, &weft_source_tar, request);
+    weft_status status = open_keys(s, arguments, &keys, &test, request);
+    free(keys.size);
+    free(test);
+    if (status == WEFT_OK)
+        *out = &s->pictures.head;
+    else
+        shards_close(&s->pictures.head);
+    return status;
+}
+
+#define SHARDS                                                                                     \
+    .kind = "tar", .form = "tar:FILES[," WEFT_PICTURE_FORM "]",                                    \
+    .help = "tar archives of pictures in the form of WebDataset, memory-mapped: the class of "     \
+            "NAME.jpg is in NAME.cls or NAME.txt; test is a share, or the archives of the test "   \
+            "part; other keys are those of images:",                                               \
+    .open = shards_open, .close = shards_close, .prepare = weft_pictures_prepare,                  \
+    .features = weft_pictures_features, .draw = weft_pictures_draw,                                \
+    .status = weft_pictures_status, .label = weft_pictures_label, .row = weft_pictures_row,        \
+    .id = weft_pictures_id
+
+const weft_source_ops weft_source_tar = {SHARDS, .divide = weft_pictures_divide};
+const weft_source_ops weft_source_tar_parts = {SHARDS};
