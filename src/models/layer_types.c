@@ -19,6 +19,9 @@
 static const weft_layer_type types[] = {
     ONE("conv", "convolution with a bias", weft_layer_conv, "filters",
         "filters, kernel, stride, padding, dilation, groups, bias, init, share"),
+    ONE("conv_transpose", "transposed convolution, which enlarges, with a bias",
+        weft_layer_conv_transpose, "filters",
+        "filters, kernel, stride, padding, dilation, groups, bias, init, share"),
     ONE("dense", "matrix product with a bias; flattens its input", weft_layer_dense, "units",
         "units, bias, init, share"),
     ONE("linear", "matrix product of the last dimension with a bias, at each position",
@@ -43,6 +46,11 @@ static const weft_layer_type types[] = {
     OTHER(WEFT_LAYER_ACTIVATION, "silu", "x / (1 + exp(-x))", ""),
     OTHER(WEFT_LAYER_ACTIVATION, "sigmoid", "1 / (1 + exp(-x))", ""),
     OTHER(WEFT_LAYER_ACTIVATION, "tanh", "hyperbolic tangent", ""),
+    OTHER(WEFT_LAYER_ACTIVATION, "relu6", "max(x, 0), but at most 6", ""),
+    OTHER(WEFT_LAYER_ACTIVATION, "hardsigmoid", "x / 6 + 1/2, but from 0 to 1", ""),
+    OTHER(WEFT_LAYER_ACTIVATION, "hardswish", "x times hardsigmoid(x)", ""),
+    OTHER(WEFT_LAYER_ACTIVATION, "leaky_relu", "max(x, slope x)", "slope"),
+    OTHER(WEFT_LAYER_ACTIVATION, "elu", "x, or alpha (exp(x) - 1) below 0", "alpha"),
     OTHER(WEFT_LAYER_JOIN, "concat", "joins layers along an axis", "axis"),
     PAIR("add", "sum of two layers, whose samples broadcast from the last dimension on",
          weft_layer_add),
@@ -138,6 +146,8 @@ weft_status weft_layer_from_keys(const weft_model_builder *net, const layer_keys
                         .groups = k->groups,
                         .axis = k->axis,
                         .rate = k->rate,
+                        .slope = k->slope,
+                        .alpha = k->alpha,
                         .deviation = k->deviation,
                         .share = k->share,
                         .he = strcmp(k->init, "he") == 0,
@@ -170,12 +180,21 @@ weft_status weft_layer_type_check(const weft_layer_type *type, int count)
                      count < low ? "at least " : "at most ", count < low ? low : high, count);
 }
 
+/* The key of an activation, if it has one, is an attribute of its operator. */
+static weft_value activation(const weft_layer_type *type, weft_model_builder *net,
+                             const weft_layer *layer, weft_value x)
+{
+    double value = strcmp(type->keys, "slope") == 0 ? layer->slope : layer->alpha;
+    const weft_attr attr = {.name = type->keys, .real = value};
+    return weft_layer_emit(net, layer->name, "", type->name, &x, 1, &attr, *type->keys != '\0');
+}
+
 weft_value weft_layer_type_build(const weft_layer_type *type, weft_model_builder *net,
                                  const weft_layer *layer, const weft_value *in, int count)
 {
     switch (type->form) {
     case WEFT_LAYER_ONE: return type->one(net, in[0], layer);
-    case WEFT_LAYER_ACTIVATION: return weft_layer_activation(net, in[0], type->name, layer->name);
+    case WEFT_LAYER_ACTIVATION: return activation(type, net, layer, in[0]);
     case WEFT_LAYER_JOIN: return weft_layer_concat(net, in, count, layer);
     case WEFT_LAYER_PAIR: return type->pair(net, in[0], in[1], layer);
     default: return type->added->build(net, layer, in, count);

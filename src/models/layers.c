@@ -204,6 +204,36 @@ weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_lay
     return add_bias(net, y, layer, layer->filters, fan_in, 1);
 }
 
+weft_value weft_layer_conv_transpose(weft_model_builder *net, weft_value x, const weft_layer *layer)
+{
+    weft_shape in = weft_layer_shape(net, x);
+    int64_t groups = otherwise(layer->groups, 1);
+    int dims = space_of(net, x, layer, "conv_transpose");
+    if (dims == 0) return WEFT_NO_VALUE;
+    weft_status cut = check_groups(layer, in.dim[1], groups);
+    if (cut != WEFT_OK) return weft_graph_stick(net->graph, cut);
+    const weft_attr two = all_of(2), one = all_of(1), none = all_of(0);
+    weft_attr kernel = each_of(net, layer, "kernel", &layer->kernel, dims, &two);
+    weft_attr attrs[] = {each_of(net, layer, "stride", &layer->stride, dims, &kernel),
+                         each_of(net, layer, "padding", &layer->padding, dims, &none),
+                         each_of(net, layer, "dilation", &layer->dilation, dims, &one),
+                         WEFT_ATTR_INT("groups", groups),
+                         {.name = "size", .count = dims}};
+    weft_shape shape = {2 + dims, {in.dim[1], layer->filters / groups}};
+    int64_t fan_in = shape.dim[1];
+    for (int i = 0; i < dims; i++) {
+        shape.dim[2 + i] = kernel.ints[i];
+        if (fan_in < (int64_t)1 << 40) fan_in *= kernel.ints[i]; /* leaf refuses more */
+        attrs[4].ints[i] = (in.dim[2 + i] - 1) * attrs[0].ints[i] - 2 * attrs[1].ints[i] +
+                           attrs[2].ints[i] * (kernel.ints[i] - 1) + 1;
+    }
+    weft_value w =
+        weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM, shape, weight_init(layer, fan_in));
+    weft_value y =
+        weft_layer_emit(net, layer->name, "", "conv_dx", (weft_value[]){x, w}, 2, attrs, 5);
+    return add_bias(net, y, layer, layer->filters, fan_in, 1);
+}
+
 weft_value weft_layer_linear(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = weft_layer_shape(net, x);
@@ -307,6 +337,16 @@ weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const we
     weft_graph_assign(net->graph, leaves[2], running);
     weft_graph_assign(net->graph, leaves[3], running + 1);
     return y;
+}
+
+weft_value weft_layer_conv_norm(weft_model_builder *net, weft_value x, const char *conv,
+                                const char *norm, const weft_layer *how)
+{
+    weft_layer layer = *how;
+    layer.name = conv;
+    layer.he = layer.no_bias = true;
+    x = weft_layer_conv(net, x, &layer);
+    return weft_layer_batch_norm(net, x, &(weft_layer){.name = norm});
 }
 
 weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const weft_layer *layer)

@@ -78,6 +78,7 @@ struct weft_layer {
         dilation; /* one for all spatial dimensions, or one for each */
     int64_t groups, axis;
     double rate;              /* dropout */
+    double slope, alpha;      /* leaky_relu, elu: of negative numbers */
     double deviation;         /* normal initialisation with this deviation; 0: the default */
     double output_deviation;  /* attention: of the projection of the output */
     int64_t heads, key_heads; /* attention: of queries; of keys and values, 0: as many */
@@ -133,6 +134,9 @@ weft_value weft_layer_emit(weft_model_builder *net, const char *layer, const cha
 /* --- layers --- */
 
 weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_layer *layer);
+/* The transpose of a convolution whose stride is, if none is given, its kernel: enlarges. */
+weft_value weft_layer_conv_transpose(weft_model_builder *net, weft_value x,
+                                     const weft_layer *layer);
 weft_value weft_layer_dense(weft_model_builder *net, weft_value x, const weft_layer *layer);
 /* As dense, but of the last dimension, at each position. */
 weft_value weft_layer_linear(weft_model_builder *net, weft_value x, const weft_layer *layer);
@@ -141,6 +145,9 @@ weft_value weft_layer_avgpool(weft_model_builder *net, weft_value x, const weft_
 weft_value weft_layer_global_avgpool(weft_model_builder *net, weft_value x,
                                      const weft_layer *layer);
 weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
+/* A convolution without bias, and batch normalisation of its result. */
+weft_value weft_layer_conv_norm(weft_model_builder *net, weft_value x, const char *conv,
+                                const char *norm, const weft_layer *how);
 weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_layer *layer);
 /* recurrent.c: samples are sequences [positions, features]. The result is the sequence of states,
@@ -206,8 +213,8 @@ typedef struct weft_model {
 } weft_model;
 
 extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft_model_inception,
-    weft_model_resnet, weft_model_gpt, weft_model_transformer, weft_model_char_lstm,
-    weft_model_siamese_lstm;
+    weft_model_vgg, weft_model_resnet, weft_model_mobilenet, weft_model_densenet, weft_model_gpt,
+    weft_model_transformer, weft_model_char_lstm, weft_model_siamese_lstm;
 
 /* Registers the built-in models, and the parts of YAML models. */
 weft_status weft_models_register(weft_context *context) WEFT_NODISCARD;

@@ -38,18 +38,6 @@ static weft_status read_keys(const char *arguments, resnet_keys *k, const networ
                      "model 'resnet': depth is %d, must be 18, 34, 50, 101 or 152", (int)k->depth);
 }
 
-/* A convolution without bias, with batch normalisation, and perhaps relu, behind it. */
-static weft_value conv_norm(weft_model_builder *net, weft_value x, const char *conv,
-                            const char *norm, const char *relu, const weft_layer *how)
-{
-    weft_layer layer = *how;
-    layer.name = conv;
-    layer.he = layer.no_bias = true;
-    x = weft_layer_conv(net, x, &layer);
-    x = weft_layer_batch_norm(net, x, &(weft_layer){.name = norm});
-    return relu ? weft_layer_activation(net, x, "relu", relu) : x;
-}
-
 /* A layer of a block by its name in the block. */
 typedef struct part_name {
     char text[64];
@@ -66,12 +54,13 @@ static weft_value add_conv(weft_model_builder *net, weft_value x, const char *bl
                            int64_t filters, int64_t kernel, int64_t stride, bool last)
 {
     part_name conv, norm, relu;
-    return conv_norm(net, x, part(&conv, block, "conv", number), part(&norm, block, "bn", number),
-                     last ? NULL : part(&relu, block, "relu", number),
-                     &(weft_layer){.filters = filters,
-                                   .kernel = WEFT_EACH(kernel),
-                                   .stride = WEFT_EACH(stride),
-                                   .padding = WEFT_EACH(kernel / 2)});
+    x = weft_layer_conv_norm(net, x, part(&conv, block, "conv", number),
+                             part(&norm, block, "bn", number),
+                             &(weft_layer){.filters = filters,
+                                           .kernel = WEFT_EACH(kernel),
+                                           .stride = WEFT_EACH(stride),
+                                           .padding = WEFT_EACH(kernel / 2)});
+    return last ? x : weft_layer_activation(net, x, "relu", part(&relu, block, "relu", number));
 }
 
 /* The input of a block as its result needs it: a projection where sizes differ. */
@@ -81,8 +70,8 @@ static weft_value shortcut(weft_model_builder *net, weft_value x, const char *bl
     part_name conv, norm;
     weft_shape in = weft_layer_shape(net, x);
     if (stride == 1 && in.rank > 1 && in.dim[1] == filters) return x;
-    return conv_norm(
-        net, x, part(&conv, block, "downsample/", 0), part(&norm, block, "downsample/", 1), NULL,
+    return weft_layer_conv_norm(
+        net, x, part(&conv, block, "downsample/", 0), part(&norm, block, "downsample/", 1),
         &(weft_layer){.filters = filters, .kernel = WEFT_EACH(1), .stride = WEFT_EACH(stride)});
 }
 
@@ -114,11 +103,12 @@ static weft_value build(weft_model_builder *net, weft_value x)
     if (status == WEFT_OK) status = weft_model_builder_images(net, "resnet", 1);
     if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
     int64_t filters = (int64_t)k.width;
-    x = conv_norm(net, x, "conv1", "bn1", "relu",
-                  &(weft_layer){.filters = filters,
-                                .kernel = WEFT_EACH(7),
-                                .stride = WEFT_EACH(2),
-                                .padding = WEFT_EACH(3)});
+    x = weft_layer_conv_norm(net, x, "conv1", "bn1",
+                             &(weft_layer){.filters = filters,
+                                           .kernel = WEFT_EACH(7),
+                                           .stride = WEFT_EACH(2),
+                                           .padding = WEFT_EACH(3)});
+    x = weft_layer_activation(net, x, "relu", "relu");
     x = weft_layer_maxpool(net, x,
                            &(weft_layer){.name = "maxpool",
                                          .kernel = WEFT_EACH(3),

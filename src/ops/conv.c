@@ -114,6 +114,24 @@ static void conv_gradient(weft_graph *g, const weft_node *node, const weft_value
     }
 }
 
+/* conv_dx is linear in both operands, and the operators of conv are its gradients: with dy of conv
+ * and conv_dx exchanged. */
+static void conv_dx_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                             const bool *want, weft_value *dx)
+{
+    static const char *const names[] = {"stride", "padding", "dilation", "groups"};
+    weft_attr attrs[WEFT_COUNT(names) + 1];
+    int count = 0;
+    for (size_t i = 0; i < WEFT_COUNT(names); i++) {
+        const weft_attr *attr = weft_node_attr(node, names[i]);
+        if (attr) attrs[count++] = *attr;
+    }
+    attrs[count] = space_of("kernel", &weft_in(g, node, 1)->shape);
+    weft_value from[] = {dy[0], node->in[1]}, both[] = {dy[0], node->in[0]};
+    if (want[0]) dx[0] = weft_emit(g, node, "dx", "conv", from, 2, attrs, count);
+    if (want[1]) dx[1] = weft_emit(g, node, "dw", "conv_dw", both, 2, attrs, count + 1);
+}
+
 /* Groups couple input channels to output channels, so neither dimension may be split alone. */
 static bool grouped(const weft_node *node)
 {
@@ -178,10 +196,13 @@ WEFT_OPERATOR(conv,
               .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups"), .narrow = 3,
               .narrow_out = 1, .narrows = true, .shape = conv_shape, .gradient = conv_gradient,
               .labels = conv_labels, .flops = conv_flops, .window = conv_window);
-WEFT_OPERATOR(conv_dx, "gradient of conv for its tensor, from (dy, w)", 2, 2, .before = "conv2d_dx",
+WEFT_OPERATOR(conv_dx,
+              "gradient of conv for its tensor, from (dy, w); the transposed convolution of dy", 2,
+              2, .before = "conv2d_dx",
               .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups", "size"), .narrow = 3,
-              .narrow_out = 1, .narrows = true, .shape = conv_dx_shape, .labels = conv_dx_labels,
-              .flops = conv_dx_flops, .dims = "size", .dims_from = 2, .window = conv_window);
+              .narrow_out = 1, .narrows = true, .shape = conv_dx_shape,
+              .gradient = conv_dx_gradient, .labels = conv_dx_labels, .flops = conv_dx_flops,
+              .dims = "size", .dims_from = 2, .window = conv_window);
 WEFT_OPERATOR(conv_dw, "gradient of conv for its weight, from (x, dy)", 2, 2, .before = "conv2d_dw",
               .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups", "kernel"), .narrow = 3,
               .narrows = true, .shape = conv_dw_shape, .labels = conv_dw_labels,

@@ -14,6 +14,8 @@
     X(batch_norm_sums) X(batch_norm_dx) X(batch_norm_infer) X(layer_norm) X(layer_norm_grad) \
     X(rms_norm) X(rms_norm_grad) \
     X(relu) X(relu_grad) X(gelu) X(gelu_grad) X(silu) X(silu_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) \
+    X(leaky_relu) X(leaky_relu_grad) X(elu) X(elu_grad) X(relu6) X(relu6_grad) \
+    X(hardsigmoid) X(hardsigmoid_grad) X(hardswish) X(hardswish_grad) \
     X(softmax) X(softmax_grad) X(attention) X(attention_grad) X(dropout) \
     X(write_rows) X(concat) X(split) X(slice) X(pad) X(reshape) X(transpose) X(flat) X(unflat) \
     X(reduce_sum) X(reduce_mean) X(reduce_max) X(broadcast) X(sequence_mean) X(sequence_mean_grad) \

@@ -33,6 +33,7 @@ enum { MOST_LAYERS = 16, MOST_JOINED = 3, MOST_STEPS = 12, AXES = 4, TEXT = 256 
 
 typedef enum kind {
     CONV,
+    CONV_TRANSPOSE,
     DENSE,
     MAXPOOL,
     AVGPOOL,
@@ -44,6 +45,11 @@ typedef enum kind {
     RELU,
     GELU,
     SILU,
+    LEAKY_RELU,
+    ELU,
+    RELU6,
+    HARDSIGMOID,
+    HARDSWISH,
     SIGMOID,
     TANH,
     CAST,

@@ -6,6 +6,7 @@
 
 static const char *const kind_names[KINDS] = {
     [CONV] = "conv",
+    [CONV_TRANSPOSE] = "conv_transpose",
     [DENSE] = "dense",
     [MAXPOOL] = "maxpool",
     [AVGPOOL] = "avgpool",
@@ -17,6 +18,11 @@ static const char *const kind_names[KINDS] = {
     [RELU] = "relu",
     [GELU] = "gelu",
     [SILU] = "silu",
+    [LEAKY_RELU] = "leaky_relu",
+    [ELU] = "elu",
+    [RELU6] = "relu6",
+    [HARDSIGMOID] = "hardsigmoid",
+    [HARDSWISH] = "hardswish",
     [SIGMOID] = "sigmoid",
     [TANH] = "tanh",
     [CAST] = "cast",
@@ -60,7 +66,8 @@ void layer_name(const layer *l, char *out, size_t room)
 
 /* --- drawing --- */
 
-static const kind activations[] = {RELU, GELU, SILU, SIGMOID, TANH, CAST};
+static const kind activations[] = {RELU,       GELU, SILU,  SIGMOID,     TANH,     CAST,
+                                   LEAKY_RELU, ELU,  RELU6, HARDSIGMOID, HARDSWISH};
 
 /* Draws the type of a layer behind a sample of so many dimensions of space: none, one, more. */
 static kind draw_kind(dice *d, int dims)
@@ -317,7 +324,8 @@ void smooth_over(hunt_case *c)
 {
     bool rounding = rounding_decides(c);
     for (int i = 0; i < c->layer_count && rounding; i++) {
-        if (c->layers[i].kind == RELU) c->layers[i].kind = GELU;
+        kind k = c->layers[i].kind;
+        if (k == RELU || (k >= LEAKY_RELU && k <= HARDSWISH)) c->layers[i].kind = GELU;
         if (c->layers[i].kind == MAXPOOL) c->layers[i].kind = AVGPOOL;
     }
 }

@@ -24,7 +24,7 @@ static void first_step(const char *model, const char *device, int64_t side, doub
     weft_store *store;
     weft_instance *p;
     weft_model_values v;
-    weft_value fetch[128];
+    weft_value fetch[256];
     int count = 0;
     weft_model_options o = options(model, side);
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
@@ -33,7 +33,7 @@ static void first_step(const char *model, const char *device, int64_t side, doub
     fetch[count++] = PORT(v, LOSS);
     for (weft_value i = 0; i < weft_graph_value_count(g); i++)
         if (weft_graph_value_kind(g, i) == WEFT_VALUE_PARAM) {
-            assert_true(weft_graph_gradient(g, i) != WEFT_NO_VALUE && count < 128);
+            assert_true(weft_graph_gradient(g, i) != WEFT_NO_VALUE && count < 256);
             fetch[count++] = weft_graph_gradient(g, i);
         }
     assert_ok(weft_store_create(context, device, 5, &store));
@@ -64,15 +64,17 @@ static void test_devices_agree_on_models(void **state)
         double loss, norm, want_loss, want_norm;
         const char *name = built_in(WEFT_KIND_MODEL, m), *model = small_model(name);
         if (!takes_images(context, model)) continue;
-        /* vgg11 gets small images, since the kernels of the reference device are slow, and resnet
-         * large ones, since batch normalisation of two or three numbers magnifies rounding. */
-        int64_t side = strcmp(name, "vgg11") == 0 ? 16 : strcmp(name, "resnet") == 0 ? 65 : 28;
+        /* vgg11 gets small images, since the kernels of the reference device are slow, and models
+         * with much batch normalisation large ones, since that of few numbers magnifies rounding.
+         */
+        bool deep = model != name && strcmp(name, "vgg") != 0;
+        int64_t side = deep ? 65 : strcmp(name, "vgg11") == 0 ? 16 : 28;
         first_step(model, "reference", side, &want_loss, &want_norm);
         assert_true(isfinite(want_loss) && want_norm > 0);
         for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
             first_step(model, built_in(WEFT_KIND_DEVICE, d), side, &loss, &norm);
             if (fabs(loss - want_loss) > 1e-4 * want_loss ||
-                fabs(norm - want_norm) > 1e-3 * want_norm)
+                fabs(norm - want_norm) > (deep ? 2e-2 : 1e-3) * want_norm)
                 fail_msg("%s on %s: loss %g, gradients %g; reference %g, %g", model,
                          built_in(WEFT_KIND_DEVICE, d), loss, norm, want_loss, want_norm);
         }
@@ -108,7 +110,7 @@ static const struct {
      "net.yaml:2: no layer type is named 'convv'; did you mean 'conv'", WEFT_ERR_ARGUMENT},
     {"layers:\n  - {type: activation}\n",
      "net.yaml:2: no layer type is named 'activation'; each activation is a layer type of its own: "
-     "relu, gelu, silu, sigmoid, tanh",
+     "relu, gelu, silu, sigmoid, tanh, relu6, hardsigmoid, hardswish, leaky_relu, elu",
      WEFT_ERR_ARGUMENT},
     {"layers:\n  - {type: atention}\n",
      "net.yaml:2: no layer type is named 'atention'; did you mean 'attention'", WEFT_ERR_ARGUMENT},
@@ -254,7 +256,7 @@ static const char *required(const char *type, const char *given)
         {"conv", "filters", ", filters: 2"}, {"dense", "units", ", units: 3"},
         {"linear", "units", ", units: 3"},   {"lstm", "units", ", units: 3"},
         {"gru", "units", ", units: 3"},      {"attention", "heads", ", heads: 2"},
-        {"cast", "dtype", ", dtype: f32"}};
+        {"cast", "dtype", ", dtype: f32"},   {"conv_transpose", "filters", ", filters: 2"}};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (strcmp(all[i][0], type) == 0 && strcmp(all[i][1], given) != 0) return all[i][2];
     return "";
@@ -297,7 +299,7 @@ static void test_keys_of_layers(void **state)
         {"units", "7"},       {"rate", "0.3"},           {"axis", "1"},     {"layers", "2"},
         {"last", "true"},     {"bidirectional", "true"}, {"share", "own"},  {"heads", "4"},
         {"key_heads", "1"},   {"causal", "true"},        {"rotary", "100"}, {"lengths", "n"},
-        {"deviation", "0.5"}, {"dtype", "real"}};
+        {"deviation", "0.5"}, {"dtype", "real"},         {"slope", "0.2"},  {"alpha", "0.5"}};
     const int count = sizeof(values) / sizeof(values[0]);
     bool met[sizeof(values) / sizeof(values[0])] = {false};
     const char *type;

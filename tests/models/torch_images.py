@@ -18,12 +18,46 @@ from torch_compare import main, single, write_npy, write_safetensors
 
 SAMPLES, CLASSES, MOMENTUM = 7, 3, 0.9
 
+# Layers alone: what they are called in both, weft's keys, and the module of PyTorch.
+LAYERS = [
+    ("narrow", "type: conv, filters: 6, kernel: 3, padding: 1, stride: 2", "nn.Conv2d(3, 6, 3, 2, 1)"),
+    ("leaky", "type: leaky_relu, slope: 0.2", "nn.LeakyReLU(0.2)"),
+    ("up", "type: conv_transpose, filters: 5", "nn.ConvTranspose2d(6, 5, 2, 2)"),
+    ("swish", "type: hardswish", "nn.Hardswish()"),
+    ("wide", "type: conv_transpose, filters: 4, kernel: 3, stride: 2, padding: 1", "nn.ConvTranspose2d(5, 4, 3, 2, 1)"),
+    ("six", "type: relu6", "nn.ReLU6()"),
+    ("groups", "type: conv_transpose, filters: 6, kernel: [3, 2], stride: 1, groups: 2, dilation: 2", "nn.ConvTranspose2d(4, 6, (3, 2), groups=2, dilation=2)"),
+    ("elu", "type: elu, alpha: 0.7", "nn.ELU(0.7)"),
+    ("depthwise", "type: conv, filters: 6, kernel: 3, groups: 6, stride: 3, bias: false", "nn.Conv2d(6, 6, 3, 3, groups=6, bias=False)"),
+    ("hard", "type: hardsigmoid", "Hardsigmoid()"),
+    ("flat", "type: flatten", "nn.Flatten()"),
+    ("fc", "type: dense, units: outputs", "nn.LazyLinear(3)"),
+]
+YAML = "layers:\n" + "".join(f"  - {{name: {name}, {keys}}}\n" for name, keys, _ in LAYERS)
+
 # name: (model of weft, sides of an image, learning rate, which does not make the run unsteady)
 CASES = {
+    "layers": ("layers.yaml", (9, 13), 0.05),
     "resnet18": ("resnet:width=4", (35, 28), 0.002),
-    "resnet34": ("resnet:depth=34,width=2", (33, 64), 0.001),
-    "resnet50": ("resnet:depth=50,width=4", (40, 35), 0.0001),
+    "resnet50": ("resnet:depth=50,width=4", (40, 35), 0.0003),
+    "mobilenet": ("mobilenet:width=0.1,dropout=0", (33, 40), 0.001),
+    "densenet": ("densenet:growth=2", (41, 64), 0.001),
+    "vgg": ("vgg:depth=13,norm,width=2,hidden=9,dropout=0", (224, 224), 0.001),
 }
+
+
+def layers_alone():
+    import collections
+    import torch
+    from torch import nn
+
+    class Hardsigmoid(nn.Module):  # that of PyTorch has a sixth in single precision
+        def forward(self, x):
+            return nn.functional.relu6(x + 3) / 6
+
+    network = nn.Sequential(collections.OrderedDict((name, eval(module, {"nn": nn, "Hardsigmoid": Hardsigmoid})) for name, _, module in LAYERS))
+    network(torch.zeros(1, 3, *CASES["layers"][1]))
+    return network
 
 
 def narrow_resnet(block, blocks, width):
@@ -43,11 +77,24 @@ def narrow_resnet(block, blocks, width):
     return network
 
 
+def narrow_vgg(layers, width, hidden):
+    """A network of torchvision with fewer channels and hidden units."""
+    from torch import nn
+    from torchvision.models import vgg
+    network = vgg.VGG(vgg.make_layers([layer if layer == "M" else layer * width for layer in layers], batch_norm=True), CLASSES, dropout=0)
+    for i, sizes in {0: (8 * width * 49, hidden), 3: (hidden, hidden), 6: (hidden, CLASSES)}.items():
+        network.classifier[i] = nn.Linear(*sizes)
+    return network
+
+
 def network_of(name):
-    from torchvision.models import resnet
+    from torchvision.models import densenet, mobilenetv2, resnet
     return {
+        "vgg": lambda: narrow_vgg([1, 1, "M", 2, 2, "M", 4, 4, "M", 8, 8, "M", 8, 8, "M"], 2, 9),
+        "mobilenet": lambda: mobilenetv2.MobileNetV2(num_classes=CLASSES, width_mult=0.1, dropout=0),
+        "densenet": lambda: densenet.DenseNet(2, (6, 12, 24, 16), 4, num_classes=CLASSES),
+        "layers": layers_alone,
         "resnet18": lambda: narrow_resnet(resnet.BasicBlock, [2, 2, 2, 2], 4),
-        "resnet34": lambda: narrow_resnet(resnet.BasicBlock, [3, 4, 6, 3], 2),
         "resnet50": lambda: narrow_resnet(resnet.Bottleneck, [3, 4, 6, 3], 4),
     }[name]()
 
@@ -66,7 +113,7 @@ def numbers(name, shape):
 
 
 class Case:
-    samples, steps, evaluates = SAMPLES, 10, True
+    steps, evaluates = 10, True
     options = ("--init", "theirs.safetensors:torch")
 
     def __init__(self, name, golden):
@@ -76,11 +123,14 @@ class Case:
             self.shapes = golden[name]["shapes"]
         else:
             self.shapes = [(key, list(value.shape)) for key, value in network_of(name).state_dict().items()]
+        self.samples = SAMPLES if max(sides) < 100 else 2
         draw = random.Random(len(name))
-        self.image = [single(draw.uniform(-1, 1)) for _ in range(SAMPLES * 3 * math.prod(sides))]
-        self.shape, self.label = (SAMPLES, 3, *sides), [i % CLASSES for i in range(SAMPLES)]
+        self.image = [single(draw.uniform(-1, 1)) for _ in range(self.samples * 3 * math.prod(sides))]
+        self.shape, self.label = (self.samples, 3, *sides), [i % CLASSES for i in range(self.samples)]
+        with open("layers.yaml", "w") as out:
+            out.write(YAML)
         write_npy("x.npy", "f8", self.shape, self.image)
-        write_npy("label.npy", "i8", (SAMPLES,), self.label)
+        write_npy("label.npy", "i8", (self.samples,), self.label)
         self.data = "npy:x.npy,label=label.npy,test=0"
         write_safetensors("theirs.safetensors", {
             key: ("I64" if key.endswith("tracked") else "F64", shape, numbers(key, shape)) for key, shape in self.shapes})

@@ -67,6 +67,14 @@ static inline void out(fixture *f, weft_value v)
     X(conv_volume_blocks)                                                                          \
     X(conv_volume_groups)                                                                          \
     X(conv_volume_depthwise)                                                                       \
+    X(transpose_plain)                                                                             \
+    X(transpose_twice)                                                                             \
+    X(transpose_odd)                                                                               \
+    X(transpose_groups)                                                                            \
+    X(transpose_dilated)                                                                           \
+    X(transpose_line)                                                                              \
+    X(transpose_volume)                                                                            \
+    X(transpose_blocks)                                                                            \
     X(conv_line_residual)                                                                          \
     X(conv_volume_chain)                                                                           \
     X(conv_chain)                                                                                  \
@@ -146,6 +154,8 @@ static inline void out(fixture *f, weft_value v)
     X(element_log)                                                                                 \
     X(element_abs)                                                                                 \
     X(element_clip)                                                                                \
+    X(element_leaky)                                                                               \
+    X(element_pieces)                                                                              \
     X(element_larger)                                                                              \
     X(element_where)                                                                               \
     X(element_compared)                                                                            \

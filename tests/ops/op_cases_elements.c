@@ -68,6 +68,26 @@ void element_clip(fixture *f)
                 ATTRS(WEFT_ATTR_REAL("min", -0.4), WEFT_ATTR_REAL("max", 0.3))));
 }
 
+/* An activation whose key is not its default. */
+void element_leaky(fixture *f)
+{
+    weft_value x = X(f, 3, 31);
+    out(f, node(f, "leaky_relu", IN(x), ATTRS(WEFT_ATTR_REAL("slope", 0.25))));
+    out(f, node(f, "elu", IN(x), ATTRS(WEFT_ATTR_REAL("alpha", 1.75))));
+}
+
+/* Numbers on every piece, behind a product and by themselves. */
+void element_pieces(fixture *f)
+{
+    static const char *const names[] = {"leaky_relu", "elu", "relu6", "hardsigmoid", "hardswish"};
+    weft_value wide = fixture_input(f, DIMS(3, 33), true, 9, 0.7);
+    weft_value product = node(f, "dense", IN(X(f, 3, 7), X(f, 7, 5)), NONE);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        out(f, op(f, names[i], wide));
+        out(f, op(f, names[i], product));
+    }
+}
+
 void element_larger(fixture *f)
 {
     weft_value x = X(f, 2, 9), y = X(f, 2, 9);

@@ -44,6 +44,36 @@ CONV(conv_volume_blocks, D5(1, 16, 4, 5, 3), D5(16, 16, 3, 3, 3), TRIPLE("paddin
 CONV(conv_volume_groups, D5(1, 4, 7, 5, 6), D5(6, 2, 2, 3, 2), WEFT_ATTR_INT("groups", 2),
      TRIPLE("dilation", 2, 1, 3), TRIPLE("padding", 0, 2, 1))
 CONV(conv_volume_depthwise, D5(2, 3, 3, 4, 5), D5(3, 1, 1, 2, 3), WEFT_ATTR_INT("groups", 3))
+
+/* Transposed convolutions: of x [b, o, ...] and w [o, c / groups, ...] to a size. */
+static void build_transpose(fixture *f, int rank, const int64_t *x, const int64_t *w,
+                            const weft_attr *attrs, int n)
+{
+    weft_value a = fixture_input(f, rank, x, true, 1, 0), b = fixture_input(f, rank, w, true, 1, 0);
+    out(f, node(f, "conv_dx", (weft_value[]){a, b}, 2, attrs, n));
+}
+#define TRANSPOSE(name, X_, W_, ...)                                                               \
+    void name(fixture *f)                                                                          \
+    {                                                                                              \
+        const int64_t x[] = X_, w[] = W_;                                                          \
+        build_transpose(f, (int)(sizeof(x) / sizeof(x[0])), x, w, ATTRS(__VA_ARGS__));             \
+    }
+TRANSPOSE(transpose_plain, D4(2, 3, 5, 4), D4(3, 5, 3, 2), WEFT_ATTR_PAIR("size", 7, 5))
+TRANSPOSE(transpose_twice, D4(2, 6, 4, 3), D4(6, 5, 2, 2), WEFT_ATTR_PAIR("stride", 2, 2),
+          WEFT_ATTR_PAIR("size", 8, 6))
+TRANSPOSE(transpose_odd, D4(1, 4, 3, 5), D4(4, 2, 3, 3), WEFT_ATTR_PAIR("stride", 2, 3),
+          WEFT_ATTR_PAIR("padding", 1, 2), WEFT_ATTR_PAIR("size", 5, 11))
+TRANSPOSE(transpose_groups, D4(2, 6, 3, 3), D4(6, 2, 3, 3), WEFT_ATTR_INT("groups", 3),
+          WEFT_ATTR_PAIR("stride", 2, 2), WEFT_ATTR_PAIR("padding", 1, 1),
+          WEFT_ATTR_PAIR("size", 6, 5))
+TRANSPOSE(transpose_dilated, D4(2, 2, 4, 3), D4(2, 3, 3, 3), WEFT_ATTR_PAIR("dilation", 2, 3),
+          WEFT_ATTR_PAIR("padding", 2, 1), WEFT_ATTR_PAIR("size", 4, 7))
+TRANSPOSE(transpose_line, D3(2, 5, 6), D3(5, 3, 4), WEFT_ATTR_INT("stride", 2),
+          WEFT_ATTR_INT("padding", 1), WEFT_ATTR_INT("size", 12))
+TRANSPOSE(transpose_volume, D5(1, 4, 2, 3, 2), D5(4, 3, 3, 2, 3), TRIPLE("stride", 2, 1, 2),
+          TRIPLE("padding", 1, 1, 0), TRIPLE("size", 3, 2, 5))
+TRANSPOSE(transpose_blocks, D4(2, 32, 4, 4), D4(32, 16, 2, 2), WEFT_ATTR_PAIR("stride", 2, 2),
+          WEFT_ATTR_PAIR("size", 8, 8))
 void conv_line_residual(fixture *f)
 {
     weft_value x = X(f, 2, 5, 9), w = X(f, 5, 5, 3), b = X(f, 5);

@@ -76,7 +76,9 @@ static inline const char *shared_data(const char *name)
 /* A model of this name that is small enough for a test in which its size does not matter. */
 static inline const char *small_model(const char *model)
 {
-    static const char *const small[][2] = {{"resnet", "resnet:width=4"}};
+    static const char *const small[][2] = {{"resnet", "resnet:width=4"},
+                                           {"mobilenet", "mobilenet:width=0.25"},
+                                           {"vgg", "vgg:depth=11,norm,width=4,hidden=32"}};
     for (size_t i = 0; i < sizeof(small) / sizeof(*small); i++)
         if (strcmp(small[i][0], model) == 0) return small[i][1];
     return model;

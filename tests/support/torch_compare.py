@@ -85,7 +85,8 @@ def of_weft(weft, case, device, dtype):
 def digest(figures):
     """The losses and, for each tensor, its norm and three of its elements."""
     def short(values):
-        return [math.sqrt(math.fsum(x * x for x in values))] + [values[k * 7919 % len(values)] for k in range(3)]
+        some = [math.sqrt(math.fsum(x * x for x in values))] + [values[k * 7919 % len(values)] for k in range(3)]
+        return [float(f"{x:.13g}") for x in some]
     return {**{what: figures[what] for what in ("losses", "prediction", "shapes") if what in figures},
             **{what: {key: short(values) for key, values in figures[what].items()} for what in ("gradients", "weights")}}
 
@@ -138,6 +139,6 @@ def main(cases, runs, extra=lambda parser: None):
         os.chdir("/")
     if target:
         with open(target, "w") as out:
-            out.write("{" + ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in saved.items()) + "}\n")
+            out.write("{" + ",\n".join(f"{json.dumps(name)}: {json.dumps(value, separators=(',', ':'))}" for name, value in saved.items()) + "}\n")
     print("FAILED, not as PyTorch: " + ", ".join(dict.fromkeys(failed)) if failed else f"all {len(saved)} as PyTorch")
     sys.exit(1 if failed else 0)
