@@ -256,7 +256,7 @@ struct weft_dataset {
     weft_dataset *validation;
     struct weft_augment *augment; /* of the pictures of the training; NULL: none */
     atomic_bool starved;          /* there was no memory for an augmentation */
-    double *class_weight; /* [classes]: factors of the weights in training; NULL: none */
+    double *class_weight;         /* [classes]: factors of the weights in training; NULL: none */
 };
 /* class_weights.c: sets the weights of the classes in training: "balanced", or numbers with commas
  * between them; NULL: none. The training split must be prepared. ARGUMENT: they do not fit the

@@ -20,7 +20,8 @@ static const struct {
     {"epochs,steps", WEFT_RESUME_LENGTH, false},
     {"lr-multiplier,momentum,nesterov,carry-state,exchange,compress,compress-downlink",
      WEFT_RESUME_NAMES, true},
-    {"augment,loss,class-weights,keep-best,patience,microbatches,sum-dtype,virtual-workers,weight-decay,"
+    {"augment,loss,class-weights,keep-best,patience,microbatches,sum-dtype,virtual-workers,weight-"
+     "decay,"
      "beta1,beta2,"
      "epsilon,clip-norm,"
      "label-"
