@@ -181,11 +181,14 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
                                  const weft_train_engine *engine,
                                  weft_trainer **out) WEFT_NODISCARD;
 /* validate.c: _check_ranks checks that the number of ranks is known, before they are opened.
+ * _check_devices checks the list of devices. ARGUMENT: it has more than there are ranks.
  * _check_launched (engine/engine.c): see weft_job_check_launched.
  * _learners sets *mesh to the ranks of one learner (without --mesh: one) and *learners to their
  * number. _count_learners checks all other options and sets t->mesh and t->learners. ARGUMENT:
  * options exclude each other, one needs a missing one, or the ranks are no multiple of *mesh. */
 weft_status weft_train_check_ranks(const weft_train_options *o) WEFT_NODISCARD;
+weft_status weft_train_check_devices(weft_context *context, const weft_train_options *o,
+                                     int ranks) WEFT_NODISCARD;
 weft_status weft_train_check_launched(const weft_train_options *o) WEFT_NODISCARD;
 weft_status weft_train_learners(const weft_train_options *o, int64_t ranks, int64_t *mesh,
                                 int *learners) WEFT_NODISCARD;

@@ -33,19 +33,18 @@ weft_status weft_train_learners(const weft_train_options *o, int64_t ranks, int6
 
 /* --- options that exclude each other, or need a missing one --- */
 
-static weft_status check_devices(const weft_trainer *t)
+weft_status weft_train_check_devices(weft_context *context, const weft_train_options *o, int ranks)
 {
-    const weft_train_options *o = &t->options;
     char *device;
     int devices = weft_device_list_count(o->where.device);
-    WEFT_TRY(weft_device_of_rank(t->context, o->where.device, 0, &device));
+    WEFT_TRY(weft_device_of_rank(context, o->where.device, 0, &device));
     free(device);
     /* A resumed job may have fewer ranks than the device list names. */
-    if (devices <= t->size || o->output.resume) return WEFT_OK;
+    if (devices <= ranks || o->output.resume) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "device '%s' names %d devices for %d rank%s; give one for each rank, or "
                      "fewer, which take turns",
-                     o->where.device, devices, t->size, weft_plural(t->size));
+                     o->where.device, devices, ranks, weft_plural(ranks));
 }
 
 static weft_status check_between(const weft_trainer *t)
@@ -156,7 +155,7 @@ static weft_status check_options(const weft_trainer *t)
 {
     weft_tensor_need need;
     WEFT_TRY(weft_optimizer_check(t->context, t->options.update.optimizer, &need));
-    WEFT_TRY(check_devices(t));
+    WEFT_TRY(weft_train_check_devices(t->context, &t->options, t->size));
     WEFT_TRY(check_between(t));
     WEFT_TRY(check_evaluations(t));
     WEFT_TRY(check_carried(&t->options));

@@ -14,9 +14,11 @@
 #include "exchange/exchange.h"
 #include "train/elastic/elastic.h"
 #include "train/trainer.h"
+#include "weft/device.h"
 
 /* The processes of a job. */
 typedef struct process_plan {
+    weft_context *context;
     const weft_train_options *options;
     int64_t mesh;           /* ranks of a learner */
     double failure_timeout; /* after so many seconds without a heartbeat a member is removed */
@@ -35,8 +37,9 @@ static weft_status refuse(const char *option, const char *value, const char *why
                      option, value, why);
 }
 
-static weft_status fits(const weft_context *context, const weft_train_options *o)
+static weft_status fits(weft_context *context, const weft_train_options *o)
 {
+    WEFT_TRY(weft_train_check_devices(context, o, (int)o->job.ranks));
     if (o->job.hosts)
         return refuse("hosts", o->job.hosts, "several machines need --engine mpi, or weft join");
     if (o->parallel.place)
@@ -45,8 +48,6 @@ static weft_status fits(const weft_context *context, const weft_train_options *o
                       "learners into stages, or leave one of them out");
     if (o->parallel.profile)
         return refuse("profile", "true", "learners must be cut alike; leave one of them out");
-    if (strchr(o->where.device, ','))
-        return refuse("device", o->where.device, "all learners have the same; give one of them");
     return weft_train_check_stages(context, &o->parallel);
 }
 
@@ -149,22 +150,47 @@ static bool is_silent(const process_plan *p, const weft_job_part *part)
     return !is_learner(p, part) || part->slot > 0;
 }
 
-static weft_status own_threads(const process_plan *p, char **value)
+static weft_status own_threads(const process_plan *p, const weft_job_part *part, char **value)
 {
+    (void)part;
     int64_t threads = p->options->where.threads;
     if (threads == 0) threads = weft_default_threads((int)p->options->job.ranks, NULL);
     return weft_format(value, "%lld", (long long)threads);
 }
 
-static weft_status own_ranks(const process_plan *p, char **value)
+static weft_status own_ranks(const process_plan *p, const weft_job_part *part, char **value)
 {
+    (void)part;
     return weft_format(value, "%lld", (long long)p->mesh);
 }
 
-static weft_status set(const process_plan *p, char **value)
+static weft_status set(const process_plan *p, const weft_job_part *part, char **value)
 {
+    (void)part;
     (void)p;
     return weft_strdup("true", value);
+}
+
+/* The devices of --device go to the ranks of all learners in turn. A coordinator has the list, by
+ * which it chooses the layout of the parameters. */
+static weft_status own_devices(const process_plan *p, const weft_job_part *part, char **value)
+{
+    int64_t ranks = is_learner(p, part) ? p->mesh : 1;
+    weft_text text = {0};
+    for (int64_t r = 0; r < ranks; r++) {
+        char *device;
+        WEFT_TRY(weft_device_of_rank(p->context, p->options->where.device,
+                                     (int)(part->slot * ranks + r), &device));
+        weft_text_add(&text, "%s%s", r ? "," : "", device);
+        free(device);
+    }
+    return weft_text_take(&text, value);
+}
+
+static bool trains(const process_plan *p, const weft_job_part *part)
+{
+    (void)p;
+    return part->role != WEFT_PART_COORDINATOR;
 }
 
 /* Options with a value of their own in some processes of a job: `of` says in which, NULL in all.
@@ -173,10 +199,11 @@ static weft_status set(const process_plan *p, char **value)
 static const struct {
     const char *option;
     bool (*of)(const process_plan *p, const weft_job_part *part);
-    weft_status (*value)(const process_plan *p, char **value);
+    weft_status (*value)(const process_plan *p, const weft_job_part *part, char **value);
 } own_values[] = {
-    {"threads", NULL, own_threads}, {"ranks", is_learner, own_ranks}, {"quiet", is_silent, set},
-    {"no-bind", NULL, set},         {"metrics", is_silent, NULL},     {"trace", is_silent, NULL},
+    {"threads", NULL, own_threads},  {"ranks", is_learner, own_ranks}, {"quiet", is_silent, set},
+    {"no-bind", NULL, set},          {"metrics", is_silent, NULL},     {"trace", is_silent, NULL},
+    {"device", trains, own_devices},
 };
 
 /* Sets *value to the option's value in this process; NULL: the process does not get the option. */
@@ -187,7 +214,7 @@ static weft_status value_of(const process_plan *p, const weft_job_part *part, co
     for (size_t i = 0; i < WEFT_COUNT(own_values); i++)
         if (strcmp(own_values[i].option, o->name) == 0 &&
             (!own_values[i].of || own_values[i].of(p, part)))
-            return own_values[i].value ? own_values[i].value(p, value) : WEFT_OK;
+            return own_values[i].value ? own_values[i].value(p, part, value) : WEFT_OK;
     return weft_options_get(weft_train_rows, p->options, o->name, value);
 }
 
@@ -257,7 +284,7 @@ static weft_status make(const weft_context *context, process_plan *p)
     int learners;
     WEFT_TRY(weft_train_learners(o, o->job.ranks, &p->mesh, &learners));
     WEFT_TRY(weft_exchange_is_elastic(context, o->parallel.exchange, &ops));
-    WEFT_TRY(fits(context, o));
+    WEFT_TRY(fits(p->context, o));
     p->failure_timeout =
         WEFT_MIN(WEFT_MAX(o->job.timeout / 3, LEAST_FAILURE_TIMEOUT), MOST_FAILURE_TIMEOUT);
     int servers = WEFT_EXCHANGE_HAS(ops, serve) ? (int)WEFT_MAX(o->parallel.servers, 1) : 0;
@@ -297,6 +324,7 @@ static weft_status plan(const weft_context *context, const weft_train_options *o
     process_plan *p;
     WEFT_TRY(WEFT_NEW(&p, 1));
     *out = p;
+    p->context = (weft_context *)(uintptr_t)context; /* devices are named, and none is opened */
     p->options = options;
     WEFT_TRY(make(context, p));
     job->parts = p->parts;
