@@ -12,6 +12,7 @@ typedef struct figures {
     weft_program_info info;
     double flops[3]; /* of each phase, over all micro-batches */
     double bytes;    /* bytes that the rank sends to other ranks of its learner */
+    double rounded;  /* bytes of gradients in bf16 that are sent, and of their sums */
     double pass[2];  /* forward and backward of one micro-batch, in the units of the cost model */
     int transfers;
     char about[256];   /* the device's words; empty: it has none */
@@ -19,6 +20,23 @@ typedef struct figures {
     char lack[2]
              [320]; /* the refusal of the program, and of that of the evaluation; empty: it fits */
 } figures;
+
+/* The bytes of f32 operands of a transfer that are rounded to bf16 for it, and of its results. */
+static double rounded_bytes(const weft_graph *g, const weft_node *node)
+{
+    double bytes = 0, results = 0;
+    for (int i = 0; i < node->in_count; i++) {
+        const weft_type *type = weft_in(g, node, i);
+        int producer = g->values[node->in[i]].node;
+        const weft_node *from = producer < 0 ? NULL : g->nodes[producer];
+        if (type->dtype == WEFT_BF16 && from && from->in_count == 1 &&
+            weft_in(g, from, 0)->dtype == WEFT_F32)
+            bytes += (double)weft_type_bytes(type);
+    }
+    for (int o = 0; o < node->out_count && bytes > 0; o++)
+        results += (double)weft_type_bytes(weft_out(g, node, o));
+    return bytes + results;
+}
 
 static void count_nodes(const weft_graph *g, int64_t microbatches, figures *f)
 {
@@ -31,6 +49,7 @@ static void count_nodes(const weft_graph *g, int64_t microbatches, figures *f)
             f->pass[node->phase] += cost.flops + 4 * cost.bytes;
         if (!node->op->transfer) continue;
         f->transfers++;
+        f->rounded += rounded_bytes(g, node);
         f->bytes += times * (double)weft_transfer_elements(g, node) *
                     (double)weft_dtype_size(weft_out(g, node, 0)->dtype);
     }
@@ -64,6 +83,17 @@ static void add_rank(weft_text *text, const weft_plan *plan, int rank, const fig
     weft_text_add(text, "%4d  %-34s %9s %9s %9s %11s %9s %9s  %9.2f %9s %9d\n", rank,
                   *place ? place : "all", size[0], size[1], size[2], size[3], size[4], size[5],
                   (f->flops[0] + f->flops[1] + f->flops[2]) / 1e9, size[6], f->transfers);
+}
+
+/* Adds a line on what --sum-dtype bf16 takes beside the gradients themselves. */
+static void add_rounded(weft_text *text, int rank, const figures *f)
+{
+    char size[32];
+    bytes_text(f->rounded, size, sizeof(size));
+    if (f->rounded > 0)
+        weft_text_add(
+            text, "%4d  among activations, gradients rounded to bf16 and their sums: up to %s\n",
+            rank, size);
 }
 
 /* Adds a line on the memory of the rank's device, if that has its own. */
@@ -238,6 +268,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
         status = describe_rank(rank, &all[r], &lists, listed, r == dump_rank);
         if (status == WEFT_OK && r == 0) status = weft_trainer_check_servers(t);
         if (status == WEFT_OK) add_rank(text, rank->plan, r, &all[r]);
+        if (status == WEFT_OK && t->run_spec.plan.bf16_sums) add_rounded(text, r, &all[r]);
         if (status == WEFT_OK) add_device(text, r, &all[r]);
         if (r > 0) weft_rank_free(rank); /* so that not all graphs are in memory at once */
     }

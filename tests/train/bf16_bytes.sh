@@ -34,6 +34,10 @@ follows() {
 }
 
 halves 50 --sum-dtype $images -n 2
+# What is rounded lies beside the gradients.
+"$weft" plan $images -n 2 --sum-dtype bf16 >out 2>err
+holds out '^ *0  among activations, gradients rounded to bf16 and their sums: up to 1[0-9]{3} kB$'
+"$weft" plan $images -n 2 --dtype bf16 2>err | grep -q 'gradients rounded' && flunk "gradients that are not rounded" || pass
 halves 75 --sum-dtype $images -n 2 --zero 1
 halves 75 --sum-dtype $images -n 2 --zero 2
 halves 50 --sum-dtype $images -n 4 --mesh data=2,domain=2 --dtype bf16
