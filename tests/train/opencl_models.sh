@@ -101,19 +101,9 @@ refuses 2 "'first' is no device; write PLATFORM.DEVICE" "$weft" train $images --
 mkdir none
 OCL_ICD_VENDORS=$PWD/none refuses 1 "there is no OpenCL platform here" "$weft" train $images --model mlp --device opencl
 
-# A cache that is damaged, foreign or cannot be written changes nothing.
+# Kernels of a processor are kept by PoCL alone, and a folder that cannot be made changes nothing (cuda_models.sh has the files).
 train="$weft train $images --model mlp --steps 2 --device opencl"
 $train | grep 'test loss' >want
-[ -n "$(ls "$XDG_CACHE_HOME"/weft/kernels)" ] && pass || flunk "no kernels in the cache"
-mkdir -p damaged/weft && cp -r "$XDG_CACHE_HOME"/weft/kernels damaged/weft/
-for file in damaged/weft/kernels/*; do
-    case $file in
-    *[0-7]) printf 'not a kernel' >"$file" ;;
-    *) dd if=/dev/zero of="$file" bs=1 seek=100 count=8 conv=notrunc status=none ;;
-    esac
-done
-XDG_CACHE_HOME=$PWD/damaged $train 2>err | grep 'test loss' >got
-cmp -s want got && pass || flunk "with a damaged cache: $(cat got err)"
 pocl=$XDG_CACHE_HOME/pocl
 XDG_CACHE_HOME=/proc/none POCL_CACHE_DIR=$pocl $train 2>err | grep 'test loss' >got
 cmp -s want got && pass || flunk "without a cache: $(cat got err)"

@@ -1,6 +1,7 @@
 /* Keeps compiled programs in files, $XDG_CACHE_HOME/weft/kernels/HASH: one for each source and
  * version of driver and hardware. A file holds its key, so that a foreign or damaged one is
- * recognized and made anew; without a folder programs are compiled in each process. */
+ * recognized and made anew; without a folder programs are compiled in each process. The host's
+ * processor has no such files (program.c). */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>

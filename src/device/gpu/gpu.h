@@ -54,8 +54,10 @@ struct gpu_card {
     char name[128];    /* for messages */
     char version[256]; /* of driver and hardware: binaries of another one are not loaded */
     bool doubles;      /* it computes in double precision */
-    bool processor;    /* it is the host's, whose compiler takes long for unrolled loops */
-    int users;         /* devices */
+    /* The card is the host's processor, whose compiler takes long for unrolled loops, and whose
+     * driver keeps files of its own. */
+    bool processor;
+    int users; /* devices */
     pthread_mutex_t lock;
     gpu_program *programs;
     gpu_opened opened[GPU_LIBRARIES]; /* in the order of the driver's libraries */

@@ -39,6 +39,9 @@ static weft_status make_module(gpu_card *card, const char *source, const char *w
     const gpu_driver *driver = card->driver;
     void *binary = NULL;
     size_t bytes = 0;
+    /* OpenCL on a processor, as PoCL, keeps files of its own, by groups of the sizes that run. To
+     * give a binary it would compile each function once more, for groups of any size. */
+    if (card->processor) return driver->compile(card, source, what, out);
     gpu_cache_read(card, source, &binary, &bytes);
     bool loaded = binary && driver->load(card, binary, bytes, out) == WEFT_OK;
     free(binary);
