@@ -6,13 +6,12 @@
 
 #include "device/cpu/simd.h"
 
+/* A vector fills a register of AVX-512, and half of one fills a register of AVX2. */
+typedef float wide_lanes __attribute__((vector_size(4 * TILE_COLUMNS), aligned(4), may_alias));
+typedef uint32_t wide_bits __attribute__((vector_size(4 * TILE_COLUMNS), aligned(4), may_alias));
+typedef float half_lanes __attribute__((vector_size(2 * TILE_COLUMNS), aligned(4), may_alias));
+typedef uint32_t half_bits __attribute__((vector_size(2 * TILE_COLUMNS), aligned(4), may_alias));
 typedef float tile_number __attribute__((may_alias)); /* or a pair of bf16 numbers */
-
-/* Vectors that fill a register of AVX-512 and of AVX2, and their elements as words. */
-typedef float lanes16 __attribute__((vector_size(64), aligned(4), may_alias));
-typedef float lanes8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef uint32_t words16 __attribute__((vector_size(64), aligned(4), may_alias));
-typedef uint32_t words8 __attribute__((vector_size(32), aligned(4), may_alias));
 
 /* A loop over the rows or vectors of a block: sums are in registers only if it is unrolled. */
 #ifdef __clang__
@@ -23,16 +22,12 @@ typedef uint32_t words8 __attribute__((vector_size(32), aligned(4), may_alias));
 
 /* --- f32 --- */
 
+#define SINGLE_STEP(vector, sum, a, b) sum += *(a) * *(const vector *)(b)
+
 #define TILE(name) single_##name
 #define TILE_TARGET
-#define TILE_LANES 8
-#define TILE_STEP(sum, a, b) sum += *(a) * *(const lanes8 *)(b)
-#include "device/cpu/tile_block.h"
-
-#define TILE(name) single16_##name
-#define TILE_TARGET
-#define TILE_LANES 16
-#define TILE_STEP(sum, a, b) sum += *(a) * *(const lanes16 *)(b)
+#define TILE_VECTOR half_lanes
+#define TILE_STEP(sum, a, b) SINGLE_STEP(half_lanes, sum, a, b)
 #include "device/cpu/tile_block.h"
 
 static void multiply(const tile_product *p)
@@ -53,23 +48,17 @@ WEFT_INLINE float half_of(const tile_number *pair, int second)
     return x;
 }
 
-#define PAIR_STEP(lanes, words, sum, a, b)                                                         \
+#define PAIRS_STEP(vector, vector_bits, sum, a, b)                                                 \
     do {                                                                                           \
-        words pair = *(const words *)(b);                                                          \
-        sum += half_of(a, 0) * (lanes)(pair << 16);                                                \
-        sum += half_of(a, 1) * (lanes)(pair & 0xffff0000);                                         \
+        vector_bits pair = *(const vector_bits *)(b);                                              \
+        sum += half_of(a, 0) * (vector)(pair << 16);                                               \
+        sum += half_of(a, 1) * (vector)(pair & 0xffff0000);                                        \
     } while (0)
 
 #define TILE(name) pairs_##name
 #define TILE_TARGET
-#define TILE_LANES 8
-#define TILE_STEP(sum, a, b) PAIR_STEP(lanes8, words8, sum, a, b)
-#include "device/cpu/tile_block.h"
-
-#define TILE(name) pairs16_##name
-#define TILE_TARGET
-#define TILE_LANES 16
-#define TILE_STEP(sum, a, b) PAIR_STEP(lanes16, words16, sum, a, b)
+#define TILE_VECTOR half_lanes
+#define TILE_STEP(sum, a, b) PAIRS_STEP(half_lanes, half_bits, sum, a, b)
 #include "device/cpu/tile_block.h"
 
 static void multiply_pairs(const tile_product *p)
@@ -79,40 +68,58 @@ static void multiply_pairs(const tile_product *p)
 
 /* --- versions for instructions that the processor may have --- */
 
-/* Each is compiled for its instructions by an attribute and chosen here, so that the kernel is as
- * fast with clang, which compiles no clones (WEFT_CLONES). */
-
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
-__attribute__((target("avx2,fma"))) static void multiply_fma(const tile_product *p)
+/* By an attribute, since clang compiles no clones (WEFT_CLONES). */
+#define FMA_TARGET __attribute__((target("avx2,fma")))
+
+FMA_TARGET static void multiply_fma(const tile_product *p)
 {
     single_plain(p);
 }
 
-__attribute__((target("avx2,fma"))) static void multiply_pairs_fma(const tile_product *p)
+FMA_TARGET static void multiply_pairs_fma(const tile_product *p)
 {
     pairs_plain(p);
 }
 
-__attribute__((target("avx512f,fma"))) static void multiply_wide(const tile_product *p)
+static bool has_fma(void)
 {
-    single16_wide(p);
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-__attribute__((target("avx512f,fma"))) static void multiply_pairs_wide(const tile_product *p)
+#define WIDE_TARGET __attribute__((target("avx512f,fma")))
+#define TILE(name) wide_single_##name
+#define TILE_TARGET WIDE_TARGET
+#define TILE_VECTOR wide_lanes
+#define TILE_STEP(sum, a, b) SINGLE_STEP(wide_lanes, sum, a, b)
+#include "device/cpu/tile_block.h"
+
+WIDE_TARGET static void multiply_wide(const tile_product *p)
 {
-    pairs16_wide(p);
+    wide_single_wide(p);
+}
+
+#define TILE(name) wide_pairs_##name
+#define TILE_TARGET WIDE_TARGET
+#define TILE_VECTOR wide_lanes
+#define TILE_STEP(sum, a, b) PAIRS_STEP(wide_lanes, wide_bits, sum, a, b)
+#include "device/cpu/tile_block.h"
+
+WIDE_TARGET static void multiply_pairs_wide(const tile_product *p)
+{
+    wide_pairs_wide(p);
 }
 
 #define DOT_TARGET __attribute__((target("avx512f,avx512vl,avx512bf16,fma")))
 #define TILE(name) dot_##name
 #define TILE_TARGET DOT_TARGET
-#define TILE_LANES 16
+#define TILE_VECTOR wide_lanes
 #define TILE_STEP(sum, a, b)                                                                       \
-    sum = (lanes16)_mm512_dpbf16_ps((__m512)(sum),                                                 \
-                                    (__m512bh)_mm512_castps_si512(_mm512_set1_ps(*(a))),           \
-                                    (__m512bh)_mm512_loadu_si512(b))
+    sum = (wide_lanes)_mm512_dpbf16_ps((__m512)(sum),                                              \
+                                       (__m512bh)_mm512_castps_si512(_mm512_set1_ps(*(a))),        \
+                                       (__m512bh)_mm512_loadu_si512(b))
 #include "device/cpu/tile_block.h"
 
 DOT_TARGET static void multiply_dot(const tile_product *p)
@@ -124,11 +131,6 @@ static bool is_wide(void)
 {
     return __builtin_cpu_supports("avx512f");
 }
-
-static bool has_fma(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 #else
 static void multiply_fma(const tile_product *p)
 {
@@ -138,6 +140,11 @@ static void multiply_fma(const tile_product *p)
 static void multiply_pairs_fma(const tile_product *p)
 {
     multiply_pairs(p);
+}
+
+static bool has_fma(void)
+{
+    return false;
 }
 
 static void multiply_wide(const tile_product *p)
@@ -156,11 +163,6 @@ static void multiply_dot(const tile_product *p)
 }
 
 static bool is_wide(void)
-{
-    return false;
-}
-
-static bool has_fma(void)
 {
     return false;
 }

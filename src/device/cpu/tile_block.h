@@ -1,30 +1,30 @@
 /* The loops of a product of tiles, of which tile.c includes a version for each kind of operands and
  * processor. The macros are: TILE(name), the function `name` of the version; TILE_TARGET, the
- * attributes of its functions; TILE_LANES, the elements of a vector, which fills a register, as a
- * compiler may keep longer ones in memory; TILE_STEP(sum, a, b), which adds to a vector of sums the
- * product of the four bytes at a with each four bytes of the vector at b. */
+ * attributes of its functions; TILE_VECTOR, the type of a vector of f32 numbers that the processor
+ * holds in registers; TILE_STEP(sum, a, b), which adds to a vector of sums the product of the four
+ * bytes at a with each four bytes of the vector at b. */
+
+#define TILE_LANES (int64_t)(sizeof(TILE_VECTOR) / sizeof(float))
 
 /* Computes `rows` rows of the result at row i and `vectors` vectors at column j. Both numbers are
  * constants in each call, so that the loops are unrolled and the sums are in registers. */
 TILE_TARGET WEFT_INLINE void TILE(block)(const tile_product *p, int rows, int vectors, int64_t i,
                                          int64_t j)
 {
-    typedef float vector __attribute__((vector_size(4 * TILE_LANES), aligned(4), may_alias));
-    vector sum[TILE_WIDE_ROWS][2];
+    TILE_VECTOR sum[TILE_WIDE_ROWS][2];
     const tile_run whole = {0, 0, (int32_t)p->k}, *run = p->runs ? p->runs : &whole;
     EACH (r, rows)
-        EACH (v, vectors) sum[r][v] = (vector){0};
+        EACH (v, vectors) sum[r][v] = (TILE_VECTOR){0};
     for (const tile_run *end = run + (p->runs ? p->run_count : 1); run < end; run++) {
         const tile_number *a = (const tile_number *)p->a + i * p->a_row + run->a * p->a_column;
         const tile_number *b = (const tile_number *)p->b + j + run->b * p->b_row;
         for (int32_t q = run->depth; q > 0; q--, a += p->a_column, b += p->b_row)
             EACH (r, rows)
-                EACH (v, vectors)
-                    TILE_STEP(sum[r][v], a + r * p->a_row, b + (int64_t)v * TILE_LANES);
+                EACH (v, vectors) TILE_STEP(sum[r][v], a + r * p->a_row, b + v * TILE_LANES);
     }
     EACH (r, rows)
         EACH (v, vectors) {
-            vector *c = (vector *)(p->c + (i + r) * p->c_row + j) + v;
+            TILE_VECTOR *c = (TILE_VECTOR *)(p->c + (i + r) * p->c_row + j) + v;
             if (p->add) sum[r][v] += *c;
             *c = sum[r][v];
         }
@@ -72,13 +72,14 @@ TILE_TARGET WEFT_INLINE void TILE(wide)(const tile_product *p)
     if (j < p->n) TILE(columns)(p, TILE_WIDE_ROWS, 1, j);
 }
 
+/* Without it two vectors of half the width make a panel of columns. */
 TILE_TARGET WEFT_INLINE void TILE(plain)(const tile_product *p)
 {
-    for (int64_t j = 0; j < p->n; j += TILE_COLUMNS)
-        TILE(columns)(p, TILE_ROWS, TILE_COLUMNS / TILE_LANES, j);
+    for (int64_t j = 0; j < p->n; j += TILE_COLUMNS) TILE(columns)(p, TILE_ROWS, 2, j);
 }
 
 #undef TILE
-#undef TILE_LANES
 #undef TILE_TARGET
 #undef TILE_STEP
+#undef TILE_LANES
+#undef TILE_VECTOR
