@@ -135,6 +135,7 @@ static inline void out(fixture *f, weft_value v)
     X(lstm_lengths_reverse)                                                                        \
     X(lstm_last)                                                                                   \
     X(lstm_wide)                                                                                   \
+    X(lstm_one)                                                                                    \
     X(lstm_odd)                                                                                    \
     X(gru_plain)                                                                                   \
     X(gru_state)                                                                                   \
@@ -143,6 +144,7 @@ static inline void out(fixture *f, weft_value v)
     X(gru_lengths_reverse)                                                                         \
     X(gru_last)                                                                                    \
     X(gru_wide)                                                                                    \
+    X(gru_one)                                                                                     \
     X(gru_odd)
 /* The cases of op_cases_elements.c; those without a gradient have an entry in op_cases.c. */
 #define ELEMENT_CASES(X)                                                                           \

@@ -41,6 +41,7 @@ LSTM(lstm_lengths_reverse, 5, 4, 3, .states = true, .lengths = true, .reverse = 
 LSTM(lstm_last, 5, 4, 3, .lengths = true, .last = true)
 LSTM(lstm_wide, 7, 3, 19, .states = true)
 LSTM(lstm_odd, 13, 3, 33, .lengths = true)
+LSTM(lstm_one, 3, 1, 48, .states = true)
 GRU(gru_plain, 3, 4, 5, .states = false)
 GRU(gru_state, 2, 3, 4, .states = true)
 GRU(gru_reverse, 2, 3, 4, .states = true, .reverse = true)
@@ -49,3 +50,4 @@ GRU(gru_lengths_reverse, 5, 4, 3, .states = true, .lengths = true, .reverse = tr
 GRU(gru_last, 5, 4, 3, .lengths = true, .last = true)
 GRU(gru_wide, 7, 3, 19, .states = true)
 GRU(gru_odd, 13, 3, 33, .lengths = true, .reverse = true)
+GRU(gru_one, 1, 2, 32, .states = true, .reverse = true)

@@ -103,6 +103,38 @@ void cpu_pack(const cpu_packed *p, int threads)
     weft_parallel(threads, panel_count(p), 1, pack_part, &copy);
 }
 
+bool cpu_packs_in_vain(const cpu_packed *p, int64_t rows)
+{
+    return p->of == TILE_SINGLE && p->groups > 0 && p->by_unit == 1 &&
+           p->units % CPU_TILE_UNITS == 0 && rows <= 2 * (int64_t)CPU_TILE_ROWS;
+}
+
+/* Computes a tile from panel i, or from the columns of each group where they lie. */
+static void multiply(const cpu_packed *p, int64_t i, const void *a, int64_t stride, cpu_tile *tile)
+{
+    tile_product t = {.m = tile->rows,
+                      .n = panel_columns(p),
+                      .k = panel_rows(p),
+                      .a = (const uint32_t *)a + tile->row * stride,
+                      .c = tile->at[0][0],
+                      .a_row = stride,
+                      .a_column = 1,
+                      .b_row = panel_columns(p),
+                      .c_row = (int64_t)CPU_TILE_GROUPS * CPU_TILE_UNITS,
+                      .of = p->of};
+    if (p->panels) {
+        t.b = p->panels + i * panel_size(p);
+        tile_multiply(&t);
+        return;
+    }
+    t.n = CPU_TILE_UNITS;
+    t.b_row = p->by_depth;
+    for (int g = 0; g < p->groups; g++, t.c += CPU_TILE_UNITS) {
+        t.b = (const float *)p->w + g * p->by_group + tile->unit;
+        tile_multiply(&t);
+    }
+}
+
 /* Panels are outside of rows, so that a panel stays in the first cache while all rows use it. */
 void cpu_packed_product(const cpu_packed *p, const void *a, int64_t stride, int64_t begin,
                         int64_t end, void (*take)(void *user, cpu_tile *tile), void *user)
@@ -115,17 +147,7 @@ void cpu_packed_product(const cpu_packed *p, const void *a, int64_t stride, int6
             tile.units = (int)WEFT_MIN(p->units - tile.unit, panel_units(p));
             tile.row = begin + (end - begin) * part / parts;
             tile.rows = (int)(begin + (end - begin) * (part + 1) / parts - tile.row);
-            tile_multiply(&(tile_product){.m = tile.rows,
-                                          .n = panel_columns(p),
-                                          .k = panel_rows(p),
-                                          .a = (const uint32_t *)a + tile.row * stride,
-                                          .b = p->panels + i * panel_size(p),
-                                          .c = tile.at[0][0],
-                                          .a_row = stride,
-                                          .a_column = 1,
-                                          .b_row = panel_columns(p),
-                                          .c_row = (int64_t)CPU_TILE_GROUPS * CPU_TILE_UNITS,
-                                          .of = p->of});
+            multiply(p, i, a, stride, &tile);
             take(user, &tile);
         }
 }

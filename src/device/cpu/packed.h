@@ -18,10 +18,13 @@ typedef struct cpu_packed {
     bool narrow;
     const void *w;
     int64_t by_depth, by_group, by_unit;
-    uint32_t *panels; /* cpu_packed_count of them */
+    uint32_t *panels; /* cpu_packed_count of them; NULL: it is multiplied as it lies */
 } cpu_packed;
 
 int64_t cpu_packed_count(const cpu_packed *p);
+/* Whether it is better multiplied as it lies, by so many rows in all products together: to pack it
+ * would take longer than a step of one text, which reads it once. Bits are the same. */
+bool cpu_packs_in_vain(const cpu_packed *p, int64_t rows);
 void cpu_pack(const cpu_packed *p, int threads);
 
 /* A part of the product: `rows` rows from `row` on, `units` columns from `unit` on of each group.

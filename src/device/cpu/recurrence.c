@@ -80,7 +80,10 @@ recurrence cpu_recurrence_of(const cpu_loop *k, int gates, bool gradient)
     if (gradient) read_first(&j);
     j.w.w = k->in[gradient ? 3 : 1];
     j.w.narrow = cpu_is_narrow(&j, gradient ? 3 : 1);
-    cpu_pack(&j.w, k->threads);
+    if (cpu_packs_in_vain(&j.w, j.r.batch * j.r.positions))
+        j.w.panels = NULL;
+    else
+        cpu_pack(&j.w, k->threads);
     return j;
 }
 
