@@ -6,7 +6,9 @@ usage: peers.py WEFT [ROUNDS [PART...]]    (make bench-peers installs PyTorch)
 PyTorch runs in several ways, and the best is the peer: as it stands and compiled, images in both memory formats, with fused
 Adam, attention and LSTM, in bfloat16 by autocast. A step is forward, backward and Adam, on as many threads as the machine has
 cores. A part is a model in both types, MODEL:f32 or MODEL:bf16, `floor`, how much of a step are its products alone, by
-oneDNN, and the pass of Adam, or `length`, the memory of attention over 1,024 to 8,192 positions.
+oneDNN, and the pass of Adam, `length`, the memory of attention over 1,024 to 8,192 positions, `types`, how much faster bf16 is
+than f32 for each built-in model, or `row`, a lone row of vgg11 beside ONNX Runtime. The last two take turns on one thread and
+compare processor time, so that other work on the machine changes little.
 """
 import json
 import os
@@ -189,7 +191,74 @@ def length(weft, rounds, missed):
         missed.append("memory linear in the length")
 
 
-PARTS = {"floor": floor, "length": length}
+# --- types and row ---
+
+# Data of each built-in model, and the steps of which a run has more.
+SMALL = {
+    "lenet": ("glyphs:train=2000,test=10", 30),
+    "mlp": ("glyphs:train=2000,test=10", 1000),
+    "vgg11": ("glyphs:size=32,train=500,test=10", 6),
+    "inception": ("glyphs:train=500,test=10", 20),
+    "gpt": ("text:{text},unit=char,context=64", 2),
+    "transformer": ("text:{text},unit=char,context=64", 20),
+    "char-lstm": ("text:{text},unit=char,context=64", 20),
+    "twin-lstm": ("pairs:{text},train=400,test=10", 20),
+}
+
+
+def processor(*words):
+    child = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    if status:
+        sys.exit(f"failed: {' '.join(map(str, words))}")
+    return used.ru_utime
+
+
+def types(weft, rounds, missed):
+    listed = subprocess.run([weft, "inspect", "--list"], check=True, capture_output=True, text=True).stdout
+    section = listed.split("models:\n")[1].split("\n\n")[0]
+    for name in [line.split()[0].split("[")[0] for line in section.splitlines() if line[2:3].strip()]:
+        if name not in SMALL:
+            missed.append(f"types of {name}, which has no data here")
+            continue
+        data, steps = SMALL[name]
+        run = [weft, "train", "-q", "-t", "1", "--model", name, "--data", data.format(text=TEXT), "--batch", "20", "--steps"]
+        taken = {dtype: [] for dtype in TYPES}
+        for _ in range(rounds):
+            for dtype in TYPES:
+                taken[dtype].append(processor(*run, str(steps + 1), "--dtype", dtype) - processor(*run, "1", "--dtype", dtype))
+        f32, bf16 = (1e3 * min(taken[dtype]) / steps for dtype in TYPES)
+        print(f"{name}: a step {f32:.2f} ms in f32, {bf16:.2f} in bf16; ratio {f32 / bf16:.2f} (asked 1{'' if f32 >= bf16 else '; MISSED'})", flush=True)
+        if f32 < bf16:
+            missed.append(f"types of {name}")
+
+
+def row(weft, rounds, missed):
+    if subprocess.run([sys.executable, "-c", "import onnx, onnxruntime"], capture_output=True).returncode:
+        print("row: skipped, ONNX Runtime is not installed (pip install onnxruntime onnx)")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = {dtype: [] for dtype in TYPES}, []
+        for dtype in TYPES:
+            subprocess.run([weft, "train", "-q", "--model", "vgg11", "--data", "glyphs:size=32,train=100,test=10", "--steps", "1", "--batch", "10", "--dtype", dtype,
+                            "-c", f"{folder}/{dtype}"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([weft, "export", "-q", f"{folder}/f32", "-o", f"{folder}/w.safetensors"], check=True)
+        for _ in range(rounds):
+            for dtype in TYPES:
+                few, many = (processor(weft, "eval", "-q", "-t", "1", "-b", "1", "-c", f"{folder}/{dtype}", "-d", f"glyphs:size=32,train=100,test={n}") for n in (100, 600))
+                ours[dtype].append((many - few) / 500 * 1e3)
+            said = subprocess.run([sys.executable, HERE / "onnx_server.py", f"{folder}/w.safetensors", "vgg11", "1,32,32", "500"], check=True, capture_output=True, text=True)
+            theirs.append(float(said.stdout))
+    other = statistics.median(theirs)
+    for dtype, bound in zip(TYPES, (1.0, 1.2)):
+        one = statistics.median(ours[dtype])
+        good = other / one >= bound
+        print(f"a lone row of vgg11: {one:.2f} ms in {dtype}, ONNX Runtime {other:.2f} in f32; ratio {other / one:.2f} (asked {bound}{'' if good else '; MISSED'})", flush=True)
+        if not good:
+            missed.append(f"row in {dtype}")
+
+
+PARTS = {"floor": floor, "length": length, "types": types, "row": row}
 
 
 def compare(weft, name, dtype, rounds, missed):
