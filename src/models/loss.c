@@ -21,6 +21,60 @@ static weft_value clip(weft_graph *g, weft_value x, double bound)
     return weft_graph_node(g, "clip", NULL, &x, 1, attrs, 2);
 }
 
+static weft_value number(weft_graph *g, double value)
+{
+    const weft_attr attr = WEFT_ATTR_REAL("value", value);
+    return weft_graph_node(g, "constant", NULL, NULL, 0, &attr, 1);
+}
+
+static weft_value one(weft_graph *g, const char *op, weft_value x)
+{
+    return weft_graph_node(g, op, NULL, &x, 1, NULL, 0);
+}
+
+/* Reduces the last dimension; keep: to size 1. */
+static weft_value over_last(weft_graph *g, const char *op, weft_value x, bool keep)
+{
+    if (weft_graph_status(g) != WEFT_OK) return WEFT_NO_VALUE;
+    const weft_attr attrs[] = {WEFT_ATTR_INT("axes", weft_value_type(g, x)->shape.rank - 1),
+                               WEFT_ATTR_INT("keep", 1)};
+    return weft_graph_node(g, op, NULL, &x, 1, attrs, 1 + keep);
+}
+
+/* Whether each class is the label: [..., classes], for labels [...]. */
+static weft_value is_label(weft_graph *g, weft_value labels, int64_t classes)
+{
+    const weft_type type = {WEFT_I32, weft_shape_of(1, &classes)};
+    weft_attr shape = {.name = "shape"};
+    int32_t *all;
+    if (weft_graph_status(g) != WEFT_OK) return WEFT_NO_VALUE;
+    weft_status status = WEFT_NEW(&all, classes);
+    if (status != WEFT_OK) return weft_graph_stick(g, status);
+    for (int64_t c = 0; c < classes; c++) all[c] = (int32_t)c;
+    const weft_shape *s = &weft_value_type(g, labels)->shape;
+    for (; shape.count < s->rank; shape.count++) shape.ints[shape.count] = s->dim[shape.count];
+    shape.ints[shape.count++] = 1;
+    const weft_attr data = weft_attr_tensor("data", &type, all);
+    weft_value numbers = weft_graph_node(g, "constant", NULL, NULL, 0, &data, 1);
+    free(all);
+    return pair(g, "equal", weft_graph_node(g, "reshape", NULL, &labels, 1, &shape, 1), numbers);
+}
+
+/* -(1 - p)^gamma log p, for the probability p of the true class (Lin et al. 2017). */
+static weft_value focal(weft_graph *g, weft_value logits, weft_value labels, double gamma)
+{
+    if (weft_graph_status(g) != WEFT_OK) return WEFT_NO_VALUE;
+    const weft_shape *s = &weft_value_type(g, logits)->shape;
+    weft_value truth = is_label(g, labels, s->dim[s->rank - 1]);
+    weft_value moved = pair(g, "sub", logits, over_last(g, "reduce_max", logits, true));
+    weft_value sum = one(g, "log", over_last(g, "reduce_sum", one(g, "exp", moved), true));
+    weft_value in[] = {truth, pair(g, "sub", moved, sum), number(g, 0)};
+    weft_value log_p = weft_graph_node(g, "where", NULL, in, 3, NULL, 0);
+    log_p = over_last(g, "reduce_sum", log_p, false);
+    weft_value rest = pair(g, "sub", number(g, 1), one(g, "exp", log_p));
+    return times(g, pair(g, "mul", pair(g, "pow", rest, number(g, gamma)), log_p), -1);
+}
+
 /* |e| */
 static weft_value l1(weft_graph *g, weft_value x, weft_value target, double unused)
 {
@@ -48,6 +102,15 @@ static const weft_loss losses[] = {
      .summary = "of classes: minus the logarithm of the true one's probability",
      .classes = true,
      .op = "softmax_xent"},
+    {.name = "focal",
+     .summary = "of classes: cross_entropy times (1 - p)^gamma for the true one's probability p",
+     .classes = true,
+     .build = focal,
+     .form = "focal[:gamma=2]",
+     .key = "gamma",
+     .usual = 2,
+     .low = 1,
+     .high = 10},
     {.name = "mse", .summary = "of numbers: the mean squared error", .op = "mse"},
     {.name = "l1", .summary = "of numbers: the mean absolute error", .build = l1},
     {.name = "huber",
@@ -135,15 +198,16 @@ weft_status weft_model_builder_build_loss(weft_model_builder *net, const weft_va
     weft_value each = net->loss->build(g, in[0], in[1], net->loss_key);
     WEFT_TRY(weft_graph_status(g));
     int rank = weft_value_type(g, each)->shape.rank;
-    weft_attr own = {.name = "axes"}, batch = WEFT_ATTR_INT("axes", 0);
-    while (own.count + 1 < rank) {
-        own.ints[own.count] = own.count + 1;
-        own.count++;
-    }
-    weft_value mean = weft_graph_node(g, "reduce_mean", NULL, &each, 1, &own, 1);
-    weft_value weighed = pair(g, "mul", mean, in[2]);
-    *loss = weft_graph_node(g, "reduce_sum", "loss", &weighed, 1, &batch, 1);
-    /* A function of each element, so that no rank has a partial sum. */
-    *prediction = weft_graph_node(g, "clip", "prediction", &in[0], 1, NULL, 0);
+    /* The loss of a sample of numbers is the mean over them; each label has one of its own. */
+    bool classes = net->loss->classes;
+    weft_attr own = {.name = "axes"}, all = {.name = "axes"};
+    for (int i = 1; i < rank; i++) own.ints[own.count++] = i;
+    for (int i = 0; i < (classes ? rank : 1); i++) all.ints[all.count++] = i;
+    if (!classes) each = weft_graph_node(g, "reduce_mean", NULL, &each, 1, &own, 1);
+    weft_value weighed = pair(g, "mul", each, in[2]);
+    *loss = weft_graph_node(g, "reduce_sum", "loss", &weighed, 1, &all, 1);
+    /* Neither function is linear, so no rank has a partial sum. */
+    *prediction =
+        weft_graph_node(g, classes ? "softmax" : "clip", "prediction", &in[0], 1, NULL, 0);
     return weft_graph_status(g);
 }

@@ -17,7 +17,8 @@ typedef struct weft_loss {
      * sample is never a partial sum. */
     const char *op;
     /* Or else `build` adds nodes: from prediction and target, [batch, targets], the loss of each
-     * number, of which the loss of a sample is the mean. key: the loss's own number. */
+     * number, of which the loss of a sample is the mean; or from logits and labels that of each
+     * label. key: the loss's own number. */
     weft_value (*build)(weft_graph *graph, weft_value prediction, weft_value target, double key);
     const char *form, *key;  /* how it is named, with its key; NULL: it has none */
     double usual, low, high; /* the value of the key without it, and its range */

@@ -244,6 +244,11 @@ static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_mod
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "label smoothing spreads the probability of a class, and the target of "
                          "these data is numbers; leave it at 0");
+    if (smooth && net->loss->build)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "label smoothing is part of the loss cross_entropy, and this run has %s; "
+                         "leave it at 0",
+                         net->loss->name);
     weft_value loss, prediction, mixed = WEFT_NO_VALUE;
     if (mixes(net->options) && net->loss->build)
         return weft_fail(WEFT_ERR_ARGUMENT,

@@ -265,7 +265,8 @@ void draw_case(dice *d, hunt_case *c)
     }
     draw_generation(d, c);
     /* Neither l1 nor quantile, whose slope jumps: rounding may decide it. */
-    if (c->samples.targets && chance(d, 0.2)) c->options[LOSS] = HUBER;
+    bool plain = c->options[LABEL_SMOOTHING] == 0;
+    if (plain && chance(d, 0.2)) c->options[LOSS] = c->samples.targets ? HUBER : FOCAL;
     if (chance(d, 0.15)) c->options[EVALUATE_EVERY] = between(d, 1, 3);
 }
 

@@ -204,7 +204,7 @@ enum { CPU, REFERENCE };
 enum { F32, F64, BF16 };
 enum { WIDE, NARROW }; /* of sums and weights */
 enum { AUTO, NONE };
-enum { HUBER = 3 }; /* of the losses */
+enum { FOCAL = 1, HUBER = 4 }; /* of the losses */
 
 typedef struct hunt_case {
     int layer_count;

@@ -43,18 +43,25 @@ def cross_entropy(z, label, _):
     return math.log(sum(math.exp(v - top) for v in z)) + top - z[label]
 
 
+def focal(z, label, gamma):
+    loss = cross_entropy(z, label, None)
+    return (1 - math.exp(-loss)) ** gamma * loss
+
+
 def of_numbers(formula):
     return lambda z, target, key: formula(z[0] - target, key)
 
 
 REFERENCE = {
     "cross_entropy": (cross_entropy, [None]),
+    "focal": (focal, ["gamma=2", "gamma=1.5"]),
     "mse": (of_numbers(lambda e, _: e * e), [None]),
     "l1": (of_numbers(lambda e, _: abs(e)), [None]),
     "huber": (of_numbers(lambda e, d: e * e / 2 if abs(e) < d else d * (abs(e) - d / 2)), ["delta=1", "delta=0.3"]),
     "quantile": (of_numbers(lambda e, q: max(-q * e, (1 - q) * e)), ["q=0.5", "q=0.9"]),
 }
-# Numbers that single precision holds exactly, as samples are read.
+# Numbers of samples that single precision holds exactly, as they are read.
+OF_CLASSES = "cross_entropy", "focal"
 SAMPLES = [[round(64 * math.sin(3 * i + j * j)) / 64 for j in range(FEATURES)] for i in range(ROWS)]
 LABELS = [0, 1, 0, 0, 2, 0, 1, 0, 0, 0, 1, 0]
 TARGETS = [round(128 * math.cos(i * i)) / 64 for i in range(ROWS)]
@@ -62,7 +69,7 @@ TARGETS = [round(128 * math.cos(i * i)) / 64 for i in range(ROWS)]
 
 def check_loss(name, key, ways, class_weights=None):
     formula, _ = REFERENCE[name]
-    classes = name == "cross_entropy"
+    classes = name in OF_CLASSES
     truth = LABELS if classes else TARGETS
     counts = [LABELS.count(c) for c in range(CLASSES)]
     given = {"balanced": [ROWS / (CLASSES * n) for n in counts], None: [1] * CLASSES}.get(class_weights) or \
@@ -114,6 +121,16 @@ for name, (_, keys) in REFERENCE.items():
 for how in "balanced", "0.5,2,0":
     for ways in WAYS:
         check_loss("cross_entropy", None, ways, how)
+    check_loss("focal", "gamma=3", WAYS[0], how)
+# Labels of positions, and weights that are split by classes.
+open("t.txt", "w").write("to be or not to be that is the question " * 20)
+text = ["train", "-q", "-d", "text:t.txt,context=8", "-m", "gpt:layers=1,heads=2,width=8", "--steps", "3", "-b", "6", "--loss", "focal", "-t", "1"]
+losses = []
+for ways in [], ["-n", "2", "--mesh", "data=2"], ["-n", "2", "--mesh", "tensor=2"], ["-n", "2", "--mesh", "domain=2"], ["-n", "2", "--mesh", "pipeline=2"]:
+    run(*text, "--metrics", "m.jsonl", *ways)
+    losses.append([json.loads(line)["loss"] for line in open("m.jsonl") if '"step"' in line][2])
+    check(f"focal of positions {ways}", abs(losses[-1] - losses[0]) < 1e-4, losses)
+run(*text, "--dtype", "bf16")
 # Other types, a plan that splits the weights, and what evaluates the checkpoint.
 run("train", "-q", "-m", "linear.yaml", "-d", "csv:numbers.csv,target=y,test=0.3", "--steps", "2", "-b", "4", "--dtype", "bf16", "--loss", "huber")
 run("train", "-q", "-m", "mlp", "-d", "csv:numbers.csv,target=y,test=0.3", "--steps", "2", "-b", "4", "-n", "2", "--mesh", "tensor=2", "--loss", "l1",
@@ -121,6 +138,7 @@ run("train", "-q", "-m", "mlp", "-d", "csv:numbers.csv,target=y,test=0.3", "--st
 one, two = (json.loads(run("eval", "-c", "other", "--json", *words).stdout) for words in ([], ["--device", "reference"]))
 check("a checkpoint is evaluated by its loss", abs(one["loss"] - two["loss"]) < 1e-5, (one, two))
 for words, sentence in ((["--loss", "huber:delta=0"], "delta is '0', must be from 1e-06"), (["--loss", "cross_entropy"], "needs classes"),
+                        (["--loss", "focal"], "needs classes"),
                         (["--loss", "l1:q=1"], "no key is named 'q'"), (["--class-weights", "balanced"], "the target of these data is numbers")):
     got = run("train", "-m", "linear.yaml", "-d", "csv:numbers.csv,target=y", "-b", "4", *words, ok=False)
     check(f"{words} refused", got.returncode != 0 and sentence in got.stderr, got.stderr)
