@@ -105,6 +105,10 @@ weft_status weft_dataset_hash(const weft_dataset *dataset, uint64_t *out) WEFT_N
 
 /* --- stats.c: statistics of the training split --- */
 
+/* `reading` of pictures that are scaled until they cover the size, and of which the middle is
+ * taken. */
+#define WEFT_READING_PICTURES "images:fit=cover"
+
 /* Frees the contents of *stats. */
 void weft_data_stats_free(weft_data_stats *stats);
 weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *to) WEFT_NODISCARD;

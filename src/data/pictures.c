@@ -189,6 +189,7 @@ void weft_pictures_begin(weft_pictures *s, const weft_source_ops *ops,
     s->head.threads = weft_context_threads(request->context);
     s->head.bytes = s->head.whole = s->head.large = s->head.valid = true;
     s->head.found_in = "the names of classes";
+    s->head.reading = WEFT_READING_PICTURES;
 }
 
 weft_status weft_pictures_take_keys(weft_pictures *s, const weft_picture_keys *keys)

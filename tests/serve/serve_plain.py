@@ -6,6 +6,7 @@ Pictures and tables as bodies with plain answers, and the status page.
 import base64
 import json
 import math
+import os
 import random
 import re
 import struct
@@ -68,6 +69,28 @@ def pictures(s, row):
     check("only POST", s.told(path)[0] == 405)
     code, told = s.told(path, (",".join(map(str, row)) + "\n").encode() * 2)
     check("pictures as rows", [p["class"] for p in told["predictions"]] == [right[0][0]] * 2, told)
+
+
+def write_folder():
+    """A folder of pictures that are longer than high, and higher than long."""
+    for c, name in enumerate(("a", "b")):
+        os.makedirs(f"pictures/{name}")
+        for i in range(12):
+            width, height = ((40, 12), (9, 21))[i % 2]
+            with open(f"pictures/{name}/{i:02d}.png", "wb") as f:
+                f.write(png(width, height, [(x * (3 + c) + y * (5 - 2 * c) + 9 * i) % 256 for y in range(height) for x in range(width)]))
+
+
+def folder_pictures(s):
+    """A picture is cut as those of the training were, so that answers are those of weft predict."""
+    told = run("predict", "i", "--data", "images:pictures/b", "--json").stdout
+    for line in told.splitlines():
+        want = json.loads(line)
+        with open("pictures/b/" + want["id"], "rb") as f:
+            code, got = s.told("/v2/models/i/predict", f.read())
+        first = got["predictions"][0] if code == 200 else {}
+        check(f"a picture of a folder, {want['id']}", first.get("class") == want["predicted"] and
+              abs(first["probability"] - want["probabilities"][want["predicted"]]) < 1e-5, (want, got))
 
 
 def crowd(s):
@@ -275,9 +298,9 @@ def page(s, row):
         time.sleep(1.5)
     p = Page(text.decode())
     check("the page", code == 200 and headers.get("Content-Type") == "text/html; charset=utf-8" and p.good, text[:300])
-    check("its models", all(f">{name}</h2>" in text.decode() for name in "mtrfgne") and "7 of 7 models ready" in p.words, p.words[-900:])
+    check("its models", all(f">{name}</h2>" in text.decode() for name in "mtrfgnei") and "8 of 8 models ready" in p.words, p.words[-900:])
     drawings = re.findall(r"<svg.*?</svg>", text.decode())
-    check("three drawings of each model", len(drawings) == 21, len(drawings))
+    check("three drawings of each model", len(drawings) == 24, len(drawings))
     for d in drawings:
         points = [e for e in xml.etree.ElementTree.fromstring(d).iter()]
         numbers = [float(v) for e in points for k, v in e.attrib.items() if k in ("x", "y", "x1", "x2", "y1", "y2", "width", "height")]
@@ -321,9 +344,12 @@ def everything():
     run("train", "-m", "mlp", "--data", "npy:f.npy,l.npy,test=0.2", "-e", "1", "-c", "f", "-q", "-t", "1", "--batch", "20")
     run("train", "-m", "mlp", "--data", "npy:g.npy,l.npy,test=0.2", "-e", "1", "-c", "g", "-q", "-t", "1", "--batch", "20")
     run("train", "-m", "mlp", "--data", f"glyphs:size={SIDE},train=200,test=40", "--normalize", "none", "--lr", "1e-5", "-e", "1", "-c", "n", "-q", "-t", "1")
+    write_folder()
+    run("train", "-m", "mlp", "--data", "images:pictures,size=10x8,test=0.2", "-e", "2", "--batch", "6", "-c", "i", "-q", "-t", "1")
     run("train", "-m", "mlp", "--data", "csv:e.csv,target=y", "-e", "2", "-c", "e", "-q", "-t", "1")
-    with Server(models=[f"{name}={name}" for name in "mtrfgne"]) as server, server.client() as s:
+    with Server(models=[f"{name}={name}" for name in "mtrfgnei"]) as server, server.client() as s:
         pictures(s, row)
+        folder_pictures(s)
         crowd(s)
         leavers(s)
         not_utf8(s)

@@ -48,8 +48,9 @@ weft_status weft_picture_scale_part(const weft_picture *picture, int width, int 
 /* Decodes a picture and scales it, keeping its proportions, until it just covers the shape
  * [channels, height, width], of which it fills the middle. JPEG is decoded at a fraction of its
  * size that is still large enough. */
-weft_status weft_picture_fill(const char *name, const void *data, size_t size, int64_t most,
-                              const weft_shape *shape, float *out) WEFT_NODISCARD;
+WEFT_PRIVATE_API weft_status weft_picture_fill(const char *name, const void *data, size_t size,
+                                               int64_t most, const weft_shape *shape,
+                                               float *out) WEFT_NODISCARD;
 
 /* Brightness of a colour. */
 unsigned char weft_picture_grey(unsigned red, unsigned green, unsigned blue);

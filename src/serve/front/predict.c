@@ -130,20 +130,31 @@ static weft_status picture_of(const weft_servable_info *about, int *channels, in
     return WEFT_OK;
 }
 
+/* Scales a picture to a size, whatever its own is. */
+static weft_status stretch_picture(const weft_plain_body *body, int channels, int width, int height,
+                                   float *out)
+{
+    weft_picture picture;
+    WEFT_TRY(
+        weft_picture_decode("the body", body->data, body->size, channels, MOST_PIXELS, &picture));
+    weft_status status = weft_picture_scale(&picture, width, height, out);
+    weft_picture_free(&picture);
+    return status;
+}
+
 static weft_status read_picture(const weft_servable_info *about, const weft_plain_body *body,
                                 weft_inference *out)
 {
     int channels = 0, height = 0, width = 0;
-    weft_picture picture;
+    const weft_shape *shape = &about->input[0].shape;
     WEFT_TRY(picture_of(about, &channels, &height, &width));
-    WEFT_TRY(
-        weft_picture_decode("the body", body->data, body->size, channels, MOST_PIXELS, &picture));
-    int64_t count = weft_shape_elements(&about->input[0].shape);
-    weft_status status = make_room(about, 1, out);
-    if (status == WEFT_OK) status = WEFT_NEW(&out->x, count);
-    if (status == WEFT_OK) status = weft_picture_scale(&picture, width, height, out->x);
-    weft_picture_free(&picture);
-    WEFT_TRY(status);
+    int64_t count = weft_shape_elements(shape);
+    WEFT_TRY(make_room(about, 1, out));
+    WEFT_TRY(WEFT_NEW(&out->x, count));
+    if (about->fills)
+        WEFT_TRY(weft_picture_fill("the body", body->data, body->size, MOST_PIXELS, shape, out->x));
+    else
+        WEFT_TRY(stretch_picture(body, channels, width, height, out->x));
     for (int64_t i = 0; !about->bytes && i < count; i++) out->x[i] /= 255;
     out->request.x = out->x;
     out->request.prediction = out->prediction;
