@@ -234,7 +234,7 @@ static weft_status shards_open(const char *arguments, const weft_source_request 
     .kind = "tar", .form = "tar:FILES[," WEFT_PICTURE_FORM "]",                                    \
     .help = "tar archives of pictures in the form of WebDataset, memory-mapped: the class of "     \
             "NAME.jpg is in NAME.cls or NAME.txt; test is a share, or the archives of the test "   \
-            "part; other keys are those of images:",                                               \
+            "part; other keys as for images",                                                      \
     .open = shards_open, .close = shards_close, .prepare = weft_pictures_prepare,                  \
     .features = weft_pictures_features, .draw = weft_pictures_draw,                                \
     .status = weft_pictures_status, .label = weft_pictures_label, .row = weft_pictures_row,        \
