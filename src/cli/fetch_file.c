@@ -220,14 +220,12 @@ char *fetch_file(const char *url, const char *path, const char *sum, long long *
     if (wrong) return wrong;
     if (asprintf(&part, "%s.part", path) < 0) return sentence("out of memory");
     /* A part that was there may be that of another file: then all of it is fetched. */
-    for (bool again = true; again;) {
-        again = false;
+    do {
+        free(wrong);
         wrong = fetch_part(&t, part, &had);
         if (wrong) break;
         wrong = finish(part, path, sum, url);
-        again = wrong && had > 0 && stat(part, &info) != 0;
-        if (again) free(wrong);
-    }
+    } while (wrong && had > 0 && stat(part, &info) != 0);
     *fetched = t.bytes;
     free(part);
     return wrong;

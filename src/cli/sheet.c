@@ -80,8 +80,8 @@ static weft_status draw_sample(sheet *s, int place, int64_t i)
 {
     char number[32];
     int32_t class;
-    double left = GAP + (place % COLUMNS) * (CELL + GAP),
-           top = TOP + (place / COLUMNS) * (CELL + TEXT + GAP);
+    int row = place / COLUMNS;
+    double left = GAP + (place % COLUMNS) * (CELL + GAP), top = TOP + row * (CELL + TEXT + GAP);
     WEFT_TRY(weft_dataset_draw(s->data, (uint64_t)s->seed, 0, i, 0, s->x));
     WEFT_TRY(class_of(s, WEFT_TRAIN, i, &class));
     paint(s);

@@ -56,6 +56,7 @@ void weft_picture_convert(const unsigned char *from, unsigned char *to, size_t p
 static void cover(int *width, int *height, const weft_picture *p)
 {
     int wide = *width, high = *height;
+    if (p->width < 1 || p->height < 1) return; /* no picture is so */
     if ((int64_t)wide * p->height >= (int64_t)high * p->width)
         *height = WEFT_MAX(high, (int)((int64_t)p->height * wide / p->width));
     else
