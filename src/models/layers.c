@@ -115,10 +115,8 @@ static int64_t otherwise(int64_t value, int64_t other)
     return value ? value : other;
 }
 
-/* The numbers of a layer's key as an attribute, one for each spatial dimension; `other` holds the
- * defaults. */
-static weft_attr each_of(weft_model_builder *net, const weft_layer *layer, const char *key,
-                         const weft_numbers *given, int dims, const weft_attr *other)
+weft_attr weft_layer_sides(weft_model_builder *net, const weft_layer *layer, const char *key,
+                           const weft_numbers *given, int dims, const weft_attr *other)
 {
     weft_attr attr = {.name = key, .count = dims};
     if (given->count > 1 && given->count != dims)
@@ -137,9 +135,8 @@ static weft_attr all_of(int64_t number)
     return (weft_attr){.ints = {number, number, number}};
 }
 
-/* The number of spatial dimensions of a layer's input; 0: none, and the graph has failed. */
-static int space_of(weft_model_builder *net, weft_value x, const weft_layer *layer,
-                    const char *type)
+int weft_layer_space(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                     const char *type)
 {
     weft_shape in = weft_layer_shape(net, x);
     if (in.rank > 2 && in.rank <= 2 + WEFT_MAX_SPACE) return in.rank - 2;
@@ -182,15 +179,15 @@ weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_lay
 {
     weft_shape in = weft_layer_shape(net, x);
     int64_t groups = otherwise(layer->groups, 1);
-    int dims = space_of(net, x, layer, "conv");
+    int dims = weft_layer_space(net, x, layer, "conv");
     if (dims == 0) return WEFT_NO_VALUE;
     weft_status cut = check_groups(layer, in.dim[1], groups);
     if (cut != WEFT_OK) return weft_graph_stick(net->graph, cut);
     const weft_attr three = all_of(3), one = all_of(1), none = all_of(0);
-    weft_attr kernel = each_of(net, layer, "kernel", &layer->kernel, dims, &three);
-    weft_attr attrs[] = {each_of(net, layer, "stride", &layer->stride, dims, &one),
-                         each_of(net, layer, "padding", &layer->padding, dims, &none),
-                         each_of(net, layer, "dilation", &layer->dilation, dims, &one),
+    weft_attr kernel = weft_layer_sides(net, layer, "kernel", &layer->kernel, dims, &three);
+    weft_attr attrs[] = {weft_layer_sides(net, layer, "stride", &layer->stride, dims, &one),
+                         weft_layer_sides(net, layer, "padding", &layer->padding, dims, &none),
+                         weft_layer_sides(net, layer, "dilation", &layer->dilation, dims, &one),
                          WEFT_ATTR_INT("groups", groups)};
     weft_shape shape = {2 + dims, {layer->filters, in.dim[1] / groups}};
     int64_t fan_in = shape.dim[1];
@@ -208,15 +205,15 @@ weft_value weft_layer_conv_transpose(weft_model_builder *net, weft_value x, cons
 {
     weft_shape in = weft_layer_shape(net, x);
     int64_t groups = otherwise(layer->groups, 1);
-    int dims = space_of(net, x, layer, "conv_transpose");
+    int dims = weft_layer_space(net, x, layer, "conv_transpose");
     if (dims == 0) return WEFT_NO_VALUE;
     weft_status cut = check_groups(layer, in.dim[1], groups);
     if (cut != WEFT_OK) return weft_graph_stick(net->graph, cut);
     const weft_attr two = all_of(2), one = all_of(1), none = all_of(0);
-    weft_attr kernel = each_of(net, layer, "kernel", &layer->kernel, dims, &two);
-    weft_attr attrs[] = {each_of(net, layer, "stride", &layer->stride, dims, &kernel),
-                         each_of(net, layer, "padding", &layer->padding, dims, &none),
-                         each_of(net, layer, "dilation", &layer->dilation, dims, &one),
+    weft_attr kernel = weft_layer_sides(net, layer, "kernel", &layer->kernel, dims, &two);
+    weft_attr attrs[] = {weft_layer_sides(net, layer, "stride", &layer->stride, dims, &kernel),
+                         weft_layer_sides(net, layer, "padding", &layer->padding, dims, &none),
+                         weft_layer_sides(net, layer, "dilation", &layer->dilation, dims, &one),
                          WEFT_ATTR_INT("groups", groups),
                          {.name = "size", .count = dims}};
     weft_shape shape = {2 + dims, {in.dim[1], layer->filters / groups}};
@@ -264,10 +261,11 @@ static weft_value pool(weft_model_builder *net, weft_value x, const weft_layer *
                        const char *op)
 {
     const weft_attr two = all_of(2), none = all_of(0);
-    int dims = space_of(net, x, layer, op);
-    weft_attr kernel = each_of(net, layer, "kernel", &layer->kernel, dims, &two);
-    weft_attr attrs[] = {kernel, each_of(net, layer, "stride", &layer->stride, dims, &kernel),
-                         each_of(net, layer, "padding", &layer->padding, dims, &none)};
+    int dims = weft_layer_space(net, x, layer, op);
+    weft_attr kernel = weft_layer_sides(net, layer, "kernel", &layer->kernel, dims, &two);
+    weft_attr attrs[] = {kernel,
+                         weft_layer_sides(net, layer, "stride", &layer->stride, dims, &kernel),
+                         weft_layer_sides(net, layer, "padding", &layer->padding, dims, &none)};
     return weft_layer_emit(net, layer->name, "", op, &x, 1, attrs, 3);
 }
 

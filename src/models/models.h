@@ -75,8 +75,8 @@ weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *nam
 struct weft_layer {
     const char *name;
     int64_t filters; /* conv: output channels; dense: units */
-    weft_numbers kernel, stride, padding,
-        dilation; /* one for all spatial dimensions, or one for each */
+    weft_numbers kernel, stride, padding, dilation,
+        scale; /* one for all spatial dimensions, or one for each */
     int64_t groups, axis;
     double rate;              /* dropout */
     double slope, alpha;      /* leaky_relu, elu: of negative numbers */
@@ -132,6 +132,14 @@ weft_value weft_layer_emit(weft_model_builder *net, const char *layer, const cha
                            const char *op, const weft_value *in, int count, const weft_attr *attrs,
                            int attr_count);
 
+/* The numbers of a layer's key as an attribute, one for each spatial dimension; `other` holds the
+ * defaults. */
+weft_attr weft_layer_sides(weft_model_builder *net, const weft_layer *layer, const char *key,
+                           const weft_numbers *given, int dims, const weft_attr *other);
+/* The number of spatial dimensions of a layer's input; 0: none, and the graph has failed. */
+int weft_layer_space(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                     const char *type);
+
 /* --- layers --- */
 
 weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_layer *layer);
@@ -150,6 +158,12 @@ weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const we
 weft_value weft_layer_conv_norm(weft_model_builder *net, weft_value x, const char *conv,
                                 const char *norm, const weft_layer *how);
 weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
+/* image_layers.c: each group of channels of a sample is normalised by itself; gamma and beta are of
+ * each channel. */
+weft_value weft_layer_group_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_instance_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
+/* Repeats each element `scale` times along each dimension of space. */
+weft_value weft_layer_upsample(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_layer *layer);
 /* recurrent.c: samples are sequences [positions, features]. The result is the sequence of states,
  * or the last state; those of both directions are joined. */

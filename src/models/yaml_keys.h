@@ -13,7 +13,8 @@ typedef struct model_keys {
 typedef struct layer_keys {
     char *type, *name, *from, *units, *init, *share, *lengths, *dtype;
     int64_t filters, groups, axis, layers, heads, key_heads;
-    weft_numbers kernel, stride, padding, dilation; /* one for all dimensions, or one for each */
+    weft_numbers kernel, stride, padding, dilation,
+        scale; /* one for all dimensions, or one for each */
     double rate, rotary, deviation, slope, alpha;
     bool bias, bidirectional, last, causal;
 } layer_keys;

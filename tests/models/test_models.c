@@ -253,10 +253,11 @@ static bool is_one_of(const char *name, const char *a, const char *b)
 static const char *required(const char *type, const char *given)
 {
     static const char *const all[][3] = {
-        {"conv", "filters", ", filters: 2"}, {"dense", "units", ", units: 3"},
-        {"linear", "units", ", units: 3"},   {"lstm", "units", ", units: 3"},
-        {"gru", "units", ", units: 3"},      {"attention", "heads", ", heads: 2"},
-        {"cast", "dtype", ", dtype: f32"},   {"conv_transpose", "filters", ", filters: 2"}};
+        {"conv", "filters", ", filters: 2"},    {"dense", "units", ", units: 3"},
+        {"linear", "units", ", units: 3"},      {"lstm", "units", ", units: 3"},
+        {"gru", "units", ", units: 3"},         {"attention", "heads", ", heads: 2"},
+        {"cast", "dtype", ", dtype: f32"},      {"conv_transpose", "filters", ", filters: 2"},
+        {"group_norm", "groups", ", groups: 1"}};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (strcmp(all[i][0], type) == 0 && strcmp(all[i][1], given) != 0) return all[i][2];
     return "";
@@ -299,7 +300,8 @@ static void test_keys_of_layers(void **state)
         {"units", "7"},       {"rate", "0.3"},           {"axis", "1"},     {"layers", "2"},
         {"last", "true"},     {"bidirectional", "true"}, {"share", "own"},  {"heads", "4"},
         {"key_heads", "1"},   {"causal", "true"},        {"rotary", "100"}, {"lengths", "n"},
-        {"deviation", "0.5"}, {"dtype", "real"},         {"slope", "0.2"},  {"alpha", "0.5"}};
+        {"deviation", "0.5"}, {"dtype", "real"},         {"slope", "0.2"},  {"alpha", "0.5"},
+        {"scale", "2"}};
     const int count = sizeof(values) / sizeof(values[0]);
     bool met[sizeof(values) / sizeof(values[0])] = {false};
     const char *type;

@@ -18,11 +18,17 @@ from torch_compare import main, single, write_npy, write_safetensors
 
 SAMPLES, CLASSES, MOMENTUM = 7, 3, 0.9
 
+# Ways to train the layers on several ranks.
+WAYS = {"layers-data": "-n 2 --zero 2", "layers-domain": "-n 2 --mesh domain=2", "layers-tensor": "-n 2 --mesh tensor=2",
+        "layers-pipeline": "-n 2 --mesh pipeline=2"}
 # Layers alone: what they are called in both, weft's keys, and the module of PyTorch.
 LAYERS = [
     ("narrow", "type: conv, filters: 6, kernel: 3, padding: 1, stride: 2", "nn.Conv2d(3, 6, 3, 2, 1)"),
     ("leaky", "type: leaky_relu, slope: 0.2", "nn.LeakyReLU(0.2)"),
+    ("norm", "type: group_norm, groups: 2", "nn.GroupNorm(2, 6)"),
     ("up", "type: conv_transpose, filters: 5", "nn.ConvTranspose2d(6, 5, 2, 2)"),
+    ("each", "type: instance_norm", "nn.InstanceNorm2d(5, affine=True)"),
+    ("larger", "type: upsample, scale: [2, 3]", "nn.Upsample(scale_factor=(2, 3))"),
     ("swish", "type: hardswish", "nn.Hardswish()"),
     ("wide", "type: conv_transpose, filters: 4, kernel: 3, stride: 2, padding: 1", "nn.ConvTranspose2d(5, 4, 3, 2, 1)"),
     ("six", "type: relu6", "nn.ReLU6()"),
@@ -38,11 +44,12 @@ YAML = "layers:\n" + "".join(f"  - {{name: {name}, {keys}}}\n" for name, keys, _
 # name: (model of weft, sides of an image, learning rate, which does not make the run unsteady)
 CASES = {
     "layers": ("layers.yaml", (9, 13), 0.05),
+    **{way: ("layers.yaml", (9, 13), 0.05) for way in WAYS},
     "resnet18": ("resnet:width=4", (35, 28), 0.002),
     "resnet50": ("resnet:depth=50,width=4", (40, 35), 0.0003),
     "mobilenet": ("mobilenet:width=0.1,dropout=0", (33, 40), 0.001),
     "densenet": ("densenet:growth=2", (41, 64), 0.001),
-    "vgg": ("vgg:depth=13,norm,width=2,hidden=9,dropout=0", (224, 224), 0.001),
+    "vgg": ("vgg:depth=13,norm,width=2,hidden=9,dropout=0", (64, 64), 0.001),
 }
 
 
@@ -78,11 +85,13 @@ def narrow_resnet(block, blocks, width):
 
 
 def narrow_vgg(layers, width, hidden):
-    """A network of torchvision with fewer channels and hidden units."""
+    """A network of torchvision with fewer channels and hidden units, for images of 64 pixels. Its pool to 7 by 7 changes nothing for
+    those of 224, for which torchvision means it; it would enlarge these."""
     from torch import nn
     from torchvision.models import vgg
     network = vgg.VGG(vgg.make_layers([layer if layer == "M" else layer * width for layer in layers], batch_norm=True), CLASSES, dropout=0)
-    for i, sizes in {0: (8 * width * 49, hidden), 3: (hidden, hidden), 6: (hidden, CLASSES)}.items():
+    network.avgpool = nn.Identity()
+    for i, sizes in {0: (8 * width * 4, hidden), 3: (hidden, hidden), 6: (hidden, CLASSES)}.items():
         network.classifier[i] = nn.Linear(*sizes)
     return network
 
@@ -96,7 +105,7 @@ def network_of(name):
         "layers": layers_alone,
         "resnet18": lambda: narrow_resnet(resnet.BasicBlock, [2, 2, 2, 2], 4),
         "resnet50": lambda: narrow_resnet(resnet.Bottleneck, [3, 4, 6, 3], 4),
-    }[name]()
+    }[name.partition("-")[0]]()
 
 
 def numbers(name, shape):
@@ -113,8 +122,7 @@ def numbers(name, shape):
 
 
 class Case:
-    steps, evaluates = 10, True
-    options = ("--init", "theirs.safetensors:torch")
+    samples, steps, evaluates = SAMPLES, 10, True
 
     def __init__(self, name, golden):
         self.name, (self.model, sides, self.rate) = name, CASES[name]
@@ -123,14 +131,14 @@ class Case:
             self.shapes = golden[name]["shapes"]
         else:
             self.shapes = [(key, list(value.shape)) for key, value in network_of(name).state_dict().items()]
-        self.samples = SAMPLES if max(sides) < 100 else 2
-        draw = random.Random(len(name))
-        self.image = [single(draw.uniform(-1, 1)) for _ in range(self.samples * 3 * math.prod(sides))]
-        self.shape, self.label = (self.samples, 3, *sides), [i % CLASSES for i in range(self.samples)]
+        self.options = ("--init", "theirs.safetensors:torch", *WAYS.get(name, "").split())
+        draw = random.Random(7)
+        self.image = [single(draw.uniform(-1, 1)) for _ in range(SAMPLES * 3 * math.prod(sides))]
+        self.shape, self.label = (SAMPLES, 3, *sides), [i % CLASSES for i in range(SAMPLES)]
         with open("layers.yaml", "w") as out:
             out.write(YAML)
         write_npy("x.npy", "f8", self.shape, self.image)
-        write_npy("label.npy", "i8", (self.samples,), self.label)
+        write_npy("label.npy", "i8", (SAMPLES,), self.label)
         self.data = "npy:x.npy,label=label.npy,test=0"
         write_safetensors("theirs.safetensors", {
             key: ("I64" if key.endswith("tracked") else "F64", shape, numbers(key, shape)) for key, shape in self.shapes})
@@ -142,7 +150,7 @@ class Case:
         for key, value in values.items():
             layer, _, leaf = key.rpartition(".")
             kind = network.get_submodule(layer)
-            if isinstance(kind, nn.BatchNorm2d):
+            if isinstance(kind, (nn.BatchNorm2d, nn.GroupNorm, nn.InstanceNorm2d)):
                 leaf = {"weight": "gamma", "bias": "beta", "running_mean": "mean", "running_var": "variance"}.get(leaf)
             if leaf:
                 turned = value.t() if isinstance(kind, nn.Linear) and leaf == "weight" else value
