@@ -130,6 +130,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_dataset_keep(weft_context *context);
  * ~/.local/share/weft/NAME. The caller frees it with weft_free. IO: HOME is not set. */
 WEFT_API WEFT_NODISCARD weft_status weft_data_folder(const char *name, char **out);
 
+/* Sets *out to a description of the columns of a table: types, missing values, ranges, and what
+ * became of them as features; release it with weft_free. NULL: the data are no table. */
+WEFT_API WEFT_NODISCARD weft_status weft_dataset_summary(const weft_dataset *dataset, char **out);
+
 /* The shape of one sample's first input: [channels, height, width], [features], [positions]. */
 WEFT_API weft_shape weft_dataset_shape(const weft_dataset *dataset);
 

@@ -131,6 +131,20 @@ static weft_status summary(const weft_trainer *t)
     return WEFT_OK;
 }
 
+/* Prints the columns of a table, which the run then need not read again. */
+static weft_status print_columns(weft_context *context, const weft_train_options *options)
+{
+    weft_dataset *data = NULL;
+    char *text = NULL;
+    WEFT_TRY(weft_dataset_keep(context));
+    WEFT_TRY(weft_dataset_open(context, options->task.data, options->task.normalize, NULL, &data));
+    weft_status status = weft_dataset_summary(data, &text);
+    if (status == WEFT_OK && text) printf("%s\n", text);
+    weft_free(text);
+    weft_dataset_close(&data);
+    return status;
+}
+
 /* Returns the exit code. */
 static int inspect_run(weft_context *context, const weft_train_options *options,
                        const inspect_options *what)
@@ -138,15 +152,16 @@ static int inspect_run(weft_context *context, const weft_train_options *options,
     weft_trainer *t = NULL;
     char *text = NULL;
     print_log(context, options->show.quiet);
-    weft_status status = weft_trainer_create_dry(context, options, &t);
+    bool all = !what->graph && !what->dot && !what->program && !what->plot;
+    weft_status status = all ? print_columns(context, options) : WEFT_OK;
+    if (status == WEFT_OK) status = weft_trainer_create_dry(context, options, &t);
     if (status == WEFT_OK && what->graph)
         status = print_text(weft_graph_text(weft_trainer_graph(t), &text), &text);
     if (status == WEFT_OK && what->dot)
         status = print_text(weft_graph_dot(weft_trainer_graph(t), &text), &text);
     if (status == WEFT_OK && what->program)
         status = print_text(weft_program_text(weft_trainer_program(t), &text), &text);
-    bool shows = what->graph || what->dot || what->program || what->plot;
-    if (status == WEFT_OK && !shows) status = summary(t);
+    if (status == WEFT_OK && all) status = summary(t);
     int code = report_failure(status);
     if (code == 0 && what->plot) code = sheet_write(t, what->plot);
     weft_trainer_destroy(&t);
@@ -216,10 +231,12 @@ const command command_inspect = {
     .summary = "show a checkpoint, or the graph and program of a training run",
     .text =
         "With a checkpoint: prints its options and tensors. Otherwise takes the options of weft\n"
-        "train and prints the model's parameters and costs, its graph, or its program, without\n"
-        "training, or with --plot draws samples of pictures with their classes, after --augment.",
+        "train and prints the columns of a table, the model's parameters and costs, its graph, or\n"
+        "its program, without training, or with --plot draws samples of pictures with their "
+        "classes, after --augment.",
     .examples =
         "  weft inspect runs/a/latest\n"
+        "  weft inspect --model mlp --data csv:passengers.csv,missing=mean\n"
         "  weft inspect --model vgg11 --data glyphs:size=32 --program\n"
         "  weft inspect --data glyphs:size=16 --augment crop:pad=2,rotate --plot sheet.svg\n"
         "  weft inspect --dot | dot -Tsvg > lenet.svg\n",

@@ -118,6 +118,12 @@ static weft_status csv_fields(const weft_source *source, weft_split split, int64
     return WEFT_OK;
 }
 
+static weft_status csv_summary(const weft_source *source, weft_text *text)
+{
+    const csv_source *s = (const csv_source *)source;
+    return weft_csv_summary(&s->csv, s->table, text);
+}
+
 /* Sets numbers and names of the columns (features, label or target, weights) in the head of the
  * source. The parsed table owns the names of the latter. */
 static weft_status name_columns(csv_source *s)
@@ -328,4 +334,5 @@ const weft_source_ops weft_source_csv = {
     .row = row_of,
     .id = csv_id,
     .fields = csv_fields,
+    .summary = csv_summary,
 };

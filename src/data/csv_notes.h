@@ -11,4 +11,9 @@
 weft_status weft_csv_note(const weft_csv *csv, const char *path, bool named,
                           const weft_source_request *request) WEFT_NODISCARD;
 
+/* csv_summary.c: adds a line or two for each column: what it has, and what became of it. table:
+ * NULL: each column is a feature. */
+weft_status weft_csv_summary(const weft_csv *csv, const weft_table *table,
+                             weft_text *text) WEFT_NODISCARD;
+
 #endif

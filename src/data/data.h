@@ -67,6 +67,8 @@ struct weft_source_ops {
      * of the columns (NULL: none); of a source opened with `fields`. NULL: there are none. */
     weft_status (*fields)(const weft_source *source, weft_split split, int64_t i,
                           weft_table_row *out);
+    /* Adds a description of the columns of a table. NULL: the data are none. */
+    weft_status (*summary)(const weft_source *source, weft_text *text);
     /* Writes where element j of a column of sample i is in the file, and what it is there, such as
      * "x.npy: number 3 of sample 17 is nan". The column after the inputs has the targets, the next
      * one the weights. NULL: messages give the row of `file`, or count the samples of the split. */

@@ -212,6 +212,21 @@ const char *weft_dataset_id(const weft_dataset *d, weft_split split, int64_t i)
     return d->source->ops->id ? d->source->ops->id(d->source, split, i) : NULL;
 }
 
+weft_status weft_dataset_summary(const weft_dataset *d, char **out)
+{
+    WEFT_NEED(d, out);
+    weft_text text = {0};
+    *out = NULL;
+    if (!d->source->ops->summary) return WEFT_OK;
+    weft_status status = d->source->ops->summary(d->source, &text);
+    if (status == WEFT_OK && text.failed) status = weft_fail(WEFT_ERR_MEMORY, "out of memory");
+    if (status == WEFT_OK)
+        *out = text.data;
+    else
+        free(text.data);
+    return status;
+}
+
 weft_status weft_dataset_fields(const weft_dataset *d, weft_split split, int64_t i,
                                 weft_table_row *out)
 {

@@ -209,6 +209,23 @@ def sentences():
         check("the oldest format that holds it", (about["format"] == 5) == ("table" in about["data"]), about["format"])
 
 
+# --- what became of the columns ---
+
+def inspected():
+    rows = [["city", "age", "day", "free", "y"]] + [["Rom" if i % 3 else "Bern", "" if i % 5 == 0 else i, "2024-01-0%d" % (i % 9 + 1), f"t{i}", "ab"[i % 4 == 0]] for i in range(40)]
+    write_rows("t.csv", rows)
+    for spec, words in (("csv:t.csv,drop=free,dates=day,missing=mean+flag", ("city categories 0 2 of 0 and 1 2: Rom 26, Bern 14", "age numbers 8 2, ", "day dates 0 1, ", "left out: free",
+                                                                         "label y: 2 classes: a 30, b 10", "40 rows, 5 features")),
+                        ("csv:t.csv,only=city,target=age", None), ("csv:t.csv,only=city,rare=20", ("city categories 0 2 of 0 and 1, one for others 1: Rom 26, other 14",)),
+                        ("csv:n.csv,target=1", ("0 numbers 0 1 0 to 39, mean 19.5, deviation 11.543", "target 1: 1 to 1, mean 1", "40 rows, 1 feature"))):
+        write_rows("n.csv", [[i, 1] for i in range(40)])
+        said = run("inspect", "-m", "mlp", "-d", spec, "-b", 8, code=0 if words else 1)
+        text = " ".join(said.stdout.split())
+        for word in words or ():
+            check(f"{spec}: {word}", word in text, said.stdout)
+    check("no table", "missing" not in run("inspect", "-m", "lenet").stdout)
+
+
 # --- predictions beside the columns of a table ---
 
 def joined():
@@ -273,4 +290,4 @@ def served():
     server.communicate(timeout=60)
 
 
-sys.exit(main(usual, oracle, later, sentences, joined, served))
+sys.exit(main(usual, oracle, later, sentences, inspected, joined, served))
