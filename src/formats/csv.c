@@ -4,8 +4,8 @@
 #include "formats/csv_cells.h"
 #include "formats/csv_columns.h"
 
-/* Parses CSV (RFC 4180): one pass over a copy of the text, which converts the fields to numbers and
- * class labels. csv_weight.c and csv_columns.c decide which column is which. */
+/* Parses CSV (RFC 4180): one pass over the text, which converts the fields to numbers and class
+ * labels. csv_weight.c and csv_columns.c decide which column is which. */
 
 static char *trimmed(char *text)
 {
@@ -298,27 +298,22 @@ weft_status weft_csv_parse(const char *name, const void *data, size_t size, cons
     size_t marked = 0;
     if (size >= sizeof(mark) - 1 && memcmp(data, mark, sizeof(mark) - 1) == 0)
         marked = sizeof(mark) - 1;
-    data = (const char *)data + marked;
-    size -= marked;
-    const char *zero = size ? memchr(data, 0, size) : NULL;
-    if (size == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: is empty", name);
+    const char *text = data, *end = text + size, *begin = text + marked;
+    const char *zero = begin < end ? memchr(begin, 0, (size_t)(end - begin)) : NULL;
+    if (begin == end) return weft_fail(WEFT_ERR_FORMAT, "%s: is empty", name);
     if (zero)
         return weft_fail(WEFT_ERR_FORMAT, "%s: byte %zu is zero, so this is not text", name,
-                         (size_t)(zero - (const char *)data));
-    char *copy;
-    WEFT_TRY(WEFT_NEW(&copy, size + 1));
-    memcpy(copy, data, size);
+                         (size_t)(zero - begin));
     weft_csv_reader r = {.name = name,
-                         .next = copy,
-                         .end = copy + size,
+                         .next = begin,
+                         .end = end,
                          .line = 1,
                          .next_line = 1,
                          .most = known ? known->most_columns : 0};
     weft_csv_read_separator(&r);
     weft_csv csv = {.comma = r.separator != ',', .separator = r.separator};
-    weft_status status = parse(&r, label, weight, known, copy - marked, &csv);
-    free(r.fields);
-    free(copy);
+    weft_status status = parse(&r, label, weight, known, text, &csv);
+    weft_csv_reader_free(&r);
     if (status == WEFT_OK)
         *out = csv;
     else

@@ -1,4 +1,4 @@
-/* Reads the rows of a table (RFC 4180) from a copy of its text, in place. */
+/* Reads the rows of a table (RFC 4180). */
 #include "formats/csv_reader.h"
 
 #include <strings.h>
@@ -14,7 +14,7 @@ static bool ends_field(const weft_csv_reader *r)
 }
 
 /* The first character from `at` on that is no blank. */
-static char *skip_blanks(const weft_csv_reader *r, char *at)
+static const char *skip_blanks(const weft_csv_reader *r, const char *at)
 {
     while (at < r->end && (*at == ' ' || *at == '\t') && *at != r->separator) at++;
     return at;
@@ -28,19 +28,30 @@ static void skip_line_end(weft_csv_reader *r)
     r->next_line++;
 }
 
-/* Reads a field in quotes, from the first one on, and writes what is between them to *to, which
- * moves to its end. Blanks behind the field are skipped. */
-static weft_status quoted_field(weft_csv_reader *r, char **to)
+/* Adds bytes to the copy of the row. */
+static weft_status take(weft_csv_reader *r, const char *bytes, size_t size)
 {
-    for (r->next++;; r->next++) {
+    if (r->size + size > r->room) WEFT_TRY(WEFT_GROW(&r->row, &r->room, r->size + size));
+    if (size > 0) memcpy(r->row + r->size, bytes, size);
+    r->size += size;
+    return WEFT_OK;
+}
+
+/* Reads a field in quotes, from the first one on. Blanks behind the field are skipped. */
+static weft_status quoted_field(weft_csv_reader *r)
+{
+    const char *from = ++r->next; /* what is not taken yet */
+    for (;; r->next++) {
         if (r->next >= r->end)
             return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: a quoted field does not end", r->name,
                              (long long)r->line);
         bool line = *r->next == '\r' && !(r->next + 1 < r->end && r->next[1] == '\n');
         if (*r->next == '\n' || line) r->next_line++;
-        if (*r->next == '"' && !(r->next + 1 < r->end && r->next[1] == '"')) break;
-        if (*r->next == '"') r->next++;
-        *(*to)++ = *r->next;
+        if (*r->next != '"') continue;
+        bool doubled = r->next + 1 < r->end && r->next[1] == '"';
+        WEFT_TRY(take(r, from, (size_t)(r->next + doubled - from)));
+        if (!doubled) break;
+        from = ++r->next + 1;
     }
     r->next = skip_blanks(r, r->next + 1);
     if (ends_field(r)) return WEFT_OK;
@@ -53,35 +64,44 @@ static weft_status field(weft_csv_reader *r, bool *last)
     if (r->most > 0 && r->count == r->most)
         return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: has more than %zu columns", r->name,
                          (long long)r->line, r->most);
-    WEFT_TRY(WEFT_GROW(&r->fields, &r->capacity, r->count));
-    char *to = r->next, *begin = skip_blanks(r, r->next);
-    bool quoted = begin < r->end && *begin == '"';
-    r->fields[r->count++] = to;
-    if (quoted) {
+    WEFT_TRY(WEFT_GROW(&r->offsets, &r->offset_capacity, r->count));
+    r->offsets[r->count++] = r->size;
+    const char *from = r->next, *begin = skip_blanks(r, from);
+    if (begin < r->end && *begin == '"') {
         r->next = begin;
-        WEFT_TRY(quoted_field(r, &to));
+        WEFT_TRY(quoted_field(r));
     } else {
-        while (!ends_field(r)) *to++ = *r->next++;
+        while (!ends_field(r)) r->next++;
+        WEFT_TRY(take(r, from, (size_t)(r->next - from)));
     }
     *last = ends_line(r);
     if (*last)
         skip_line_end(r);
     else
         r->next++;
-    *to = '\0';
-    return WEFT_OK;
+    return take(r, "", 1);
 }
 
 weft_status weft_csv_read_row(weft_csv_reader *r)
 {
     do {
-        r->count = 0;
+        r->count = r->size = 0;
         r->line = r->next_line;
         r->begin = r->next;
         if (r->next >= r->end) return WEFT_OK;
         for (bool last = false; !last;) WEFT_TRY(field(r, &last));
-    } while (r->count == 1 && r->fields[0][0] == '\0');
+    } while (r->count == 1 && r->row[0] == '\0');
+    WEFT_TRY(WEFT_GROW(&r->fields, &r->capacity, r->count));
+    for (size_t i = 0; i < r->count; i++) r->fields[i] = r->row + r->offsets[i];
     return WEFT_OK;
+}
+
+void weft_csv_reader_free(weft_csv_reader *r)
+{
+    free(r->row);
+    free(r->fields);
+    free(r->offsets);
+    *r = (weft_csv_reader){0};
 }
 
 /* The characters that may separate fields; in doubt the first. Tabs may also be blanks. */
@@ -142,7 +162,7 @@ static char guess_separator(const weft_csv_reader *r)
 
 void weft_csv_read_separator(weft_csv_reader *r)
 {
-    char *line = r->next;
+    const char *line = r->next;
     bool said = r->end - line >= 5 && strncasecmp(line, "sep=", 4) == 0 && line[4] &&
                 strchr(SEPARATORS, line[4]);
     r->separator = SEPARATORS[0];
@@ -170,15 +190,14 @@ bool weft_csv_number(const char *text, bool comma, double *out)
 
 weft_status weft_csv_fields(const weft_csv *csv, const void *data, int64_t row, weft_csv_row *out)
 {
-    size_t size = (size_t)(csv->begin[row + 1] - csv->begin[row]);
-    *out = (weft_csv_row){0};
-    WEFT_TRY(WEFT_NEW(&out->text, size + 1));
-    memcpy(out->text, (const char *)data + csv->begin[row], size);
-    weft_csv_reader r = {
-        .name = "row", .next = out->text, .end = out->text + size, .separator = csv->separator};
+    const char *text = data;
+    weft_csv_reader r = {.name = "row",
+                         .next = text + csv->begin[row],
+                         .end = text + csv->begin[row + 1],
+                         .separator = csv->separator};
     weft_status status = weft_csv_read_row(&r);
-    out->fields = r.fields;
-    out->count = r.count;
+    *out = (weft_csv_row){r.row, r.fields, r.count};
+    free(r.offsets);
     return status;
 }
 

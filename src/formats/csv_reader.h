@@ -4,20 +4,25 @@
 
 #include "formats/formats.h"
 
-/* Reads rows from a copy of the text and changes the copy in place: quotes are removed, and each
- * field of the current row ends with a zero byte. */
+/* Reads rows from a text, which stays as it is: the fields of the current row are copied, without
+ * their quotes, each with a zero byte behind it. */
 typedef struct weft_csv_reader {
     const char *name;
-    char *next, *end;
+    const char *next, *end;
     const char *begin; /* of the current row */
     int64_t line;      /* of the current row, from 1 */
     int64_t next_line;
-    char **fields;
-    size_t count, capacity;
+    char *row;         /* the copy of its fields */
+    size_t size, room; /* bytes in use, and all of them */
+    char **fields;     /* [count], in `row` */
+    size_t *offsets;   /* [count], of the fields in `row` */
+    size_t count, capacity, offset_capacity;
     size_t most;    /* fields of a row; 0: any number */
     char separator; /* between fields */
 } weft_csv_reader;
 
+/* Frees what the rows needed. */
+void weft_csv_reader_free(weft_csv_reader *reader);
 /* Sets the separator: that of a first line such as "sep=;", by which spreadsheets say it and which
  * is skipped, or else the comma, semicolon, tab or bar of which the first lines have equal numbers
  * each. */
