@@ -36,7 +36,7 @@ weft_status weft_table_fit(const weft_csv *csv, const char *path, const weft_csv
                            const int64_t *rows, int64_t count, weft_table **out) WEFT_NODISCARD;
 /* Sets first, features and owner by the columns. */
 weft_status weft_table_place(weft_table *table) WEFT_NODISCARD;
-weft_status weft_table_copy(const weft_table *table, weft_table **out) WEFT_NODISCARD;
+weft_status weft_table_copy(const weft_table *from, weft_table **out) WEFT_NODISCARD;
 void weft_table_free(weft_table *table);
 /* Replaces the numbers of words among the values of a table that was parsed with rules by those of
  * the description; tables that were parsed with the description have them. */
