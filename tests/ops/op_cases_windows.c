@@ -65,7 +65,7 @@ TRANSPOSE(transpose_odd, D4(1, 4, 3, 5), D4(4, 2, 3, 3), WEFT_ATTR_PAIR("stride"
           WEFT_ATTR_PAIR("padding", 1, 2), WEFT_ATTR_PAIR("size", 5, 11))
 TRANSPOSE(transpose_groups, D4(2, 6, 3, 3), D4(6, 2, 3, 3), WEFT_ATTR_INT("groups", 3),
           WEFT_ATTR_PAIR("stride", 2, 2), WEFT_ATTR_PAIR("padding", 1, 1),
-          WEFT_ATTR_PAIR("size", 6, 5))
+          WEFT_ATTR_PAIR("size", 5, 5))
 TRANSPOSE(transpose_dilated, D4(2, 2, 4, 3), D4(2, 3, 3, 3), WEFT_ATTR_PAIR("dilation", 2, 3),
           WEFT_ATTR_PAIR("padding", 2, 1), WEFT_ATTR_PAIR("size", 4, 7))
 TRANSPOSE(transpose_line, D3(2, 5, 6), D3(5, 3, 4), WEFT_ATTR_INT("stride", 2),
