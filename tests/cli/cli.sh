@@ -256,7 +256,7 @@ done
 refuses 2 "'lr' is '0'" "$weft" train --lr 0
 refuses 2 "'epochs' is '0'" "$weft" train --epochs 0
 refuses 2 "'batch' is '-5'" "$weft" train --batch -5
-refuses 2 "no device is named 'gpu'; did you mean 'cpu'" "$weft" train --device gpu --model mlp --data glyphs
+refuses 2 "no device is named 'gpu'; did you mean 'cuda'" "$weft" train --device gpu --model mlp --data glyphs
 refuses 2 "needs a value" "$weft" train --seed
 refuses 2 "unexpected argument 'b.yaml'" "$weft" train run.yaml b.yaml
 refuses 2 "did you mean 'lenet'" "$weft" train --model lenett
