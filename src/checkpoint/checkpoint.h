@@ -124,13 +124,13 @@ void weft_initial_close(weft_initial **initial);
 weft_status weft_initial_refuse_overwrite(const char *spec, const char *option,
                                           const char *path) WEFT_NODISCARD;
 /* A hash of the contents and the map, to compare ranks. */
-uint64_t weft_initial_hash(const weft_initial *initial);
+uint64_t weft_initial_hash(const weft_initial *w);
 /* Writes the parameters and statistics of a graph that a tensor fits by name and shape into the
  * store of a rank, of each its part; the others are left as they are. *out: a sentence about what
  * was loaded, is missing or does not fit; the caller frees it. ARGUMENT: nothing fits, or two
  * tensors are for one parameter. NUMERIC: a number is not finite. */
-weft_status weft_initial_load(const weft_initial *initial, const weft_graph *graph,
-                              weft_store *store, char **out) WEFT_NODISCARD;
+weft_status weft_initial_load(const weft_initial *w, const weft_graph *graph, weft_store *store,
+                              char **out) WEFT_NODISCARD;
 
 /* tuning.c: lets programs of the store choose kernels by the checkpoint's table of measurements. If
  * it has none, or one of another processor, card or version of Weft (which is logged), the rule

@@ -32,13 +32,13 @@ typedef struct weft_initial_pairs {
 
 /* initial_pairs.c. ARGUMENT: two tensors are for one leaf. The caller frees the pairs, also after a
  * failure. */
-weft_status weft_initial_pair(const weft_initial *initial, const weft_graph *graph,
-                              weft_initial_pairs *out) WEFT_NODISCARD;
+weft_status weft_initial_pair(const weft_initial *w, const weft_graph *g,
+                              weft_initial_pairs *p) WEFT_NODISCARD;
 void weft_initial_pairs_free(weft_initial_pairs *pairs);
 /* Whether leaf i has a tensor of its shape and of real numbers. */
 bool weft_initial_fits(const weft_initial_pairs *pairs, int i);
 /* Sets *out to a sentence; the caller frees it. ARGUMENT: nothing fits. */
-weft_status weft_initial_report(const weft_initial *initial, const weft_initial_pairs *pairs,
+weft_status weft_initial_report(const weft_initial *w, const weft_initial_pairs *p,
                                 char **out) WEFT_NODISCARD;
 
 #endif
