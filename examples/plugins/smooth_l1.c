@@ -1,7 +1,7 @@
-/* A loss as a plug-in, with its operators. The Huber loss of a number is half its squared error, or
- * the error less a half where that is above 1, so that outliers count less (Huber 1964); a sample's
- * loss is the mean over its numbers. The batch may be split, as the labels say. A YAML model names
- * it as "loss: huber". */
+/* A loss as a plug-in, with its operators. The smooth L1 loss of a number is half its squared
+ * error, or the error less a half where that is above 1, so that outliers count less (Girshick
+ * 2015; Huber 1964); a sample's loss is the mean over its numbers. The batch may be split, as the
+ * labels say. A YAML model names it as "loss: smooth_l1". */
 #include <math.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 
 static const weft_services *weft; /* set when the plug-in is loaded */
 
-/* (output [b, n], target [b, n], weights [b]) -> (loss, prediction [b, n]); huber_grad has the
+/* (output [b, n], target [b, n], weights [b]) -> (loss, prediction [b, n]); smooth_l1_grad has the
  * gradient of the loss as a fourth operand, and gives that of the output. */
 static weft_status shape(const weft_graph *graph, const weft_node *node, weft_type *out, int *count)
 {
@@ -60,20 +60,20 @@ static void gradient(weft_graph *graph, const weft_node *node, const weft_value 
     const weft_value *in;
     (void)weft->node_inputs(node, &in);
     if (want[0] && dy[0] != WEFT_NO_VALUE)
-        dx[0] = weft->emit(graph, node, "dx", "huber_grad",
+        dx[0] = weft->emit(graph, node, "dx", "smooth_l1_grad",
                            (weft_value[]){in[0], in[1], in[2], dy[0]}, 4, NULL, 0);
 }
 
-static const weft_operator_ops huber = {sizeof(huber), NULL,   3,       3,    NULL,
-                                        shape,         labels, compute, NULL, gradient};
-static const weft_operator_ops huber_grad = {sizeof(huber), NULL,   4,       4,    NULL,
-                                             shape,         labels, compute, NULL, NULL};
-static const weft_loss_ops loss = {.struct_size = sizeof(loss), .op = "huber"};
+static const weft_operator_ops smooth_l1 = {
+    sizeof(smooth_l1), NULL, 3, 3, NULL, shape, labels, compute, NULL, gradient};
+static const weft_operator_ops smooth_l1_grad = {
+    sizeof(smooth_l1), NULL, 4, 4, NULL, shape, labels, compute, NULL, NULL};
+static const weft_loss_ops loss = {.struct_size = sizeof(loss), .op = "smooth_l1"};
 
 static const weft_entry entries[] = {
-    {.kind = WEFT_KIND_OPERATOR, .name = "huber", .ops = &huber},
-    {.kind = WEFT_KIND_OPERATOR, .name = "huber_grad", .ops = &huber_grad},
-    {.kind = WEFT_KIND_LOSS, .name = "huber", .summary = "mse for outliers", .ops = &loss},
+    {.kind = WEFT_KIND_OPERATOR, .name = "smooth_l1", .ops = &smooth_l1},
+    {.kind = WEFT_KIND_OPERATOR, .name = "smooth_l1_grad", .ops = &smooth_l1_grad},
+    {.kind = WEFT_KIND_LOSS, .name = "smooth_l1", .summary = "mse for outliers", .ops = &loss},
     {.name = NULL}};
 
 WEFT_PLUGIN(weft, entries);
