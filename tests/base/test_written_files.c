@@ -289,7 +289,8 @@ static void test_metrics_go_on(void **state)
 {
     (void)state;
 #define STEP(n) "{\"event\":\"step\",\"step\":" #n ",\"loss\":1}\n"
-#define EVAL(n) "{\"event\":\"eval\",\"step\":" #n ",\"loss\":1}\n"
+#define EVAL(n) "{\"event\":\"eval\",\"step\":" #n ",\"split\":\"test\",\"loss\":1}\n"
+#define OTHER(n) "{\"event\":\"eval\",\"step\":" #n ",\"split\":\"validation\",\"loss\":1}\n"
 #define SUMMARY(n) "{\"event\":\"summary\",\"steps\":" #n ",\"seconds\":1}\n"
     static const struct {
         const char *text, *left; /* NULL: the file is refused */
@@ -300,6 +301,7 @@ static void test_metrics_go_on(void **state)
         {STEP(1) STEP(2) EVAL(2) STEP(3) EVAL(3) SUMMARY(3), STEP(1) STEP(2) EVAL(2)},
         {STEP(1) STEP(2) STEP(10) "{\"event\":\"st", STEP(1) STEP(2)},
         {STEP(1) SUMMARY(3), STEP(1)},
+        {STEP(2) OTHER(2) EVAL(2) STEP(3) OTHER(3), STEP(2) OTHER(2) EVAL(2)},
         {STEP(x), NULL},
         {STEP(1) "dear diary, it is day 1 2 3 4 5 6 7\n", NULL},
         {STEP(1) "a line that has a number 1\n" STEP(2), NULL},
