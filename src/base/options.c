@@ -317,7 +317,7 @@ static weft_status add_option(weft_text *text, const weft_option *o)
         (void)snprintf(head + used, sizeof(head) - (size_t)used, "%s%s",
                        o->argument[0] == '[' ? "" : " ", o->argument);
     weft_text_add(text, "%-25s ", head);
-    if (strlen(head) > 25) weft_text_add(text, "\n%26s", "");
+    if (strlen(head) > 24) weft_text_add(text, "\n%26s", "");
     add_wrapped(text, help, 26);
     free(help);
     return WEFT_OK;
