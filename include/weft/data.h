@@ -164,7 +164,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_dataset_read(const weft_dataset *datase
                                                       int64_t i, int column, void *to);
 
 /* As weft_dataset_read of the training split, with the random changes that batches of this seed and
- * epoch have (weft_update_choice.augment, sources that draw). MEMORY: there is none for them. */
+ * epoch have (weft_samples_choice.augment, sources that draw). MEMORY: there is none for them. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_draw(const weft_dataset *dataset, uint64_t seed,
                                                       int64_t epoch, int64_t i, int column,
                                                       void *to);

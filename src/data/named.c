@@ -8,6 +8,7 @@
 weft_status weft_data_folder(const char *name, char **out)
 {
     WEFT_NEED_AS("name, out", name, out);
+    if (!*name) return weft_fail(WEFT_ERR_ARGUMENT, "the name of the data set is empty");
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     if (data && *data == '/') return weft_format(out, "%s/weft/%s", data, name);
     *out = NULL;

@@ -247,6 +247,8 @@ weft_status weft_dataset_draw(const weft_dataset *d, uint64_t seed, int64_t epoc
                               int column, void *to)
 {
     WEFT_NEED_AS("dataset, to", d, to);
+    if (epoch < 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "epoch is %lld, must be at least 0", (long long)epoch);
     const weft_sample_key key = {.seed = seed, .epoch = epoch, .split = WEFT_TRAIN, .sample = i};
     return read_checked(d, WEFT_TRAIN, i, &key, column, to);
 }

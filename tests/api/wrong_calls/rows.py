@@ -60,7 +60,7 @@ RIGHT = {
 # Pointers that may be NULL, as the headers say.
 NULLABLE = {
     "weft_batch_queue_submit": ("ticket",), "weft_servable_submit": ("ticket",), "weft_comm_set_note": ("note",),
-    "weft_context_set_log": ("fn",), "weft_dataset_open": ("normalize", "stats"), "weft_dataset_open_unlabelled": ("stats",),
+    "weft_context_set_log": ("fn",), "weft_dataset_open": ("normalize", "stats"), "weft_dataset_open_validated": ("normalize", "stats", "validation"), "weft_dataset_open_unlabelled": ("stats",),
     "weft_forecast_run": ("each",), "weft_generator_open": ("mesh",), "weft_graph_node": ("name", "attrs"),
     "weft_graph_role": ("parameter",), "weft_shape_of": ("dim",), "weft_keys_make": ("public_key",), "weft_load_open": ("stop",), "weft_load_run": ("tick",),
     "weft_load_at": ("planned",), "weft_load_model": ("where",), "weft_options_parse": ("argv", "words"),
@@ -105,7 +105,7 @@ ALLOWED = {
     ("weft_graph_set_role", "parameter", "WEFT_NO_VALUE"): "belongs to no parameter",
     ("weft_printable", "text"): "any text", ("weft_json_string", "text", '""'): "any text", ("weft_error_catch", "status"): "any status is stored",
     ("weft_job_failed_elsewhere", "status"): "a status that is none has not failed elsewhere",
-    ("weft_attr_text", "text", '""'): "any text",
+    ("weft_attr_text", "text", '""'): "any text", ("weft_dataset_draw", "epoch", "INT64_MAX"): "a run may have so many",
     ("weft_job_status_line", "message"): "an empty message marks progress", ("weft_job_status_line", "what", '""'): "any text",
     ("weft_generator_encode", "text", '""'): "no token", ("weft_options_load_text", "name", '""'): "any name",
     ("weft_options_refuse_overwrite", "what", '""'): "any text", ("weft_options_refuse_overwrite", "path", '""'): "no file",
