@@ -26,15 +26,17 @@ THREADS = len(os.sched_getaffinity(0))
 CASES = {
     "lenet": ("lenet", "glyphs:train=20000,test=100", 100, 60, (1.4, 1.4)),
     "vgg11": ("vgg11", "glyphs:size=32,train=2000,test=100", 100, 8, (1.4, 1.25)),
+    "resnet18": ("resnet:depth=18", "glyphs:size=64,train=640,test=50", 32, 8, (1.4, 1.25)),
     "gpt": ("gpt:layers=6,heads=6,width=384", "text:{text},unit=char,context=256", 8, 8, (1.1, 1.25)),
     "char-lstm": ("char-lstm:layers=2,units=256", "text:{text},unit=char,context=128", 32, 20, (1.25, 1.25)),
     "twin-lstm": ("twin-lstm:units=64", "pairs:{text},train=4000,test=200", 50, 20, (2, 2)),
 }
 TYPES = ("f32", "bf16")
+SIDES = {"lenet": 28, "vgg11": 32, "resnet18": 64}  # of pictures with one channel
 
 
 def ways(name):
-    formats = ("", ",channels_last") if name in ("lenet", "vgg11") else ("",)
+    formats = ("", ",channels_last") if name in SIDES else ("",)
     return [f"{run}{form}" for run in ("eager", "compiled") for form in formats]
 
 
@@ -112,7 +114,25 @@ def build(name, torch, tokens):
             layers += [nn.Conv2d(channels, filters, 3, padding=1), nn.ReLU()] + ([nn.MaxPool2d(2)] if pooled else [])
             channels = filters
         return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512, 512), nn.ReLU(), nn.Dropout(0.5), nn.Linear(512, 10))
-    return {"lenet": lenet, "vgg11": vgg11, "gpt": Gpt, "char-lstm": Chars, "twin-lstm": Twins}[name]()
+
+    class Residual(nn.Module):
+        def __init__(self, channels, filters, stride):
+            super().__init__()
+            self.body = nn.Sequential(nn.Conv2d(channels, filters, 3, stride, 1, bias=False), nn.BatchNorm2d(filters), nn.ReLU(),
+                                      nn.Conv2d(filters, filters, 3, 1, 1, bias=False), nn.BatchNorm2d(filters))
+            same = stride == 1 and channels == filters
+            self.side = nn.Identity() if same else nn.Sequential(nn.Conv2d(channels, filters, 1, stride, bias=False), nn.BatchNorm2d(filters))
+
+        def forward(self, x):
+            return F.relu(self.body(x) + self.side(x))
+
+    def resnet18():
+        layers, channels = [nn.Conv2d(1, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], 64
+        for filters in (64, 128, 256, 512):
+            layers += [Residual(channels, filters, 1 if filters == 64 else 2), Residual(filters, filters, 1)]
+            channels = filters
+        return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    return {"lenet": lenet, "vgg11": vgg11, "resnet18": resnet18, "gpt": Gpt, "char-lstm": Chars, "twin-lstm": Twins}[name]()
 
 
 def of_torch(name, dtype, way):
@@ -126,9 +146,8 @@ def of_torch(name, dtype, way):
     if name == "twin-lstm":
         x = torch.zeros(2, batch, 140, 256).scatter_(3, torch.randint(0, 256, (2, batch, 140, 1)), 1)
         y = torch.randint(0, 2, (batch,))
-    elif name in ("lenet", "vgg11"):
-        size = 32 if name == "vgg11" else 28
-        x, y = torch.rand(batch, 1, size, size), torch.randint(0, 10, (batch,))
+    elif name in SIDES:
+        x, y = torch.rand(batch, 1, SIDES[name], SIDES[name]), torch.randint(0, 10, (batch,))
     else:
         x, y = torch.randint(0, tokens, (batch, context)), torch.randint(0, tokens, (batch * context,))
     if "channels_last" in way:
@@ -164,8 +183,8 @@ def peer(name, dtype, way):
 def floor(weft, rounds, missed):
     bench = pathlib.Path(weft).parent / "bench" / "weft_bench"
     for name, (model, data, batch, steps, _) in CASES.items():
-        if name in ("lenet", "vgg11"):
-            continue  # `make bench` has them
+        if name in SIDES:
+            continue  # `make bench` has lenet and vgg11
         said = subprocess.run([bench, model, data.format(text=TEXT), str(batch), str(steps), str(rounds)], check=True, capture_output=True, text=True)
         line = said.stdout.splitlines()[0]
         good = float(line.split("share of the floor")[1].split("%")[0]) >= 80
@@ -199,6 +218,10 @@ SMALL = {
     "mlp": ("glyphs:train=2000,test=10", 1000),
     "vgg11": ("glyphs:size=32,train=500,test=10", 6),
     "inception": ("glyphs:train=500,test=10", 20),
+    "vgg": ("glyphs:size=32,train=500,test=10", 6),
+    "resnet": ("glyphs:size=64,train=200,test=10", 4),
+    "mobilenet": ("glyphs:size=64,train=200,test=10", 4),
+    "densenet": ("glyphs:size=64,train=200,test=10", 2),
     "gpt": ("text:{text},unit=char,context=64", 2),
     "transformer": ("text:{text},unit=char,context=64", 20),
     "char-lstm": ("text:{text},unit=char,context=64", 20),
