@@ -236,7 +236,7 @@ const command command_inspect = {
         "classes, after --augment.",
     .examples =
         "  weft inspect runs/a/latest\n"
-        "  weft inspect --model mlp --data csv:passengers.csv,missing=mean\n"
+        "  weft inspect --model mlp --data csv:passengers.csv,drop=name,missing=mean\n"
         "  weft inspect --model vgg11 --data glyphs:size=32 --program\n"
         "  weft inspect --data glyphs:size=16 --augment crop:pad=2,rotate --plot sheet.svg\n"
         "  weft inspect --dot | dot -Tsvg > lenet.svg\n",
