@@ -74,7 +74,7 @@ def wrong_fields(headers, struct):
         values = [("0", "0"), ("8", "8"), ("1 << 20", "(size_t)1 << 20")] if type_ == "size_t" and field.endswith("struct_size") else []
         values += [(v, v) for v in FIELD_NUMBERS.get(type_, ())]
         if field.split(".")[-1] == "room":
-            yield field + "[1]", "1", "1"
+            yield field + "[0]", "1", "1"
         if type_ in headers.enums:
             values = [("-1", f"({type_})-1"), ("99", f"({type_})99")]
         if type_ in ("const char *", "char *"):
