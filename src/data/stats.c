@@ -206,6 +206,20 @@ static weft_status check_classes(const weft_source *s)
     return weft_check_measured(s->found_in, s->classes, whole, s->all, s->as_target);
 }
 
+/* Refuses names of classes that a checkpoint could not give back: they must be text in UTF-8
+ * without control characters. */
+static weft_status check_names(const weft_source *s)
+{
+    char text[256];
+    for (int i = 0; s->class_names && i < s->classes; i++)
+        if (!weft_is_printable(s->class_names[i]))
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "class %d is named '%s', which is not text in UTF-8 without control "
+                             "characters; rename it",
+                             i, weft_printable(s->class_names[i], text, sizeof(text)));
+    return WEFT_OK;
+}
+
 /* Refuses inputs that would need statistics of their own, since all inputs share one mean and
  * deviation. */
 static weft_status check_shared(const weft_source *s, const weft_normalization *how)
@@ -229,6 +243,7 @@ static weft_status check_shared(const weft_source *s, const weft_normalization *
 weft_status weft_data_stats_learn(const weft_source *s, const weft_normalization *normalize,
                                   weft_data_stats *stats)
 {
+    WEFT_TRY(check_names(s));
     WEFT_TRY(check_classes(s));
     WEFT_TRY(check_shared(s, normalize));
     const weft_normalization *how = normalize->of ? normalize->of(s) : normalize;

@@ -24,15 +24,15 @@ static const weft_metrics_format *named(const char *text, const char **path)
     return NULL;
 }
 
-/* The end of the first piece. A comma ends it only before the name of a format, since paths may
- * have commas, or after a piece that has named its own. */
-static const char *end_of(const char *text)
+/* A piece in which something else stands where the name of a format could. */
+static weft_status refuse_name(const char *piece, size_t size)
 {
-    const char *path;
-    bool own = named(text, &path) != NULL;
-    for (const char *at = strchr(text, ','); at; at = strchr(at + 1, ','))
-        if (own || named(at + 1, &path)) return at;
-    return text + strlen(text);
+    size_t name = strcspn(piece, ":/.");
+    if (name >= size || piece[name] != ':') return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "metrics '%.*s': no format is named '%.*s'; there are tensorboard:FOLDER and "
+                     "tensorboard+histograms:FOLDER, and ./%.*s would be a file",
+                     (int)size, piece, (int)name, piece, (int)size, piece);
 }
 
 weft_status weft_metrics_each(const char *spec, weft_metrics_fn *fn, void *user)
@@ -41,8 +41,9 @@ weft_status weft_metrics_each(const char *spec, weft_metrics_fn *fn, void *user)
     for (const char *text = spec, *end; text; text = *end ? end + 1 : NULL) {
         const char *path = text;
         char *copy;
-        end = end_of(text);
+        end = text + strcspn(text, ",");
         const weft_metrics_format *format = named(text, &path);
+        if (!format) WEFT_TRY(refuse_name(text, (size_t)(end - text)));
         if (path >= end)
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "metrics '%s': a path is empty; give FILE or tensorboard:FOLDER, or "
@@ -103,7 +104,7 @@ static bool has_distributions(const char *spec)
     const char *path;
     for (const char *text = spec, *end; text; text = *end ? end + 1 : NULL) {
         const weft_metrics_format *format = named(text, &path);
-        end = end_of(text);
+        end = text + strcspn(text, ",");
         if (format && format->parameter) return true;
     }
     return false;

@@ -279,7 +279,8 @@ def served():
         got = [{p["class"]: p["probability"] for p in (r, *r["others"])} for r in ask("m/predict", form)["predictions"]]
         check("rows of JSON are those of the file", len(got) == len(want) and all(abs(g[c] - w[c]) < 1e-6 for g, w in zip(got, want) for c in w), got[:2])
     for form, words in (([], "the body has no rows"), ([3], "row 0 is a number, and must be an object"), ({"x": []}, "it has the key 'x'"), ([{"age": [1]}], "row 0: 'age' is an array"),
-                        ([{}, {"aeg": 1}], "row 1: the model has no column 'aeg'; did you mean 'age'?"), ([{"age": "x"}], "column 2 (age) holds 'x', a finite"), ({"rows": 1}, "must be an array")):
+                        ([{}, {"aeg": 1}], "row 1: the model has no column 'aeg'; did you mean 'age'?"), ([{"a_name_that_is_long": 1}], "no column 'a_name_that_is_long'"),
+                        ([{"ag": 1}], "no column 'ag'; did you mean 'age'?"), ([{"k" * 1000: 1}], "no column '" + "k" * 40), ([{"age": "x"}], "column 2 (age) holds 'x', a finite"), ({"rows": 1}, "must be an array")):
         told = ask("m/predict", form, **{"Content-Type": "application/json"}).get("error", "")
         check(f"{form}: {words}", words in told, told)
     check("a missing value that training had not", "row 1 has no value" in ask("n/predict", [{"code": 1}, {}]).get("error", ""))

@@ -150,6 +150,25 @@ static void test_refused(void **state)
     }
 }
 
+/* A checkpoint has the names of the classes, so they must be such that it can give them back. */
+static void test_class_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"new\nline/1.png", "gr\xf6n/1.png", "tab\t/1.png"};
+    for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+        char *folder = temporary_folder(), spec[4300];
+        weft_dataset *d;
+        put(folder, names[k], 1);
+        put(folder, "b/1.png", 2);
+        put(folder, "b/2.png", 2);
+        (void)snprintf(spec, sizeof(spec), "images:%s,test=0", folder);
+        assert_ok(weft_dataset_open(context, spec, NULL, NULL, &d));
+        assert_refused(weft_dataset_prepare(d, WEFT_TRAIN), WEFT_ERR_FORMAT, "not text in UTF-8");
+        weft_dataset_close(&d);
+        remove_folder(folder);
+    }
+}
+
 /* Another picture of the class takes the place of one that cannot be read, with a warning that
  * names it; more than the share end the run. */
 static void test_broken(void **state)
@@ -313,9 +332,10 @@ static void test_shards(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes),   cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_classes), cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_class_names),
+        cmocka_unit_test(test_broken),  cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_shards),
     };
     return cmocka_run_group_tests_name("images", tests, setup, teardown);
 }

@@ -76,8 +76,8 @@ static weft_status read_row(json_rows *r)
                        key.text);
         if (i < 0)
             return weft_fail(WEFT_ERR_ARGUMENT, "row %lld: the model has no column '%s'%s",
-                             (long long)r->count, key.text,
-                             weft_suggest(near, sizeof(near), key.text, name_at, r));
+                             (long long)r->count, name,
+                             weft_suggest(near, sizeof(near), name, name_at, r));
         if (r->field[i])
             return weft_fail(WEFT_ERR_ARGUMENT, "row %lld: '%s' is given twice",
                              (long long)r->count, name);
