@@ -1,6 +1,7 @@
 /* Defines WEFT_CLONES, which compiles a function with vectorised loops for several x86-64 levels
  * (function multiversioning). The dynamic linker chooses the version for the processor when the
- * program starts. Sanitizers cannot instrument that choice, so sanitized builds have one
+ * program starts. Such a function is static: gcc exports the clones of others in spite of
+ * -fvisibility=hidden. Sanitizers cannot instrument that choice, so sanitized builds have one
  * version. */
 #ifndef WEFT_BASE_TARGET_CLONES_H
 #define WEFT_BASE_TARGET_CLONES_H

@@ -135,8 +135,8 @@ weft_status weft_initial_load(const weft_initial *w, const weft_graph *graph, we
 /* tuning.c: lets programs of the store choose kernels by the checkpoint's table of measurements. If
  * it has none, or one of another processor, card or version of Weft (which is logged), the rule
  * chooses. */
-WEFT_PRIVATE_API weft_status weft_checkpoint_tune(const weft_checkpoint *checkpoint,
-                                                  weft_store *store) WEFT_NODISCARD;
+weft_status weft_checkpoint_tune(const weft_checkpoint *checkpoint,
+                                 weft_store *store) WEFT_NODISCARD;
 
 /* dropped.c: the state of a checkpoint that does not fit the resumed run, and is dropped
  * (--drop-state). */

@@ -133,17 +133,32 @@ void weft_widen_free(weft_group *clone)
     clone->graph = NULL;
 }
 
-WEFT_CLONES void weft_widen_from(const uint16_t *narrow, float *wide, int64_t count)
+static WEFT_CLONES void widen_from_clones(const uint16_t *narrow, float *wide, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) wide[i] = weft_wide_of(narrow[i]);
 }
 
-WEFT_CLONES void weft_widen_to(const float *wide, uint16_t *narrow, int64_t count)
+void weft_widen_from(const uint16_t *narrow, float *wide, int64_t count)
+{
+    widen_from_clones(narrow, wide, count);
+}
+
+static WEFT_CLONES void widen_to_clones(const float *wide, uint16_t *narrow, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) narrow[i] = weft_narrow_of(wide[i]);
 }
 
-WEFT_CLONES void weft_widen_round(const float *from, float *to, int64_t count)
+void weft_widen_to(const float *wide, uint16_t *narrow, int64_t count)
+{
+    widen_to_clones(wide, narrow, count);
+}
+
+static WEFT_CLONES void widen_round_clones(const float *from, float *to, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) to[i] = weft_wide_of(weft_narrow_of(from[i]));
+}
+
+void weft_widen_round(const float *from, float *to, int64_t count)
+{
+    widen_round_clones(from, to, count);
 }

@@ -248,8 +248,8 @@ WEFT_PRIVATE_API void weft_model_options_fit(weft_model_options *options,
                                              const weft_data_stats *stats);
 
 /* Appends the outputs of a model that was built in a graph, if it has several. */
-WEFT_PRIVATE_API void weft_model_outputs_text(const weft_graph *graph,
-                                              const weft_model_values *values, weft_text *text);
+void weft_model_outputs_text(const weft_graph *graph, const weft_model_values *values,
+                             weft_text *text);
 
 /* Builds the model of a YAML text, if it is given and not empty; else the model that the options
  * name. */

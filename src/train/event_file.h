@@ -15,7 +15,7 @@ void weft_proto_text(weft_text *to, int field, const char *value);
 void weft_proto_message(weft_text *to, int field, weft_text *message);
 
 /* The CRC-32C of bytes (Castagnoli's polynomial, reflected). */
-WEFT_PRIVATE_API uint32_t weft_crc32c(const void *data, size_t size);
+uint32_t weft_crc32c(const void *data, size_t size);
 /* Appends a record: its length, the masked checksum of the length, the data, and theirs. */
 void weft_record_add(weft_text *to, const char *data, size_t size);
 

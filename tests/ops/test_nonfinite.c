@@ -36,13 +36,12 @@ static double *numbers(int64_t n)
 
 /* Whether a device may make more of a case's numbers not finite than the reference device does:
  * where blocks multiply by zero what the reference device leaves out (keys that a causal mask
- * hides, other groups, zeros between dilated taps, positions behind the lengths), the product with
- * NaN is NaN; a transformed
- * tile of a convolution has sums of all its numbers; and a folded normalization with an infinite
- * factor subtracts infinity from infinity. */
+ * hides, other groups, zeros of padding and between dilated taps, positions behind the lengths),
+ * the product with NaN is NaN; a transformed tile of a convolution has sums of all its numbers; and
+ * a folded normalization with an infinite factor subtracts infinity from infinity. */
 static bool may_spread(const op_case *c)
 {
-    static const char *const names[] = {"attention",         "conv_groups", "conv_volume_groups",
+    static const char *const names[] = {"attention",         "conv_groups", "conv_volume",
                                         "conv_blocks",       "lstm",        "gru",
                                         "batch_norm_folded", "transpose_"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

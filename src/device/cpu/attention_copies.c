@@ -48,7 +48,8 @@ static WEFT_CLONES void mix_rows(const uint16_t *first, const uint16_t *second, 
     for (int64_t c = width; c < tile_stride(width); c++) to[c] = 0;
 }
 
-WEFT_CLONES void cpu_scores_round(const float *x, int64_t rows, int64_t count, uint32_t *to)
+static WEFT_CLONES void scores_round_clones(const float *x, int64_t rows, int64_t count,
+                                            uint32_t *to)
 {
     for (int64_t r = 0; r < rows; r++, x += TILE_STRIDE, to += TILE_STRIDE) {
         uint16_t *row = (uint16_t *)(void *)to;
@@ -57,7 +58,12 @@ WEFT_CLONES void cpu_scores_round(const float *x, int64_t rows, int64_t count, u
     }
 }
 
-WEFT_CLONES void cpu_scores_mix(const float *x, int64_t rows, int64_t count, uint32_t *to)
+void cpu_scores_round(const float *x, int64_t rows, int64_t count, uint32_t *to)
+{
+    scores_round_clones(x, rows, count, to);
+}
+
+static WEFT_CLONES void scores_mix_clones(const float *x, int64_t rows, int64_t count, uint32_t *to)
 {
     for (int64_t r = 0; r < rows; r += 2, to += TILE_STRIDE) {
         const float *a = x + r * TILE_STRIDE, *b = a + TILE_STRIDE;
@@ -65,6 +71,11 @@ WEFT_CLONES void cpu_scores_mix(const float *x, int64_t rows, int64_t count, uin
             to[c] = weft_narrow_of(a[c]) | (uint32_t)weft_narrow_of(b[c]) << 16;
         for (int64_t c = 0; c < count && r + 1 == rows; c++) to[c] = weft_narrow_of(a[c]);
     }
+}
+
+void cpu_scores_mix(const float *x, int64_t rows, int64_t count, uint32_t *to)
+{
+    scores_mix_clones(x, rows, count, to);
 }
 
 /* --- either --- */

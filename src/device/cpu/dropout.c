@@ -22,8 +22,8 @@ typedef struct dropout_job {
     bool whole;                /* a sample is one row, and the whole of a sample */
 } dropout_job;
 
-WEFT_CLONES void cpu_philox(uint64_t key, uint64_t high, uint64_t first,
-                            uint32_t out[4 * CPU_PHILOX])
+static WEFT_CLONES void philox_clones(uint64_t key, uint64_t high, uint64_t first,
+                                      uint32_t out[4 * CPU_PHILOX])
 {
     uint32_t x0[BLOCKS], x1[BLOCKS], x2[BLOCKS], x3[BLOCKS];
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
@@ -50,6 +50,11 @@ WEFT_CLONES void cpu_philox(uint64_t key, uint64_t high, uint64_t first,
         out[4 * i + 2] = x2[i];
         out[4 * i + 3] = x3[i];
     }
+}
+
+void cpu_philox(uint64_t key, uint64_t high, uint64_t first, uint32_t out[4 * CPU_PHILOX])
+{
+    philox_clones(key, high, first, out);
 }
 
 /* The place in the whole sample of the first element of a row of the sample. */

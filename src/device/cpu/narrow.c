@@ -3,7 +3,7 @@
 #include "device/cpu/cpu.h"
 #include "device/cpu/simd.h"
 
-WEFT_CLONES void cpu_narrow_relu(const uint16_t *x, uint16_t *y, int64_t count)
+static WEFT_CLONES void narrow_relu_clones(const uint16_t *x, uint16_t *y, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         uint16_t bits = x[i];
@@ -12,8 +12,13 @@ WEFT_CLONES void cpu_narrow_relu(const uint16_t *x, uint16_t *y, int64_t count)
     }
 }
 
-WEFT_CLONES void cpu_narrow_relu_grad(const uint16_t *y, const uint16_t *dy, uint16_t *dx,
-                                      int64_t count)
+void cpu_narrow_relu(const uint16_t *x, uint16_t *y, int64_t count)
+{
+    narrow_relu_clones(x, y, count);
+}
+
+static WEFT_CLONES void narrow_relu_grad_clones(const uint16_t *y, const uint16_t *dy, uint16_t *dx,
+                                                int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         uint16_t bits = y[i], other = dy[i];
@@ -22,9 +27,19 @@ WEFT_CLONES void cpu_narrow_relu_grad(const uint16_t *y, const uint16_t *dy, uin
     }
 }
 
-WEFT_CLONES bool cpu_narrow_infinite(const uint16_t *x, int64_t count)
+void cpu_narrow_relu_grad(const uint16_t *y, const uint16_t *dy, uint16_t *dx, int64_t count)
+{
+    narrow_relu_grad_clones(y, dy, dx, count);
+}
+
+static WEFT_CLONES bool narrow_infinite_clones(const uint16_t *x, int64_t count)
 {
     uint16_t found = 0;
     for (int64_t i = 0; i < count; i++) found |= (x[i] & 0x7f80) == 0x7f80;
     return found;
+}
+
+bool cpu_narrow_infinite(const uint16_t *x, int64_t count)
+{
+    return narrow_infinite_clones(x, count);
 }

@@ -74,7 +74,7 @@ static WEFT_CLONES uint64_t filled_of(const wino_run *r, const wino_place *at)
     return filled;
 }
 
-WEFT_CLONES void winograd_tiles(void *user, int64_t begin, int64_t end)
+static WEFT_CLONES void winograd_tiles_clones(void *user, int64_t begin, int64_t end)
 {
     const wino_run *r = user;
     const winograd *g = r->g;
@@ -95,6 +95,11 @@ WEFT_CLONES void winograd_tiles(void *user, int64_t begin, int64_t end)
             for (int p = 0; p < WINO_PRODUCTS; p++) *(lanes *)(void *)(to + p * product) = d[p];
         }
     }
+}
+
+void winograd_tiles(void *user, int64_t begin, int64_t end)
+{
+    winograd_tiles_clones(user, begin, end);
 }
 
 /* --- products, and results --- */
