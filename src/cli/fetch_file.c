@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,10 +178,11 @@ static char *fetch_rest(transfer *t)
         if (error == ERROR_HTTP)
             return sentence("the server answers %ld to %s; is the address right (--from)?", code,
                             t->url);
-        if (attempt == TRIES || t->bytes == before)
-            return sentence("%s: %s; weft fetch again goes on behind %lld bytes", t->url,
-                            t->why[0] ? t->why : "the connection broke",
-                            (long long)lseek(t->file, 0, SEEK_END));
+        if (attempt < TRIES && t->bytes > before) continue;
+        const char *why = t->why[0] ? t->why : "the connection broke";
+        long long kept = lseek(t->file, 0, SEEK_END);
+        if (kept <= 0) return sentence("%s: %s", t->url, why);
+        return sentence("%s: %s; weft fetch again goes on behind %lld bytes", t->url, why, kept);
     }
 }
 
@@ -196,13 +198,30 @@ static char *finish(const char *part, const char *path, const char *sum, const c
                     found, sum);
 }
 
-/* Fetches what the part lacks. *had: bytes that it has had. */
-static char *fetch_part(transfer *t, const char *part, long long *had)
+/* Opens the part and locks it until it is closed. The other fetch may have named it meanwhile. */
+static char *open_part(const char *part, int *file)
 {
-    t->file = open(part, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (t->file < 0) return sentence("cannot write its part: %s", strerror(errno));
+    struct stat own, named;
+    *file = open(part, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (*file < 0) return sentence("cannot write its part: %s", strerror(errno));
+    bool taken = flock(*file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!taken && fstat(*file, &own) == 0 && stat(part, &named) == 0 && own.st_ino == named.st_ino)
+        return NULL;
+    close(*file);
+    *file = -1;
+    return sentence("another weft fetch writes %s; fetch again when it has ended", part);
+}
+
+/* Fetches what the part lacks, and names it. *had: bytes that it has had. */
+static char *fetch_part(transfer *t, const char *part, const char *path, const char *sum,
+                        long long *had)
+{
+    char *wrong = open_part(part, &t->file);
+    *had = 0;
+    if (wrong) return wrong;
     *had = (long long)lseek(t->file, 0, SEEK_END);
-    char *wrong = fetch_rest(t);
+    wrong = fetch_rest(t);
+    if (!wrong) wrong = finish(part, path, sum, t->url);
     if (close(t->file) != 0 && !wrong) wrong = sentence("cannot write: %s", strerror(errno));
     return wrong;
 }
@@ -222,9 +241,7 @@ char *fetch_file(const char *url, const char *path, const char *sum, long long *
     /* A part that was there may be that of another file: then all of it is fetched. */
     do {
         free(wrong);
-        wrong = fetch_part(&t, part, &had);
-        if (wrong) break;
-        wrong = finish(part, path, sum, url);
+        wrong = fetch_part(&t, part, path, sum, &had);
     } while (wrong && had > 0 && stat(part, &info) != 0);
     *fetched = t.bytes;
     free(part);

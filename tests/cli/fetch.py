@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """weft fetch against a server of its own, which breaks connections, has no ranges, and sends other files: tests/cli/fetch.py PATH/TO/weft"""
 import ctypes.util
+import fcntl
 import gzip
 import hashlib
 import http.server
@@ -131,7 +132,17 @@ with tempfile.TemporaryDirectory() as top:
     fetch([*mnist, "--from", base + "/other"], 1, "it is another file, and was removed")
     check("a wrong file is not kept", not (to / NAMES[1]).exists() and not list(to.glob("*.part")))
     fetch([*mnist, "--from", base + "/plain/no"], 1, "the server answers 404")
-    fetch([*mnist, "--from", "http://127.0.0.1:9"], 1, "weft fetch again goes on behind 0 bytes")
+    # Only bytes that are there are gone on from, and one fetch alone writes a part.
+    part = to / (NAMES[1] + ".part")
+    for kept in b"", FILES[NAMES[1]][:3]:
+        part.write_bytes(kept)
+        done = subprocess.run([weft, "fetch", *mnist, "--from", "http://127.0.0.1:9"], capture_output=True, text=True)
+        says = "goes on behind 3 bytes" in done.stderr if kept else "behind" not in done.stderr
+        check("no server", done.returncode == 1 and says, done.stderr)
+    with part.open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        fetch([*mnist, "--from", base + "/plain"], 1, f"another weft fetch writes {part}; fetch again when it has ended")
+    check("the part of another fetch", part.read_bytes() == FILES[NAMES[1]][:3])
     fetch(["mnist", "--to", str(to), "--from", base + "/plain"], 1, "must have 440fcabf")
     fetch(["mnist", "--to", str(to), "--sums", str(to / NAMES[0]), "--from", base + "/plain"], 1, "has no line with the SHA-256")
     fetch(["emnist"], 2, "no data set is named 'emnist'; there are mnist, fashion-mnist and cifar10")
