@@ -1,6 +1,6 @@
 /* The data source of tar archives in the form of WebDataset: tar:FILES, a pattern as of a shell.
  * Files whose names are the same up to the first dot are one sample: a picture, and its class in
- * NAME.cls or NAME.txt. */
+ * NAME.cls or, without that, in NAME.txt. */
 #include <glob.h>
 #include <stdio.h>
 #include <strings.h>
@@ -33,7 +33,7 @@ static void shards_close(weft_source *source)
 /* The sample whose files are being met. */
 typedef struct sample {
     char key[1024];
-    weft_tar_entry picture, label; /* data NULL: not met yet */
+    weft_tar_entry picture, cls, text; /* data NULL: not met yet */
 } sample;
 
 /* The number of a class by its text, in the order in which texts are met. */
@@ -67,13 +67,15 @@ static weft_status finish_sample(shard_source *s, const char *archive, sample *x
     weft_pictures *p = &s->pictures;
     char *name;
     int32_t label = 0;
+    /* WebDataset has the class in .cls, and a caption in .txt beside it. */
+    const weft_tar_entry *text = x->cls.data ? &x->cls : &x->text;
     if (!x->picture.data) return WEFT_OK;
-    if (!x->label.data && !unlabelled)
+    if (!text->data && !unlabelled)
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s: the sample '%s' has no class (%s.cls or %s.txt beside its picture)",
                          archive, x->key, x->key, x->key);
-    if (x->label.data) {
-        weft_status status = number_of(s, &x->label, &label);
+    if (text->data) {
+        weft_status status = number_of(s, text, &label);
         if (status != WEFT_OK) return weft_fail_within(status, "%s", archive);
     } else {
         p->head.unlabelled = true;
@@ -99,7 +101,8 @@ static weft_status take_entry(shard_source *s, const char *archive, const weft_t
         memcpy(x->key, entry->name, size);
     }
     if (weft_is_picture_name(base)) x->picture = *entry;
-    if (strcasecmp(end, ".cls") == 0 || strcasecmp(end, ".txt") == 0) x->label = *entry;
+    if (strcasecmp(end, ".cls") == 0) x->cls = *entry;
+    if (strcasecmp(end, ".txt") == 0) x->text = *entry;
     return WEFT_OK;
 }
 
@@ -233,8 +236,8 @@ static weft_status shards_open(const char *arguments, const weft_source_request 
 #define SHARDS                                                                                     \
     .kind = "tar", .form = "tar:FILES[," WEFT_PICTURE_FORM "]",                                    \
     .help = "tar archives of pictures in the form of WebDataset, memory-mapped: the class of "     \
-            "NAME.jpg is in NAME.cls or NAME.txt; test is a share, or the archives of the test "   \
-            "part; other keys as for images",                                                      \
+            "NAME.jpg is in NAME.cls, or else NAME.txt; test is a share, or the archives of the "  \
+            "test part; other keys as for images",                                                 \
     .open = shards_open, .close = shards_close, .prepare = weft_pictures_prepare,                  \
     .features = weft_pictures_features, .draw = weft_pictures_draw,                                \
     .status = weft_pictures_status, .label = weft_pictures_label, .row = weft_pictures_row,        \

@@ -260,7 +260,15 @@ static void put_shard(const char *folder, const char *name, int begin, int end, 
         int length = snprintf(text, sizeof(text), format, i % 3);
 #pragma GCC diagnostic pop
         (void)snprintf(member, sizeof(member), "all/%03d.%s", i, i % 4 ? "cls" : "txt");
+        /* A caption is before the class, or behind it. */
+        const char *caption = i % 4 && *format ? "a caption\nof two lines" : "";
+        char beside[64];
+        (void)snprintf(beside, sizeof(beside), "all/%03d.txt", i);
+        if (*caption && i % 4 < 3)
+            size += put_tar(bytes + size, beside, '0', caption, strlen(caption));
         if (*format) size += put_tar(bytes + size, member, '0', text, (size_t)length);
+        if (*caption && i % 4 == 3)
+            size += put_tar(bytes + size, beside, '0', caption, strlen(caption));
         (void)snprintf(member, sizeof(member), "all/%03d.json", i);
         size += put_tar(bytes + size, member, '0', "{}", 2);
     }
