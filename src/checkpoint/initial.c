@@ -48,6 +48,7 @@ static weft_status open_map(const char *map, weft_initial *w)
     WEFT_TRY(status);
     status = weft_name_map_read(map ? map : w->file, all, strlen(all), &w->map);
     free(all);
+    if (!text && status == WEFT_OK) w->own_rules = w->map.count - 1; /* the last one is ours */
     return status;
 }
 

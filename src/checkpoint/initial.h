@@ -8,6 +8,8 @@
 struct weft_initial {
     char *file;
     weft_name_map map;
+    size_t
+        own_rules; /* of the map if that is a file of the user, else 0: the report tells of them */
     bool folder;
     weft_checkpoint checkpoint; /* of a folder */
     weft_bytes bytes;           /* of a file */
@@ -28,6 +30,7 @@ typedef struct weft_initial_pairs {
     int count;
     const weft_tensor **unused; /* [unused_count] */
     size_t unused_count;
+    bool *applied; /* [rules of the map] the rule has named or left out a tensor */
 } weft_initial_pairs;
 
 /* initial_pairs.c. ARGUMENT: two tensors are for one leaf. The caller frees the pairs, also after a

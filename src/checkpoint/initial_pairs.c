@@ -9,6 +9,7 @@ void weft_initial_pairs_free(weft_initial_pairs *p)
     free(p->leaf);
     free(p->of);
     free((void *)p->unused);
+    free(p->applied);
 }
 
 enum { NO_LEAF = -1, LEFT_OUT = -2 };
@@ -36,6 +37,7 @@ static weft_status pair_file(const weft_initial *w, const weft_safetensors *file
         const weft_name_rule *rule;
         int leaf = find_leaf(w, p, t, &rule);
         if (leaf == NO_LEAF && tells) p->unused[p->unused_count++] = t;
+        if (leaf != NO_LEAF) p->applied[rule - w->map.rules] = true;
         if (leaf < 0) continue;
         if (p->of[leaf].tensor)
             return weft_fail(WEFT_ERR_ARGUMENT,
@@ -57,6 +59,7 @@ weft_status weft_initial_pair(const weft_initial *w, const weft_graph *g, weft_i
     WEFT_TRY(WEFT_NEW(&p->leaf, values));
     WEFT_TRY(WEFT_NEW(&p->of, values));
     WEFT_TRY(WEFT_NEW(&p->unused, first->count + 1));
+    WEFT_TRY(WEFT_NEW(&p->applied, w->map.count));
     for (weft_value v = 0; v < values; v++) {
         weft_value_kind kind = weft_graph_value_kind(g, v);
         if (kind == WEFT_VALUE_PARAM ||
@@ -156,6 +159,21 @@ static void add_unused(weft_text *text, const weft_initial_pairs *p)
     end_list(&l);
 }
 
+/* Lists the rules of a user's map that hold for no tensor, as one with a misspelt name does. */
+static void add_idle_rules(weft_text *text, const weft_initial *w, const weft_initial_pairs *p)
+{
+    list l = {.text = text};
+    for (size_t r = 0; r < w->own_rules; r++) {
+        if (p->applied[r]) continue;
+        if (l.count == 0) weft_text_add(text, "; rules of the map that never apply: ");
+        if (!begin_item(&l)) continue;
+        weft_text_add_printable(text, w->map.rules[r].from);
+        weft_text_add(text, " -> ");
+        weft_text_add_printable(text, w->map.rules[r].to);
+    }
+    end_list(&l);
+}
+
 /* ARGUMENT: nothing fits. */
 weft_status weft_initial_report(const weft_initial *w, const weft_initial_pairs *p, char **out)
 {
@@ -172,6 +190,7 @@ weft_status weft_initial_report(const weft_initial *w, const weft_initial_pairs 
     add_part(&text, "of another shape or type", p, true);
     add_part(&text, "missing", p, false);
     add_unused(&text, p);
+    add_idle_rules(&text, w, p);
     WEFT_TRY(weft_text_take(&text, out));
     if (fitting > 0) return WEFT_OK;
     weft_status status = weft_fail(WEFT_ERR_ARGUMENT, "%s", *out);

@@ -103,9 +103,15 @@ def maps():
     check("on a mesh", left(*model, "--init", "theirs.st:torch", "-n", "2", "--zero", "3") == left(*model, "-n", "2", "--init", "theirs.st:torch"))
     write("map", "# a comment\nfirst.*.weight -> first/*/weight\n\nwide.weight [a, b] -> wide/weight[a,b]  # as it is\n")
     found = left(*model, "--init", "theirs.st:map", told="3 of 9")
+    check("all rules apply", "never" not in run("train", *model, "--init", "theirs.st:map").stderr)
     check("a map", near(found["wide/weight"][1], theirs["wide.weight"][2]))
     write("map", "head.* -> -\nfirst.norm.* -> -\nw*e.weight [k, i] -> head/weight [i, k]\n")
     left(*model, "--init", "theirs.st:map", told="of another shape or type there (1): head/weight (F32[192, 192] there")
+    # Rules of one's own that never apply are told: of another name, another rank, for nothing here, or behind one that takes all.
+    idle = ["wiide.weight -> wide/weight", "wide.weight [a] -> wide/weight [a]", "wide.weight -> wide/wait", "wide.* -> wide/*"]
+    write("map", "\n".join(idle[:3] + ["wide.weight [a, b] -> wide/weight [b, a]", "*.bias -> */bias"] + idle[3:] + [""]))
+    told = ", ".join(rule.split(" [")[0] + " -> wide/weight" if "[" in rule else rule for rule in idle)
+    left(*model, "--init", "theirs.st:map", told="; rules of the map that never apply: " + told + "\n")
 
 
 
