@@ -351,7 +351,10 @@ weft_status weft_dataset_fields(const weft_dataset *dataset, weft_split split, i
  * frees, and the keys. ARGUMENT: there is no file, or a key is wrong; *path is NULL then. */
 weft_status weft_spec_file(const char *kind, const char *arguments, const weft_spec_key *keys,
                            const weft_source_request *request, char **path) WEFT_NODISCARD;
-/* Replaces a relative path by that in the folder of the request, if there is such a file. */
+/* Sets *files to the files of a pattern as of a shell, in the order of their names; a name that
+ * exists is itself. *count 0: there are none. The caller frees them by weft_strings_free. */
+weft_status weft_spec_files(const char *pattern, char ***files, int64_t *count) WEFT_NODISCARD;
+/* Replaces a relative path or pattern by that in the folder of the request, if files are there. */
 weft_status weft_spec_locate(const weft_source_request *request, char **path) WEFT_NODISCARD;
 /* Sets *value to that of "KIND:key=value" of the training if the later data are of that kind; else
  * to NULL. The caller frees it. */

@@ -1,7 +1,6 @@
 /* The data source of tar archives in the form of WebDataset: tar:FILES, a pattern as of a shell.
  * Files whose names are the same up to the first dot are one sample: a picture, and its class in
  * NAME.cls or, without that, in NAME.txt. */
-#include <glob.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -130,15 +129,14 @@ static weft_status read_archive(shard_source *s, const char *path, bool unlabell
 static weft_status read_archives(shard_source *s, const char *pattern, bool unlabelled,
                                  int64_t *count)
 {
-    glob_t found;
-    int64_t before = s->pictures.items;
-    int failed = glob(pattern, GLOB_BRACE, NULL, &found);
-    if (failed == GLOB_NOSPACE) return weft_fail_memory(strlen(pattern));
-    if (failed) return weft_fail(WEFT_ERR_IO, "%s: there is no archive of this name", pattern);
-    weft_status status = WEFT_OK;
-    for (size_t i = 0; i < found.gl_pathc && status == WEFT_OK; i++)
-        status = read_archive(s, found.gl_pathv[i], unlabelled);
-    globfree(&found);
+    char **files;
+    int64_t before = s->pictures.items, found;
+    weft_status status = weft_spec_files(pattern, &files, &found);
+    if (status == WEFT_OK && found == 0)
+        status = weft_fail(WEFT_ERR_IO, "%s: there is no archive of this name", pattern);
+    for (int64_t i = 0; i < found && status == WEFT_OK; i++)
+        status = read_archive(s, files[i], unlabelled);
+    weft_strings_free(&files, found);
     *count = s->pictures.items - before;
     if (status == WEFT_OK && *count == 0)
         return weft_fail(WEFT_ERR_FORMAT, "%s: no picture is in these archives", pattern);
@@ -201,6 +199,7 @@ static weft_status open_keys(shard_source *s, const char *arguments, weft_pictur
                          "data 'tar': test is '%s', must be a share from 0 to 1, or archives",
                          *test);
     p->parts = *test && !is_share;
+    if (p->parts) WEFT_TRY(weft_spec_locate(request, test));
     WEFT_TRY(read_archives(s, p->folder, request->unlabelled, &p->part[WEFT_TRAIN]));
     size_t trained = s->text_count;
     if (p->parts) WEFT_TRY(read_archives(s, *test, request->unlabelled, &p->part[WEFT_TEST]));

@@ -1,19 +1,47 @@
 /* Checks data specifications (paths, kind of target), and divides the rows of a table or array into
  * a training and a test split. */
+#include <glob.h>
 #include <stdio.h>
 
 #include "data/data.h"
 #include "weft/output.h"
 
+weft_status weft_spec_files(const char *pattern, char ***files, int64_t *count)
+{
+    glob_t found = {.gl_pathc = 0};
+    char *one[] = {(char *)(uintptr_t)pattern};
+    *files = NULL;
+    *count = 1;
+    if (weft_file_exists(pattern)) return weft_strings_copy(one, 1, files);
+    if (glob(pattern, GLOB_BRACE, NULL, &found) == GLOB_NOSPACE)
+        return weft_fail_memory(strlen(pattern));
+    *count = (int64_t)found.gl_pathc;
+    weft_status status = *count > 0 ? weft_strings_copy(found.gl_pathv, *count, files) : WEFT_OK;
+    globfree(&found);
+    return status;
+}
+
+static weft_status is_there(const char *pattern, bool *there)
+{
+    char **files;
+    int64_t count;
+    weft_status status = weft_spec_files(pattern, &files, &count);
+    *there = status == WEFT_OK && count > 0;
+    weft_strings_free(&files, count);
+    return status;
+}
+
 weft_status weft_spec_locate(const weft_source_request *request, char **path)
 {
     char *there;
+    bool found;
     if (!request->folder || !*path || **path == '/') return WEFT_OK;
     WEFT_TRY(weft_format(&there, "%s/%s", request->folder, *path));
-    char **worse = weft_file_exists(there) ? path : &there;
+    weft_status status = is_there(there, &found);
+    char **worse = found ? path : &there;
     free(*worse);
     if (worse == path) *path = there;
-    return WEFT_OK;
+    return status;
 }
 
 weft_status weft_spec_held(const weft_source_request *request, const char *kind, const char *key,
@@ -137,6 +165,20 @@ static bool same_column(const char *form, const piece *a, const piece *b)
                is_number(b->at + b->key, b->size - b->key, &y);
 }
 
+/* Whether two patterns lead to the same files, in the same order. */
+static weft_status same_files(const char *a, const char *b, bool *same)
+{
+    char **files = NULL, **others = NULL;
+    int64_t count = 0, other_count = 0;
+    weft_status status = weft_spec_files(a, &files, &count);
+    if (status == WEFT_OK) status = weft_spec_files(b, &others, &other_count);
+    *same = status == WEFT_OK && count > 0 && count == other_count;
+    for (int64_t i = 0; i < count && *same; i++) *same = weft_output_same(files[i], others[i]);
+    weft_strings_free(&files, count);
+    weft_strings_free(&others, other_count);
+    return status;
+}
+
 /* Whether two values name the same file. */
 static weft_status same_file(const piece *a, const piece *b, const char *folder, bool *same)
 {
@@ -146,7 +188,7 @@ static weft_status same_file(const piece *a, const piece *b, const char *folder,
         status = weft_format(&other, "%.*s", (int)(b->size - b->key), b->at + b->key);
     if (status == WEFT_OK)
         status = weft_spec_locate(&(weft_source_request){.folder = folder}, &other);
-    *same = status == WEFT_OK && weft_file_exists(path) && weft_output_same(path, other);
+    if (status == WEFT_OK) status = same_files(path, other, same);
     free(path);
     free(other);
     return status;

@@ -337,6 +337,44 @@ static void test_shards(void **state)
     remove_folder(folder);
 }
 
+/* Relative patterns are looked for in the folder of the run that wrote a checkpoint, and patterns
+ * are the same data if they lead to the same files. */
+static void test_patterns(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder(), absolute[4300];
+    weft_dataset *d;
+    put_shard(folder, "p-0.tar", 0, 8, "%d");
+    put_shard(folder, "p-1.tar", 8, 15, "%d");
+    put_shard(folder, "q-0.tar", 0, 8, "%d");
+    const weft_source_request request = {.context = context, .folder = folder};
+    static const char *const specs[] = {"tar:p-*.tar,test=q-*.tar", "tar:./p-?.tar,test=q-0.tar"};
+    for (size_t k = 0; k < WEFT_COUNT(specs); k++) {
+        assert_ok(weft_dataset_open_for(specs[k], NULL, &request, &d));
+        assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+        assert_ok(weft_dataset_prepare(d, WEFT_TEST));
+        assert_int_equal(weft_dataset_count(d, WEFT_TRAIN), 15);
+        assert_int_equal(weft_dataset_count(d, WEFT_TEST), 8);
+        weft_dataset_close(&d);
+    }
+    const struct {
+        const char *now, *then;
+        bool same;
+    } pairs[] = {{"p-*.tar", "p-*.tar", true},           {"./p-*.tar", "p-*.tar", true},
+                 {"p-?.tar,gray", "p-*.tar,gray", true}, {"q-*.tar", "q-0.tar", true},
+                 {"p-*.tar", "p-0.tar", false},          {"*.tar", "p-*.tar", false},
+                 {"r-*.tar", "./r-*.tar", false}};
+    for (size_t k = 0; k < WEFT_COUNT(pairs); k++) {
+        char then[100];
+        bool same;
+        (void)snprintf(absolute, sizeof(absolute), "tar:%s/%s", folder, pairs[k].now);
+        (void)snprintf(then, sizeof(then), "tar:%s", pairs[k].then);
+        assert_ok(weft_spec_same(absolute, then, NULL, folder, &same));
+        if (same != pairs[k].same) fail_msg("%s and %s", absolute, then);
+    }
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +382,10 @@ int main(void)
         cmocka_unit_test(test_refused), cmocka_unit_test(test_class_names),
         cmocka_unit_test(test_broken),  cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_classes),   cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_patterns),
     };
     return cmocka_run_group_tests_name("images", tests, setup, teardown);
 }
