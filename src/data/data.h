@@ -370,7 +370,7 @@ weft_status weft_spec_same(const char *a, const char *b, const char *form, const
                            bool *same) WEFT_NODISCARD;
 
 /* Protects data files from an output option. ARGUMENT: `path`, the value of that option (NULL:
- * unset), is a file that the specification names. */
+ * unset), is a file that the specification names, also by a pattern. */
 weft_status weft_spec_refuse_overwrite(const char *spec, const char *option,
                                        const char *path) WEFT_NODISCARD;
 

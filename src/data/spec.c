@@ -69,6 +69,18 @@ weft_status weft_spec_file(const char *kind, const char *arguments, const weft_s
     return weft_spec_locate(request, path);
 }
 
+/* Sets *same if one of the files of a pattern is `path`. */
+static weft_status leads_to(const char *pattern, const char *path, bool *same)
+{
+    char **files;
+    int64_t count;
+    weft_status status = weft_spec_files(pattern, &files, &count);
+    for (int64_t i = 0; i < count && status == WEFT_OK; i++)
+        *same = *same || weft_output_same(files[i], path);
+    weft_strings_free(&files, count);
+    return status;
+}
+
 weft_status weft_spec_refuse_overwrite(const char *spec, const char *option, const char *path)
 {
     const char *rest = strchr(spec, ':');
@@ -79,7 +91,9 @@ weft_status weft_spec_refuse_overwrite(const char *spec, const char *option, con
         WEFT_TRY(weft_format(&piece, "%.*s", (int)size, rest));
         const char *file = strchr(piece, '=') ? strchr(piece, '=') + 1 : piece;
         bool same = *file && (weft_output_same(piece, path) || weft_output_same(file, path));
+        weft_status status = *file ? leads_to(file, path, &same) : WEFT_OK;
         free(piece);
+        WEFT_TRY(status);
         if (same)
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "--%s %s is a file of the data %s, which would be lost; give another",

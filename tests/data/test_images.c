@@ -342,7 +342,7 @@ static void test_shards(void **state)
 static void test_patterns(void **state)
 {
     (void)state;
-    char *folder = temporary_folder(), absolute[4300];
+    char *folder = temporary_folder(), absolute[9000];
     weft_dataset *d;
     put_shard(folder, "p-0.tar", 0, 8, "%d");
     put_shard(folder, "p-1.tar", 8, 15, "%d");
@@ -372,6 +372,16 @@ static void test_patterns(void **state)
         assert_ok(weft_spec_same(absolute, then, NULL, folder, &same));
         if (same != pairs[k].same) fail_msg("%s and %s", absolute, then);
     }
+    /* No output replaces one of the archives. */
+    char first[4300];
+    (void)snprintf(absolute, sizeof(absolute), "tar:%s/q-*.tar,test=%s/p-*.tar", folder, folder);
+    for (int k = 0; k < 2; k++) {
+        (void)snprintf(first, sizeof(first), "%s/%c-0.tar", folder, 'p' + k);
+        assert_refused(weft_spec_refuse_overwrite(absolute, "metrics", first), WEFT_ERR_ARGUMENT,
+                       "which would be lost");
+    }
+    (void)snprintf(first, sizeof(first), "%s/r-0.tar", folder);
+    assert_ok(weft_spec_refuse_overwrite(absolute, "metrics", first));
     remove_folder(folder);
 }
 
