@@ -2,6 +2,7 @@
  * evaluation has, or counts each prediction in cells of its own, which ranks add up. One that needs
  * all scores in order, as AUC does, has cells for each prediction: only one rank fills them, so
  * that their sum over the ranks has the same bits on any number of ranks. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,13 +14,6 @@ static double loss(const weft_metric_sums *s, const weft_report *r, const double
     (void)s;
     (void)cell;
     return r->loss;
-}
-
-static double perplexity(const weft_metric_sums *s, const weft_report *r, const double *cell)
-{
-    (void)s;
-    (void)cell;
-    return exp(r->loss);
 }
 
 static double accuracy(const weft_metric_sums *s, const weft_report *r, const double *cell)
@@ -112,6 +106,19 @@ static double share(const weft_metric_sums *s, const weft_report *r, const doubl
     return all > 0 ? *cell / all : 0;
 }
 
+/* Sums the cross entropy, since the loss of the run may be another one. A probability that f32
+ * rounds to 0 counts as the least above it. */
+static void add_cross_entropy(double *cell, const weft_scored *p)
+{
+    float of_label = p->scores[p->label];
+    *cell -= p->weight * log(of_label == 0 ? FLT_TRUE_MIN : of_label);
+}
+
+static double perplexity(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    return exp(share(s, r, cell));
+}
+
 /* --- area under the receiver operating characteristic --- */
 
 /* The cells of a prediction: its weight, its class, and the score of each class. */
@@ -191,7 +198,9 @@ static double auc(const weft_metric_sums *s, const weft_report *r, const double 
 static const weft_metric table[] = {
     {.name = "loss",
      .title = "loss",
-     .summary = "the mean training loss; of numbers in units of their training deviation",
+     .summary =
+         "the mean loss of the part that is evaluated; of numbers in units of their training "
+         "deviation",
      .classes = true,
      .numbers = true,
      .usual = true,
@@ -265,8 +274,10 @@ static const weft_metric table[] = {
      .value = auc},
     {.name = "perplexity",
      .title = "perplexity",
-     .summary = "the exponential of the loss",
+     .summary = "the exponential of the mean cross entropy, in nats, whatever the loss",
      .classes = true,
+     .cells = one_cell,
+     .add = add_cross_entropy,
      .value = perplexity},
 };
 
@@ -292,26 +303,49 @@ const weft_metric *weft_metric_at(const weft_context *context, int i)
     return e ? e->ops : NULL;
 }
 
+typedef struct list {
+    const weft_context *context;
+    const char *option, *names;
+    const weft_data_stats *stats;
+    weft_text taken; /* the names before, with commas between them */
+} list;
+
+/* Refuses a metric that is not defined for the target of the data. */
+static weft_status refuse_other(const list *l)
+{
+    const weft_metric *m;
+    weft_text known = {0};
+    for (int i = 0; (m = weft_metric_at(l->context, i)); i++)
+        if (weft_metric_fits(m, l->stats))
+            weft_text_add(&known, "%s%s", known.size ? ", " : "", m->name);
+    weft_status status =
+        weft_fail(WEFT_ERR_ARGUMENT, "%s is '%s', must be of the metrics of %s: %s", l->option,
+                  l->names, l->stats->targets ? "numbers" : "classes", known.data);
+    free(known.data);
+    return status;
+}
+
+static weft_status take_name(void *user, char *name)
+{
+    list *l = user;
+    const weft_entry *entry;
+    weft_status status =
+        weft_registry_find(l->context, WEFT_KIND_METRIC, name, strlen(name), &entry);
+    if (status != WEFT_OK) return weft_fail_within(status, "%s '%s'", l->option, l->names);
+    if (!weft_metric_fits(entry->ops, l->stats)) return refuse_other(l);
+    if (l->taken.data && weft_is_listed(l->taken.data, name))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s '%s': %s is given twice", l->option, l->names,
+                         name);
+    weft_text_add(&l->taken, "%s%s", l->taken.size ? "," : "", name);
+    return l->taken.failed ? weft_fail(WEFT_ERR_MEMORY, "out of memory") : WEFT_OK;
+}
+
 weft_status weft_metrics_check(const weft_context *context, const char *option, const char *names,
                                const weft_data_stats *stats)
 {
-    const weft_entry *entry;
-    const weft_metric *m;
-    for (const char *at = names; at && *at; at += strspn(at, ",")) {
-        size_t size = strcspn(at, ",");
-        weft_status status = weft_registry_find(context, WEFT_KIND_METRIC, at, size, &entry);
-        if (status != WEFT_OK) return weft_fail_within(status, "%s '%s'", option, names);
-        if (!weft_metric_fits(entry->ops, stats)) {
-            weft_text known = {0};
-            for (int i = 0; (m = weft_metric_at(context, i)); i++)
-                if (weft_metric_fits(m, stats))
-                    weft_text_add(&known, "%s%s", known.size ? ", " : "", m->name);
-            status = weft_fail(WEFT_ERR_ARGUMENT, "%s is '%s', must be of the metrics of %s: %s",
-                               option, names, stats->targets ? "numbers" : "classes", known.data);
-            free(known.data);
-            return status;
-        }
-        at += size;
-    }
-    return WEFT_OK;
+    list l = {.context = context, .option = option, .names = names, .stats = stats};
+    if (!names) return WEFT_OK;
+    weft_status status = weft_each_piece(option, names, take_name, &l);
+    free(l.taken.data);
+    return status;
 }

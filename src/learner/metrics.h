@@ -50,7 +50,8 @@ weft_status weft_metrics_register(weft_context *context) WEFT_NODISCARD;
 const weft_metric *weft_metric_at(const weft_context *context, int i);
 /* Whether a metric is defined for the target of the data. */
 bool weft_metric_fits(const weft_metric *metric, const weft_data_stats *stats);
-/* ARGUMENT: one of the names, with commas between them (NULL: none), is no metric of such data. */
+/* ARGUMENT: one of the names, with commas between them (NULL: none), is no metric of such data, is
+ * empty or is given twice. */
 weft_status weft_metrics_check(const weft_context *context, const char *option, const char *names,
                                const weft_data_stats *stats) WEFT_NODISCARD;
 

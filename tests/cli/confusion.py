@@ -56,8 +56,9 @@ def check_metrics(where, names, labels, shown):
              for c in every if 0 < true[c] < len(labels)]
     five = sum(sum(x > q[t] or (x == q[t] and c < t) for c, x in enumerate(q)) < 5 for q, t in zip(p, labels))
     loss = json.loads(run("eval", *where, "--json"))["loss"]
+    entropy = sum(-math.log(q[t]) for q, t in zip(p, labels)) / len(labels)
     want = {"loss": loss, "accuracy": sum(hits) / len(labels), "f1_macro": sum(f1) / present, "precision_macro": sum(precision) / present,
-            "recall_macro": sum(recall) / present, "top5": five / len(labels), "auc": sum(areas) / len(areas), "perplexity": math.exp(loss)}
+            "recall_macro": sum(recall) / present, "top5": five / len(labels), "auc": sum(areas) / len(areas), "perplexity": math.exp(entropy)}
     words = ("eval", *where, "--by-class", "--metric", ",".join(want))
     found = json.loads(run(*words, "--json"))
     numbers = ("r2", "mae", "rmse")
@@ -72,8 +73,8 @@ def check_metrics(where, names, labels, shown):
     check("the table by class", [line[:len(line) - 44].strip() for line in lines[3:3 + len(names)]] == shown, lines)
 
 
-def check_classes(names, shown, as_numbers):
-    """names: of the classes, in order; shown: as they are printed."""
+def check_classes(names, shown, as_numbers, loss):
+    """names: of the classes, in order; shown: as they are printed; loss: of the training."""
     classes, rows = len(names), 4 * len(names) + 5
     labels = [i * i % classes for i in range(rows)]
     with open("t.csv", "w", newline="") as f:
@@ -81,7 +82,7 @@ def check_classes(names, shown, as_numbers):
         table.writerow(["a", "b", "kind"])
         # Each class occurs in the training part, so that classes are known in this order.
         table.writerows([i % 7, i * 3 % 11, names[c]] for i, c in enumerate(list(range(classes)) * 2 + labels))
-    run("train", "-q", "-m", "mlp", "-d", "csv:t.csv,label=kind,test=0", "--steps", "2", "--batch", "5", "-t", "1", "-c", "run")
+    run("train", "-q", "-m", "mlp", "-d", "csv:t.csv,label=kind,test=0", "--steps", "2", "--batch", "5", "-t", "1", "-c", "run", "--loss", loss)
     with open("t.csv") as f, open("new.csv", "w") as new:
         lines = f.readlines()
         new.writelines([lines[0]] + lines[-rows:])
@@ -120,9 +121,14 @@ def check_classes(names, shown, as_numbers):
 
 
 scratch()
-for names in (["0", "1", "2"], ["3", "20", "111"], ["no", "yes"], ["B\u00e4r", 'a "b", c', "back\\slash", "two words"],
-              [f"letter {i:02}" for i in range(62)], [f"{i}" for i in range(25)]):
+for loss, names in zip(("cross_entropy", "focal") * 3, (["0", "1", "2"], ["3", "20", "111"], ["no", "yes"], ["B\u00e4r", 'a "b", c', "back\\slash", "two words"],
+              [f"letter {i:02}" for i in range(62)], [f"{i}" for i in range(25)])):
     names = sorted(names, key=lambda n: (0, int(n), "") if n.isdigit() else (1, 0, n.encode()))
     shutil.rmtree("run", ignore_errors=True)
-    check_classes(names, names, names == [str(i) for i in range(len(names))])
+    check_classes(names, names, names == [str(i) for i in range(len(names))], loss)
+where = ("eval", "run", "-d", "csv:new.csv,label=kind,test=1", "--metric")
+for metrics, why in (("auc,auc", "metric 'auc,auc': auc is given twice"), ("top5,", "metric: 'top5,' has an empty piece"),
+                     (",top5", "metric: ',top5' has an empty piece")):
+    done = checks.run(*where, metrics, code=2)
+    check(f"--metric '{metrics}'", why in done.stderr, done.stderr)
 sys.exit(end())
