@@ -269,8 +269,8 @@ static int compare(comparison *k, const weft_compare_options *o)
     if (weft_options_check(weft_compare_table(k->context), o) != WEFT_OK)
         return usage_failure("compare");
     char *swept = NULL;
-    bool taken =
-        !o->sweep || sweep_runs(weft_compare_table(k->context), o->strategies, o->sweep, &swept);
+    bool taken = compare_given_once(k->argc, k->argv) &&
+                 (!o->sweep || sweep_runs(weft_compare_table(k->context), o, &swept));
     taken = taken && take_strategies(k, o->sweep ? swept : o->strategies);
     free(swept);
     if (!taken) return 2;

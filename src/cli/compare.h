@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "weft/output.h"
+#include "weft/simulate.h"
 #include "weft/train.h"
 
 enum { MOST_RUNS = 64 };
@@ -33,10 +34,13 @@ typedef struct compared_run {
 /* compare_check.c: whether these options are allowed for one run of a comparison; prints an error
  * if not. */
 bool compare_words_fit(const char *words);
+/* compare_check.c: whether the command line gives the runs of a comparison once; prints an error if
+ * not. */
+bool compare_given_once(int argc, char *const *argv);
 
 /* sweep.c: sets *out, which the caller frees, to the list of runs that take the values of a sweep,
- * each with every strategy (NULL: none); false: the sweep is none, and an error was printed. */
-bool sweep_runs(const weft_option *table, const char *strategies, const char *sweep, char **out);
+ * each with every strategy; false: the sweep is none, and an error was printed. */
+bool sweep_runs(const weft_option *table, const weft_compare_options *o, char **out);
 
 /* compare_table.c: prints a row for each run. asked: the target loss; 0: the lowest loss that all
  * runs reach. */

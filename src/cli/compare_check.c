@@ -25,3 +25,23 @@ bool compare_words_fit(const char *words)
     }
     return true;
 }
+
+bool compare_given_once(int argc, char *const *argv)
+{
+    static const char *const once[] = {"--sweep", "--strategies"};
+    for (size_t k = 0; k < sizeof(once) / sizeof(once[0]); k++) {
+        size_t size = strlen(once[k]);
+        int times = 0;
+        for (int i = 0; i < argc; i++)
+            times +=
+                strncmp(argv[i], once[k], size) == 0 && (!argv[i][size] || argv[i][size] == '=');
+        if (times < 2) continue;
+        fprintf(stderr,
+                "weft: %s is given %d times; give it once, with --strategies 'A; B' for several "
+                "strategies, each of which runs with each value of a sweep\nTry 'weft help "
+                "compare'.\n",
+                once[k], times);
+        return false;
+    }
+    return true;
+}

@@ -60,17 +60,27 @@ static double value_of(const range *r, int i)
     return r->whole ? round(value) : value;
 }
 
-/* Adds the runs of one strategy, which may be empty. */
-static void add_runs(FILE *to, const range *r, const char *words, size_t size)
+/* Adds the runs of one strategy, which may be empty. Values that are written alike have one run.
+ * Returns their number. */
+static int add_runs(FILE *to, const range *r, const char *words, size_t size)
 {
-    for (int i = 0; i < r->count; i++)
-        fprintf(to, "%s%.*s %s=%.6g", ftell(to) ? ";" : "", (int)size, words, r->name,
-                value_of(r, i));
+    char value[32], last[32] = "";
+    int runs = 0;
+    for (int i = 0; i < r->count; i++) {
+        (void)snprintf(value, sizeof(value), "%.6g", value_of(r, i));
+        if (strcmp(value, last) == 0) continue;
+        fprintf(to, "%s%.*s %s=%s", ftell(to) ? ";" : "", (int)size, words, r->name, value);
+        memcpy(last, value, sizeof(value));
+        runs++;
+    }
+    return runs;
 }
 
-bool sweep_runs(const weft_option *table, const char *strategies, const char *sweep, char **out)
+bool sweep_runs(const weft_option *table, const weft_compare_options *o, char **out)
 {
+    const char *sweep = o->sweep, *at = o->strategies ? o->strategies : "";
     range r = {.whole = false};
+    int runs = 0;
     size_t size;
     *out = NULL;
     if (!read_range(table, sweep, &r)) {
@@ -86,12 +96,14 @@ bool sweep_runs(const weft_option *table, const char *strategies, const char *sw
         fprintf(stderr, "weft: compare: %s\n", strerror(errno));
         return false;
     }
-    const char *at = strategies ? strategies : "";
     for (size_t length;; at += length + 1) {
         length = strcspn(at, ";");
-        add_runs(to, &r, at, length);
+        runs = add_runs(to, &r, at, length);
         if (!at[length]) break;
     }
+    if (runs < r.count && !o->base.train.show.quiet)
+        printf("the sweep of %s%s leaves out %d of %d values as equal to the one before\n", r.name,
+               r.whole ? ", in whole numbers," : "", r.count - runs, r.count);
     if (fclose(to) == 0) return true;
     fprintf(stderr, "weft: compare: not enough memory\n");
     return false;

@@ -118,6 +118,11 @@ holds out '^3 of 3: lr=0\.1$'
 [ "$(cut -c1-10 list)" = "$same" ] && pass || flunk "a sweep is not the list of its values"
 accepts "a sweep of strategies" "$weft" compare $small -t 1 --strategies 'optimizer=sgd; optimizer=adam' --sweep batch=10..20:linear:2
 holds out '^4 of 4: optimizer=adam batch=20$'
+accepts "a sweep of whole numbers" "$weft" compare $small -t 1 --sweep batch=19..20:linear:5
+holds out '^the sweep of batch, in whole numbers, leaves out 3 of 5 values as equal to the one before$'
+holds out '^2 of 2: batch=20$'
+refuses 2 "--sweep is given 2 times" "$weft" compare $small --sweep lr=1..2:log:2 --sweep=batch=10..20:log:2
+refuses 2 "--strategies is given 2 times" "$weft" compare $small --strategies "$pair" --strategies "$pair"
 for wrong in lr lr=1..1:log:3 lr=0..1:log:3 lr=1..2:cubic:3 lr=1..2:log:1 lr=1..2:log:65 lr=1..2:log:3x =1..2:log:3; do
     refuses 2 "is not NAME=LOW..HIGH:log:COUNT" "$weft" compare $small --sweep $wrong
 done
@@ -161,7 +166,7 @@ awk 'BEGIN { srand(1); for (i = 0; i < 100; i++) { for (j = 0; j < 8; j++) print
 accepts "figures below zero" "$weft" compare --model mlp --data csv:noise.csv,target=8 --batch 10 --epochs 60 -o sgd --lr 0.1 -t 1 -n 2 \
     --strategies 'exchange=gossip; mesh=data=2' -q
 [ "$(grep -cE ' -[0-9]+\.[0-9]{4} ' out)" -ge 1 ] && pass || flunk "R2 below zero is not shown"
-for own in metrics=foo checkpoint=foo; do
+for own in metrics=foo checkpoint=foo metric=auc; do
     refuses 2 "--${own%%=*} has no effect here" "$weft" compare $small -n 2 --strategies "exchange=gossip; exchange=gossip $own"
 done
 refuses 2 "--engine has no effect here, since runs are compared within one process" "$weft" compare $small -n 2 --strategies 'exchange=gossip; engine=mpi exchange=gossip'

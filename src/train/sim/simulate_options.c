@@ -57,6 +57,7 @@ static const weft_unused not_compared[] = {
     {"checkpoint,checkpoint-every,keep,keep-best,resume,drop-state",
      "runs that are compared all begin anew, and none is saved"},
     {"metrics,trace", "each run of a comparison would write it in turn"},
+    {"metric", "the table has the accuracy, or R2, of each run"},
     {.names = NULL},
 };
 
