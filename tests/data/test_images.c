@@ -391,11 +391,7 @@ int main(void)
         cmocka_unit_test(test_classes), cmocka_unit_test(test_parts),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_class_names),
         cmocka_unit_test(test_broken),  cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_classes),   cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_shards),  cmocka_unit_test(test_patterns),
     };
     return cmocka_run_group_tests_name("images", tests, setup, teardown);
 }
