@@ -32,12 +32,13 @@ static weft_status check_options(weft_trainer *t)
             continue;
         WEFT_TRY(weft_resume_same(t, o, &same));
         if (same) continue;
+        const char *then = weft_settings_find(&c->settings, o->name);
+        const char *now = weft_settings_find(&t->settings, o->name);
         return weft_fail(
             WEFT_ERR_ARGUMENT,
-            "%s was made with --%s %s, this run has %s; a resumed run must have the same%s",
-            c->path, o->name, weft_settings_find(&c->settings, o->name),
-            weft_settings_find(&t->settings, o->name),
-            state ? ", or --drop-state to begin with new optimizer state" : "");
+            "%s was made with %s--%s%s%s, this run has %s; a resumed run must have the same%s",
+            c->path, then ? "" : "no ", o->name, then ? " " : "", then ? then : "",
+            now ? now : "none", state ? ", or --drop-state to begin with new optimizer state" : "");
     }
     return WEFT_OK;
 }

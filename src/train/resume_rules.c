@@ -4,57 +4,72 @@
 #include "data/data.h"
 #include "train/trainer.h"
 
-static const struct {
+typedef struct rule {
     const char *names; /* with commas between them */
     weft_resume_rule rule;
-    bool state; /* it decides which state a run keeps, or what that means */
-} rules[] = {
+    bool state;      /* it decides which state a run keeps, or what that means */
+    weft_kind forms; /* of values that are no numbers; NONE: as the table of options says */
+} rule;
+
+static const rule rules[] = {
     /* They determine the parameters, or which samples form a batch and how they are read. */
-    {"model", WEFT_RESUME_NETWORK, false},
-    {"batch,seed,data,validation,normalize", WEFT_RESUME_KEEPS, false},
-    {"dtype", WEFT_RESUME_STORED, false},
-    {"weights", WEFT_RESUME_NAMES, false},
-    {"optimizer", WEFT_RESUME_KEEPS, true},
-    {"lr,warmup,decay-every,gamma,lr-floor", WEFT_RESUME_RATE, false},
-    {"lr-schedule", WEFT_RESUME_RATE, true},
-    {"epochs,steps", WEFT_RESUME_LENGTH, false},
+    {"model", WEFT_RESUME_NETWORK, false, WEFT_KIND_NONE},
+    {"batch,seed,data,normalize", WEFT_RESUME_KEEPS, false, WEFT_KIND_NONE},
+    {"validation", WEFT_RESUME_KEEPS, false, WEFT_KIND_DATA},
+    {"dtype", WEFT_RESUME_STORED, false, WEFT_KIND_NONE},
+    {"weights", WEFT_RESUME_NAMES, false, WEFT_KIND_NONE},
+    {"optimizer", WEFT_RESUME_KEEPS, true, WEFT_KIND_NONE},
+    {"lr,warmup,decay-every,gamma,lr-floor", WEFT_RESUME_RATE, false, WEFT_KIND_NONE},
+    {"lr-schedule", WEFT_RESUME_RATE, true, WEFT_KIND_NONE},
+    {"epochs,steps", WEFT_RESUME_LENGTH, false, WEFT_KIND_NONE},
     {"lr-multiplier,momentum,nesterov,carry-state,exchange,compress,compress-downlink",
-     WEFT_RESUME_NAMES, true},
+     WEFT_RESUME_NAMES, true, WEFT_KIND_NONE},
     {"augment,loss,class-weights,keep-best,patience,microbatches,sum-dtype,virtual-workers,weight-"
      "decay,"
      "beta1,beta2,"
      "epsilon,clip-norm,"
      "label-"
      "smoothing",
-     WEFT_RESUME_NAMES, false},
+     WEFT_RESUME_NAMES, false, WEFT_KIND_NONE},
     /* They change no result, or only its rounding. */
     {"device,home,tune,threads,ranks,engine,mesh,shares,zero,schedule,profile,no-bind,recompute,"
      "shard,"
      "place,"
      "servers,"
      "replicas,hosts,max-restarts,timeout,check-collectives",
-     WEFT_RESUME_FREE, false},
+     WEFT_RESUME_FREE, false, WEFT_KIND_NONE},
     {"init,checkpoint,checkpoint-every,keep,evaluate-every,metric,resume,drop-state,metrics,trace,"
      "quiet,progress",
-     WEFT_RESUME_FREE, false},
+     WEFT_RESUME_FREE, false, WEFT_KIND_NONE},
 };
+
+/* The row of an option; NULL: the table lacks it. */
+static const rule *find_rule(const char *option)
+{
+    for (size_t i = 0; i < WEFT_COUNT(rules); i++)
+        if (weft_is_listed(rules[i].names, option)) return &rules[i];
+    return NULL;
+}
 
 weft_resume_rule weft_resume_rule_of(const char *option, bool *state)
 {
-    for (size_t i = 0; i < WEFT_COUNT(rules); i++) {
-        *state = rules[i].state;
-        if (weft_is_listed(rules[i].names, option)) return rules[i].rule;
-    }
-    return WEFT_RESUME_UNKNOWN;
+    const rule *r = find_rule(option);
+    *state = r && r->state;
+    return r ? r->rule : WEFT_RESUME_UNKNOWN;
 }
 
 weft_status weft_resume_same(const weft_trainer *t, const weft_option *o, bool *same)
 {
     const char *now = weft_settings_find(&t->settings, o->name);
     const char *then = weft_settings_find(&t->resumed.settings, o->name);
+    const rule *r = find_rule(o->name);
+    weft_kind forms = r && r->forms != WEFT_KIND_NONE ? r->forms : o->forms;
+    double x, y;
     *same = now == then || (now && then && strcmp(now, then) == 0);
-    if (*same || !now || !then || o->forms == WEFT_KIND_NONE) return WEFT_OK;
-    const weft_entry *e = weft_registry_look(t->context, o->forms, now, strcspn(now, ":"));
+    if (*same || !now || !then || forms == WEFT_KIND_NONE) return WEFT_OK;
+    *same = weft_parse_real(now, &x) && weft_parse_real(then, &y) && x == y;
+    if (*same) return WEFT_OK;
+    const weft_entry *e = weft_registry_look(t->context, forms, now, strcspn(now, ":"));
     return weft_spec_same(now, then, e ? e->form : NULL, t->resumed.folder, same);
 }
 

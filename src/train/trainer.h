@@ -259,8 +259,8 @@ typedef enum weft_resume_rule {
 /* The rule of an option. state: whether state of the checkpoint depends on it. A change of state is
  * refused without --drop-state, whatever the option's rule is. */
 weft_resume_rule weft_resume_rule_of(const char *option, bool *state);
-/* Whether an option is as in the checkpoint: the same text, or a specification that means the
- * same. */
+/* Whether an option is as in the checkpoint: the same text, or a specification or a share that
+ * means the same. */
 weft_status weft_resume_same(const weft_trainer *t, const weft_option *option,
                              bool *same) WEFT_NODISCARD;
 /* Fills t->resumed.changed. */

@@ -220,6 +220,31 @@ static void test_keys_at_defaults(void **state)
     assert_true(keys >= 12);
 }
 
+/* Validation is a share, which is a number, or data, which are compared as those of the training;
+ * where one side has none, the message says so. */
+static void test_validation(void **state)
+{
+    (void)state;
+    static const char *const pairs[][3] = {
+        {"0.25", "0.250", NULL},
+        {"0.25", "25e-2", NULL},
+        {"glyphs:size=9,train=96,test=9", "glyphs:train=96,test=9,size=9,seed=1", NULL},
+        {"0.25", "0.5", "was made with --validation 0.25, this run has 0.5;"},
+        {"0.25", "glyphs:size=9,train=96,test=9", "this run has glyphs:size=9,train=96,test=9;"},
+        {"", "0.25", "was made with no --validation, this run has 0.25;"},
+        {"0.25", "", "was made with --validation 0.25, this run has none;"}};
+    for (size_t i = 0; i < WEFT_COUNT(pairs); i++) {
+        char text[2][100];
+        for (int k = 0; k < 2; k++)
+            (void)snprintf(text[k], sizeof(text[k]), "%s%s", *pairs[i][k] ? "validation=" : "",
+                           pairs[i][k]);
+        weft_status status = resume_as(text[0], text[1]);
+        if (pairs[i][2] ? status == WEFT_OK || !strstr(weft_last_message(), pairs[i][2])
+                        : status != WEFT_OK || notes[0])
+            fail_msg("%s, then %s: %s", pairs[i][0], pairs[i][1], weft_last_message());
+    }
+}
+
 /* Built-in models are compared as networks: what their keys mean, and not how they are written. */
 static void test_same_network(void **state)
 {
@@ -284,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_every_option),
         cmocka_unit_test(test_keys_at_defaults),
+        cmocka_unit_test(test_validation),
         cmocka_unit_test(test_same_network),
         cmocka_unit_test(test_state),
         cmocka_unit_test(test_learners),
