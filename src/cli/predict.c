@@ -19,6 +19,7 @@ typedef struct sink {
     bool json, started;
     int64_t columns;    /* of further outputs in CSV */
     weft_status status; /* of the first write that failed */
+    char clash[1024];   /* column of the table that has the name of one of ours; "": none */
 } sink;
 
 static void put(sink *s, weft_status status)
@@ -190,19 +191,26 @@ static void json_prediction(sink *s, const weft_prediction *p)
     put(s, weft_output_print(s->to, "}\n"));
 }
 
-/* Writes the header's columns of further outputs, "name", or "name_0,name_1" of several numbers. */
-static void csv_output_names(sink *s, const weft_prediction *p)
+/* The name of column i of further outputs, "name", or "name_0,name_1" of several numbers; false:
+ * past the end. */
+static bool output_name(const weft_prediction *p, int64_t i, char *name, size_t size)
 {
     for (int k = 0; k < p->outputs; k++) {
-        char name[WEFT_INPUT_NAME + 24];
         int64_t count = weft_shape_elements(&p->output[k].shape);
-        for (int64_t i = 0; i < count; i++) {
-            (void)snprintf(name, sizeof(name), count > 1 ? "%s_%lld" : "%s", p->output[k].name,
-                           (long long)i);
-            put(s, weft_output_print(s->to, ","));
-            csv_name(s, name);
-        }
-        s->columns += count;
+        (void)snprintf(name, size, count > 1 ? "%s_%lld" : "%s", p->output[k].name, (long long)i);
+        if (i < count) return true;
+        i -= count;
+    }
+    return false;
+}
+
+/* Writes the header's columns of further outputs. */
+static void csv_output_names(sink *s, const weft_prediction *p)
+{
+    char name[WEFT_INPUT_NAME + 24];
+    for (; output_name(p, s->columns, name, sizeof(name)); s->columns++) {
+        put(s, weft_output_print(s->to, ","));
+        csv_name(s, name);
     }
     put(s, weft_output_print(s->to, "\n"));
 }
@@ -268,23 +276,50 @@ static void csv_prediction(sink *s, const weft_prediction *p)
 
 /* --- rows of a table with their predictions --- */
 
+/* Columns of the prediction itself. */
+static int64_t own_columns(const weft_prediction *p)
+{
+    return p->targets > 0 ? p->targets : 1 + p->classes;
+}
+
+/* The name of column i behind those of the table; false: past the end. */
+static bool joined_name(const weft_prediction *p, int64_t i, char *name, size_t size)
+{
+    int64_t own = own_columns(p);
+    if (i >= own) return output_name(p, i - own, name, size);
+    if (i == 0)
+        (void)snprintf(name, size, "predicted");
+    else if (p->targets > 0)
+        (void)snprintf(name, size, "predicted_%lld", (long long)i);
+    else if (p->class_names)
+        (void)snprintf(name, size, "probability_%s", p->class_names[i - 1]);
+    else
+        (void)snprintf(name, size, "probability_%lld", (long long)i - 1);
+    return true;
+}
+
+/* Whether a column of the table has the name of one of ours. */
+static bool clashes(sink *s, const weft_prediction *p)
+{
+    for (int64_t i = 0; p->field_name && joined_name(p, i, s->clash, sizeof(s->clash)); i++)
+        for (int f = 0; f < p->fields; f++)
+            if (strcmp(p->field_name[f], s->clash) == 0) return true;
+    s->clash[0] = '\0';
+    return false;
+}
+
 static void joined_header(sink *s, const weft_prediction *p)
 {
-    char name[32];
+    char name[1024];
     for (int i = 0; i < p->fields; i++) {
         (void)snprintf(name, sizeof(name), "column_%d", i);
         csv_name(s, p->field_name ? p->field_name[i] : name);
         put(s, weft_output_write(s->to, ",", 1));
     }
-    put(s, weft_output_print(s->to, "predicted"));
-    for (int j = 1; j < p->targets; j++) put(s, weft_output_print(s->to, ",predicted_%d", j));
-    for (int c = 0; p->targets == 0 && c < p->classes; c++) {
-        char column[1024];
-        (void)snprintf(name, sizeof(name), "%d", c);
-        (void)snprintf(column, sizeof(column), "probability_%s",
-                       p->class_names ? p->class_names[c] : name);
-        put(s, weft_output_write(s->to, ",", 1));
-        csv_name(s, column);
+    for (int64_t i = 0; i < own_columns(p); i++) {
+        (void)joined_name(p, i, name, sizeof(name));
+        if (i > 0) put(s, weft_output_write(s->to, ",", 1));
+        csv_name(s, name);
     }
     csv_output_names(s, p);
 }
@@ -292,6 +327,7 @@ static void joined_header(sink *s, const weft_prediction *p)
 /* Writes the row of the table, and behind it what is predicted. */
 static void joined_prediction(sink *s, const weft_prediction *p)
 {
+    if (s->clash[0] || (!s->started && clashes(s, p))) return;
     if (!s->started) joined_header(s, p);
     s->started = true;
     for (int i = 0; i < p->fields; i++) {
@@ -326,6 +362,14 @@ static int predict(weft_context *context, const weft_eval_options *options)
     print_log(context, false);
     if (status == WEFT_OK) status = weft_predict(context, options, on_prediction, &s);
     int code = report_failure(status);
+    if (code == 0 && s.clash[0]) {
+        char shown[256];
+        fprintf(stderr,
+                "weft: the table has a column '%s', and --join would write another one of this "
+                "name; rename that of the table, or use --json\n",
+                weft_printable(s.clash, shown, sizeof(shown)));
+        code = 2;
+    }
     weft_status end = weft_output_close(&s.to, code == 0);
     if (code == 0) code = report_failure(end); /* also reports an earlier write that failed */
     return code;

@@ -246,6 +246,14 @@ def joined():
         check(f"predictions, {seed}", all(want[i]["predicted"] == r[4] and [float(x) for x in r[5:]] == list(want[i]["probabilities"].values())
                                           for i, r in enumerate(out[1:])), out[1:3])
         check(f"rows of JSON, {seed}", all(want[i]["row"] == dict(zip(rows[0], row)) for i, row in enumerate(rows[1:])), want[0])
+    # A second column of a name is no table: DataFrame.join refuses it, too.
+    for name in "predicted", "probability_v", "Predicted":
+        write_rows("t.csv", [["a", name, "y"]] + [[i, i % 7, "uv"[i % 2]] for i in range(30)])
+        train("m", "csv:t.csv", "-e", 1, "-b", 8)
+        clash = name != "Predicted"
+        said = run("predict", "m", "-t", 1, "--join", "-o", f"{name}.csv", code=2 if clash else 0).stderr
+        check(f"a column '{name}'", (f"has a column '{name}', and --join would write another" in said and not os.path.exists(f"{name}.csv")) == clash, said)
+        check("the object row has a place of its own", name in predictions("m", "csv:t.csv", "--join")[0][0]["row"])
     train("g", "glyphs:train=50,test=20", "-e", 1, "-b", 10, model="lenet")
     said = run("predict", "g", "--join", code=2)
     check("join is for tables", "join is for tables, and data 'glyphs:train=50,test=20' have no columns" in said.stderr, said.stderr)
