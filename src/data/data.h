@@ -37,6 +37,9 @@ struct weft_source_ops {
     const char *kind;
     const char *form; /* form of a specification */
     const char *help;
+    /* Keys, with commas between them, that change each sample or none, so that the identity of the
+     * data tells whether a run that resumes has the same; NULL: none. */
+    const char *settled;
     weft_status (*open)(const char *arguments, const weft_source_request *request,
                         weft_source **out);
     void (*close)(weft_source *source);
@@ -364,10 +367,11 @@ weft_status weft_spec_held(const weft_source_request *request, const char *kind,
 /* Whether two specifications NAME:PIECE,... are the same: keys in any order, a key that is left out
  * as with its default, paths followed, and a column given by number that the other one gives by
  * name, of which the identity of the data tells whether it is the same. form: of the entry
- * (weft_entry), which tells the defaults that are numbers and the keys of columns; or NULL. folder:
+ * (weft_entry), which tells the defaults that are numbers and the keys of columns; or NULL.
+ * settled: keys that are not compared (of weft_source_ops); or NULL. folder:
  * relative paths of the second are looked for here first, as by weft_spec_locate; or NULL. */
-weft_status weft_spec_same(const char *a, const char *b, const char *form, const char *folder,
-                           bool *same) WEFT_NODISCARD;
+weft_status weft_spec_same(const char *a, const char *b, const char *form, const char *settled,
+                           const char *folder, bool *same) WEFT_NODISCARD;
 
 /* Protects data files from an output option. ARGUMENT: `path`, the value of that option (NULL:
  * unset), is a file that the specification names, also by a pattern. */

@@ -247,6 +247,7 @@ static weft_status images_open(const char *arguments, const weft_source_request 
 
 #define IMAGES                                                                                     \
     .kind = "images", .form = "images:DIR[," WEFT_PICTURE_FORM "]",                                \
+    .settled = WEFT_PICTURE_SETTLED,                                                               \
     .help = "pictures (JPEG, PNG, WebP) in a folder for each class, in DIR or in DIR/train and "   \
             "DIR/test; each is scaled to cover the size, and its middle is taken; test is the "    \
             "share of a folder without parts that is kept for testing, broken the share of "       \

@@ -54,6 +54,7 @@ typedef struct weft_picture_keys {
         .broken = 0.01, .cache = 256                                                               \
     }
 #define WEFT_PICTURE_FORM "size=N|HxW,gray,test=0.2,broken=0.01,cache=256"
+#define WEFT_PICTURE_SETTLED "size,gray,rgb,cache"
 #define WEFT_PICTURE_KEYS(keys)                                                                    \
     {.name = "size", .text = &(keys).size}, {.name = "gray", .flag = &(keys).grey},                \
         {.name = "rgb", .flag = &(keys).colour},                                                   \

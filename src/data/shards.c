@@ -233,7 +233,7 @@ static weft_status shards_open(const char *arguments, const weft_source_request 
 }
 
 #define SHARDS                                                                                     \
-    .kind = "tar", .form = "tar:FILES[," WEFT_PICTURE_FORM "]",                                    \
+    .kind = "tar", .form = "tar:FILES[," WEFT_PICTURE_FORM "]", .settled = WEFT_PICTURE_SETTLED,   \
     .help = "tar archives of pictures in the form of WebDataset, memory-mapped: the class of "     \
             "NAME.jpg is in NAME.cls, or else NAME.txt; test is a share, or the archives of the "  \
             "test part; other keys as for images",                                                 \

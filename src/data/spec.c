@@ -208,15 +208,25 @@ static weft_status same_file(const piece *a, const piece *b, const char *folder,
     return status;
 }
 
+/* Whether the identity of the data settles a piece: its key, or the word that it is, is listed. */
+static bool is_settled(const char *settled, const piece *p)
+{
+    char name[32];
+    size_t size = p->key > 0 ? p->key - 1 : p->size;
+    (void)snprintf(name, sizeof(name), "%.*s", (int)WEFT_MIN(size, sizeof(name) - 1), p->at);
+    return settled && weft_is_listed(settled, name);
+}
+
 /* Whether each piece of `a` is in `b`, or has the default that the form gives it. absent: pieces
  * that `b` has, too, are not compared. */
-static weft_status is_part(const char *a, const char *b, const char *form, const char *folder,
-                           bool absent, bool *same)
+static weft_status is_part(const char *a, const char *b, const char *form, const char *settled,
+                           const char *folder, bool absent, bool *same)
 {
     piece p = piece_at(a);
     int word = 0;
     do {
         double usual = 0, x = 0, y = 0;
+        if (p.at != a && is_settled(settled, &p)) continue;
         const piece q = find_piece(b, &p, p.key == 0 ? word++ : 0);
         if (q.size > 0 && (absent || (p.size == q.size && strncmp(p.at, q.at, p.size) == 0)))
             continue;
@@ -231,16 +241,16 @@ static weft_status is_part(const char *a, const char *b, const char *form, const
     return WEFT_OK;
 }
 
-weft_status weft_spec_same(const char *a, const char *b, const char *form, const char *folder,
-                           bool *same)
+weft_status weft_spec_same(const char *a, const char *b, const char *form, const char *settled,
+                           const char *folder, bool *same)
 {
     size_t size = strcspn(a, ":");
     *same = size == strcspn(b, ":") && strncmp(a, b, size) == 0;
     a += size + (a[size] != '\0');
     if (!*same) return WEFT_OK;
     b += size + (b[size] != '\0');
-    if (*a) WEFT_TRY(is_part(a, b, form, folder, false, same));
-    return *same && *b ? is_part(b, a, form, NULL, true, same) : WEFT_OK;
+    if (*a) WEFT_TRY(is_part(a, b, form, settled, folder, false, same));
+    return *same && *b ? is_part(b, a, form, settled, NULL, true, same) : WEFT_OK;
 }
 
 weft_status weft_check_measured(const char *where, int64_t distinct, bool whole, int64_t rows,

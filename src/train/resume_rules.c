@@ -70,7 +70,9 @@ weft_status weft_resume_same(const weft_trainer *t, const weft_option *o, bool *
     *same = weft_parse_real(now, &x) && weft_parse_real(then, &y) && x == y;
     if (*same) return WEFT_OK;
     const weft_entry *e = weft_registry_look(t->context, forms, now, strcspn(now, ":"));
-    return weft_spec_same(now, then, e ? e->form : NULL, t->resumed.folder, same);
+    const weft_source_ops *source = e && forms == WEFT_KIND_DATA ? e->ops : NULL;
+    return weft_spec_same(now, then, e ? e->form : NULL, source ? source->settled : NULL,
+                          t->resumed.folder, same);
 }
 
 weft_status weft_resume_find_changes(weft_trainer *t)

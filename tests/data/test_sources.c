@@ -467,8 +467,9 @@ static void test_same_specifications(void **state)
         (void)snprintf(a, sizeof(a), cases[i].a, folder, folder);
         (void)snprintf(b, sizeof(b), cases[i].b, folder, folder);
 #pragma GCC diagnostic pop
-        assert_ok(weft_spec_same(a, b, "glyphs[:size=28,train=20000,label=COLUMN]", folder, &same));
-        assert_ok(weft_spec_same(a, a, NULL, folder, &back));
+        assert_ok(
+            weft_spec_same(a, b, "glyphs[:size=28,train=20000,label=COLUMN]", NULL, folder, &same));
+        assert_ok(weft_spec_same(a, a, NULL, NULL, folder, &back));
         if (same != cases[i].same || !back) fail_msg("%s and %s", a, b);
     }
     remove_folder(folder);
