@@ -163,8 +163,15 @@ WEFT_API bool weft_dataset_labelled(const weft_dataset *dataset);
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_read(const weft_dataset *dataset, weft_split split,
                                                       int64_t i, int column, void *to);
 
+/* Sets the augmentations that pictures of the training have, as weft_samples_choice.augment gives
+ * them; NULL: none. The training split must be prepared. ARGUMENT: the samples are no pictures, or
+ * have no classes by which they could be mixed, or an augmentation is wrong; then there are none.
+ */
+WEFT_API WEFT_NODISCARD weft_status weft_dataset_set_augment(weft_dataset *dataset,
+                                                             const char *list);
+
 /* As weft_dataset_read of the training split, with the random changes that batches of this seed and
- * epoch have (weft_samples_choice.augment, sources that draw). MEMORY: there is none for them. */
+ * epoch have (weft_dataset_set_augment, sources that draw). MEMORY: there is none for them. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_draw(const weft_dataset *dataset, uint64_t seed,
                                                       int64_t epoch, int64_t i, int column,
                                                       void *to);

@@ -152,9 +152,9 @@ static int inspect_run(weft_context *context, const weft_train_options *options,
     weft_trainer *t = NULL;
     char *text = NULL;
     print_log(context, options->show.quiet);
-    bool all = !what->graph && !what->dot && !what->program && !what->plot;
+    bool model = what->graph || what->dot || what->program, all = !model && !what->plot;
     weft_status status = all ? print_columns(context, options) : WEFT_OK;
-    if (status == WEFT_OK) status = weft_trainer_create_dry(context, options, &t);
+    if (status == WEFT_OK && (all || model)) status = weft_trainer_create_dry(context, options, &t);
     if (status == WEFT_OK && what->graph)
         status = print_text(weft_graph_text(weft_trainer_graph(t), &text), &text);
     if (status == WEFT_OK && what->dot)
@@ -163,7 +163,7 @@ static int inspect_run(weft_context *context, const weft_train_options *options,
         status = print_text(weft_program_text(weft_trainer_program(t), &text), &text);
     if (status == WEFT_OK && all) status = summary(t);
     int code = report_failure(status);
-    if (code == 0 && what->plot) code = sheet_write(t, what->plot);
+    if (code == 0 && what->plot) code = sheet_write(context, options, what->plot);
     weft_trainer_destroy(&t);
     return code;
 }
@@ -233,7 +233,7 @@ const command command_inspect = {
         "With a checkpoint: prints its options and tensors. Otherwise takes the options of weft\n"
         "train and prints the columns of a table, the model's parameters and costs, its graph, or\n"
         "its program, without training, or with --plot draws samples of pictures with their "
-        "classes, after --augment.",
+        "classes, after --augment, which takes no model.",
     .examples =
         "  weft inspect runs/a/latest\n"
         "  weft inspect --model mlp --data csv:passengers.csv,drop=name,missing=mean\n"

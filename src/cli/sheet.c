@@ -114,7 +114,7 @@ static weft_status draw(sheet *s, const char *title)
 }
 
 /* Prints the number of samples of each class in each part. */
-static weft_status print_classes(const sheet *s)
+static weft_status print_classes(const sheet *s, FILE *to)
 {
     char number[32];
     int classes = s->stats->positions > 0 ? 0 : s->stats->classes;
@@ -128,13 +128,14 @@ static weft_status print_classes(const sheet *s)
         }
     bool validates = weft_dataset_count(s->data, WEFT_VALIDATION) > 0;
     if (status == WEFT_OK && classes > 0)
-        printf("%-24s %10s %10s%s\n", "class", "training", "test", validates ? " validation" : "");
+        fprintf(to, "%-24s %10s %10s%s\n", "class", "training", "test",
+                validates ? " validation" : "");
     for (int c = 0; c < classes && status == WEFT_OK; c++) {
         const int64_t *counts = s->counts + (ptrdiff_t)c * WEFT_SPLITS;
-        printf("%-24s %10lld %10lld", class_name(s, c, number, sizeof(number)),
-               (long long)counts[WEFT_TRAIN], (long long)counts[WEFT_TEST]);
-        if (validates) printf(" %10lld", (long long)counts[WEFT_VALIDATION]);
-        printf("\n");
+        fprintf(to, "%-24s %10lld %10lld", class_name(s, c, number, sizeof(number)),
+                (long long)counts[WEFT_TRAIN], (long long)counts[WEFT_TEST]);
+        if (validates) fprintf(to, " %10lld", (long long)counts[WEFT_VALIDATION]);
+        fprintf(to, "\n");
     }
     return status;
 }
@@ -173,7 +174,7 @@ static weft_status write_to(sheet *s, const char *path, const weft_train_options
     char title[200];
     (void)snprintf(title, sizeof(title), "%.120s%s%.60s", o->task.data,
                    o->samples.augment ? ", " : "", o->samples.augment ? o->samples.augment : "");
-    WEFT_TRY(print_classes(s));
+    WEFT_TRY(print_classes(s, weft_output_is_standard(path) ? stderr : stdout));
     WEFT_TRY(weft_output_open(path, WEFT_OUTPUT_REPLACE, &s->chart.to));
     weft_status status = draw(s, title), end = weft_output_close(&s->chart.to, status == WEFT_OK);
     if (status != WEFT_OK || end != WEFT_OK) return status != WEFT_OK ? status : end;
@@ -181,17 +182,39 @@ static weft_status write_to(sheet *s, const char *path, const weft_train_options
     return WEFT_OK;
 }
 
-int sheet_write(const weft_trainer *trainer, const char *path)
+/* Opens the data as the training has them; *out must be closed even on failure, unless it is NULL.
+ */
+static weft_status open_data(weft_context *context, const weft_train_options *o, weft_dataset **out)
 {
-    const weft_train_options *o = weft_trainer_options(trainer);
-    sheet s = {.data = weft_trainer_data(trainer), .seed = o->task.seed};
+    const weft_task_choice *task = &o->task;
+    weft_status status = weft_options_check(weft_train_table(context), o);
+    if (status == WEFT_OK)
+        status = weft_dataset_open_validated(context, task->data, task->normalize, NULL,
+                                             task->validation, (uint64_t)task->seed, out);
+    for (int i = 0; i < WEFT_SPLITS && status == WEFT_OK; i++)
+        status = weft_dataset_prepare(*out, (weft_split)i);
+    return status;
+}
+
+/* Returns the exit code. */
+static int write_data(weft_dataset *data, const weft_train_options *o, const char *path)
+{
+    sheet s = {.data = data, .stats = weft_dataset_stats(data), .seed = o->task.seed};
     int code = 1;
-    s.stats = weft_dataset_stats(s.data);
     if (!take_shape(&s)) {
         fprintf(stderr, "weft: samples of %.200s are no pictures, so --plot has nothing to draw\n",
                 o->task.data);
         return 2;
     }
+    if (weft_dataset_count(data, WEFT_TRAIN) == 0) {
+        fprintf(stderr,
+                "weft: data '%.200s': the training part is empty, so --plot has nothing to "
+                "draw\n",
+                o->task.data);
+        return 2;
+    }
+    weft_status status = weft_dataset_set_augment(data, o->samples.augment);
+    if (status != WEFT_OK) return report_failure(status);
     if (make_room(&s))
         code = report_failure(write_to(&s, path, o));
     else
@@ -200,5 +223,14 @@ int sheet_write(const weft_trainer *trainer, const char *path)
     free(s.pixels);
     free(s.room);
     free(s.counts);
+    return code;
+}
+
+int sheet_write(weft_context *context, const weft_train_options *options, const char *path)
+{
+    weft_dataset *data = NULL;
+    weft_status status = open_data(context, options, &data);
+    int code = status == WEFT_OK ? write_data(data, options, path) : report_failure(status);
+    weft_dataset_close(&data);
     return code;
 }

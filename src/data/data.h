@@ -336,9 +336,6 @@ weft_status weft_dataset_divide(weft_dataset *dataset, double share) WEFT_NODISC
  * the statistics), and computes the statistics again, unless these were given. The splits must be
  * prepared. */
 weft_status weft_dataset_set_lengths(weft_dataset *dataset, const weft_input *input) WEFT_NODISCARD;
-/* Sets the augmentations of pictures that batches of the training have; NULL: none. The training
- * split must be prepared. ARGUMENT: the list is wrong, or samples are no pictures. */
-weft_status weft_dataset_set_augment(weft_dataset *dataset, const char *list) WEFT_NODISCARD;
 /* Whether batches of the training mix samples, so that the loss has two labels of each. */
 bool weft_dataset_mixes(const weft_dataset *dataset);
 /* MEMORY: there was none for an augmentation. */

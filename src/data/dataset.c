@@ -349,6 +349,7 @@ const weft_dataset *weft_dataset_part(const weft_dataset *d, weft_split *split)
 
 weft_status weft_dataset_set_augment(weft_dataset *d, const char *list)
 {
+    WEFT_NEED_AS("dataset", d);
     const weft_source *s = d->source;
     const weft_shape *shape = weft_source_shape(s);
     char text[128];

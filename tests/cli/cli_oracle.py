@@ -348,7 +348,7 @@ def sheets():
         write_npy("p.npy", "u1", [count, channels, side, side], values)
         write_npy("k.npy", "u1", [count], [i % 3 for i in range(count)])
         for mirrored in False, True:
-            text = run("inspect", "--model", "mlp", "--batch", "2", "--data", "npy:p.npy,k.npy,layout=chw,test=0", "--plot", "s.svg",
+            text = run("inspect", "--data", "npy:p.npy,k.npy,layout=chw,test=0", "--plot", "s.svg",  # too small for the usual model and batch
                        *(["--augment", "flip=1"] if mirrored else []))
             check("samples of each class", [line.split() for line in text.splitlines()[1:4]] == [[str(c), "4", "0"] for c in range(3)], text)
             with open("s.svg") as f:
@@ -359,8 +359,11 @@ def sheets():
                                for c in (range(3) if channels == 3 else (0, 0, 0))) for x in range(side)] for y in range(side)]
                 check(f"sample {i} of the sheet", rows == want, (rows[0], want[0]))
             check("labels of the sheet", re.findall(r">(\d+)</text>", svg) == [str(i % 3) for i in range(count)] and len(shown) == count, svg[:300])
+    done = checks.run("inspect", "--data", "npy:p.npy,k.npy,layout=chw,test=0", "--plot", "-", "--augment", "flip=1")
+    check("a sheet on standard output has nothing else", done.stdout == svg, done.stdout[-200:])
+    check("the classes are on standard error", [line.split() for line in done.stderr.splitlines()[-3:]] == [[str(c), "4", "0"] for c in range(3)], done.stderr)
     write_npy("t.npy", "f4", [count, 4], list(range(4 * count)))
-    done = checks.run("inspect", "--model", "mlp", "--batch", "2", "--data", "npy:t.npy,k.npy,test=0", "--plot", "s.svg", code=2)
+    done = checks.run("inspect", "--data", "npy:t.npy,k.npy,test=0", "--plot", "s.svg", code=2)
     check("a table is no picture", "are no pictures" in done.stderr, done.stderr)
 
 

@@ -60,7 +60,7 @@ RIGHT = {
 # Pointers that may be NULL, as the headers say.
 NULLABLE = {
     "weft_batch_queue_submit": ("ticket",), "weft_servable_submit": ("ticket",), "weft_comm_set_note": ("note",),
-    "weft_context_set_log": ("fn",), "weft_dataset_open": ("normalize", "stats"), "weft_dataset_open_validated": ("normalize", "stats", "validation"), "weft_dataset_open_unlabelled": ("stats",),
+    "weft_context_set_log": ("fn",), "weft_dataset_open": ("normalize", "stats"), "weft_dataset_open_validated": ("normalize", "stats", "validation"), "weft_dataset_open_unlabelled": ("stats",), "weft_dataset_set_augment": ("list",),
     "weft_forecast_run": ("each",), "weft_generator_open": ("mesh",), "weft_graph_node": ("name", "attrs"),
     "weft_graph_role": ("parameter",), "weft_shape_of": ("dim",), "weft_keys_make": ("public_key",), "weft_load_open": ("stop",), "weft_load_run": ("tick",),
     "weft_load_at": ("planned",), "weft_load_model": ("where",), "weft_options_parse": ("argv", "words"),
