@@ -76,10 +76,17 @@ static weft_status uneven_batch(const weft_trainer *t)
     const weft_train_options *o = &t->options;
     int64_t below = o->length.batch / o->length.microbatches * o->length.microbatches,
             above = below + o->length.microbatches;
-    char near[64] = "is none";
+    char near[64];
+    if (below == 0 && above > t->samples)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "batch %lld cannot be cut into %lld equal micro-batches, nor can any batch "
+            "of the %lld training samples; give --microbatches %lld or a divisor of it",
+            (long long)o->length.batch, (long long)o->length.microbatches, (long long)t->samples,
+            (long long)o->length.batch);
     if (below > 0 && above <= t->samples)
         (void)snprintf(near, sizeof(near), "are %lld and %lld", (long long)below, (long long)above);
-    else if (below > 0 || above <= t->samples)
+    else
         (void)snprintf(near, sizeof(near), "is %lld", (long long)(below > 0 ? below : above));
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "batch %lld cannot be cut into %lld equal micro-batches; the nearest that can "

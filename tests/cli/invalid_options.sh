@@ -31,7 +31,7 @@ refuses 2 "a pipeline of 40 stages" -n 40 --mesh pipeline=40
 refuses 2 "batch 20 cannot be cut into 3 equal micro-batches; the nearest that can are 18 and 21" -n 2 --mesh pipeline=2 --microbatches 3
 refuses 2 "the nearest that can is 58" --batch 59 --microbatches 29
 refuses 2 "the nearest that can is 40" --microbatches 40
-refuses 2 "the nearest that can is none" --microbatches 61
+refuses 2 "equal micro-batches, nor can any batch of the 60 training samples; give --microbatches 20 or a divisor of it" --microbatches 61
 refuses 2 "profile measures the layers to balance the stages of a pipeline" -n 2 --profile
 refuses 2 "profile measures the layers to balance the stages of a pipeline" -n 2 --profile --place 'conv*=cpu:0,*=cpu:1'
 refuses 2 "schedule is the order of the micro-batches of a pipeline" --schedule gpipe
