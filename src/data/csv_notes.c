@@ -136,7 +136,9 @@ static weft_status note_one_hot(const weft_csv *csv, const char *path, weft_cont
 static void note_news(const weft_csv *csv, const char *path, weft_context *context)
 {
     char more[32] = "";
-    if (csv->ignored > 1) (void)snprintf(more, sizeof(more), " and %d others", csv->ignored - 1);
+    if (csv->ignored > 1)
+        (void)snprintf(more, sizeof(more), " and %d other%s", csv->ignored - 1,
+                       weft_plural(csv->ignored - 1));
     if (csv->ignored)
         weft_log(context, WEFT_LOG_NOTE,
                  "%s: the column '%s'%s, with which the model was not trained, is ignored", path,

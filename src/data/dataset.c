@@ -33,23 +33,22 @@ static weft_status check_input(const char *spec, const weft_source *s, int i,
                    want->values);
     if (have->dtype != want->dtype || have->values != want->values)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "data '%s': the input '%s' has %s, the checkpoint was trained on %s", spec,
+                         "data '%s': the input '%s' has %s, the training data had %s", spec,
                          have->name, a, b);
     if (weft_shape_equal(&have->shape, &want->shape)) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "data '%s' have samples of shape %s%s%s, the checkpoint was trained on %s%s%s",
-                     spec, weft_shape_text(&have->shape, a, sizeof(a)),
-                     s->inputs > 1 ? " in the input " : "", s->inputs > 1 ? have->name : "",
-                     weft_shape_text(&want->shape, b, sizeof(b)), s->remedy ? "; give " : "",
-                     s->remedy ? s->remedy : "");
+    return weft_fail(
+        WEFT_ERR_ARGUMENT, "data '%s' have samples of shape %s%s%s, the training data had %s%s%s",
+        spec, weft_shape_text(&have->shape, a, sizeof(a)), s->inputs > 1 ? " in the input " : "",
+        s->inputs > 1 ? have->name : "", weft_shape_text(&want->shape, b, sizeof(b)),
+        s->remedy ? "; give " : "", s->remedy ? s->remedy : "");
 }
 
 static weft_status check_inputs(const char *spec, const weft_source *s, const weft_data_stats *want)
 {
     if (s->inputs != want->inputs)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "data '%s' have %d input%s a sample, the checkpoint was trained on %d",
-                         spec, s->inputs, weft_plural(s->inputs), want->inputs);
+                         "data '%s' have %d input%s a sample, the training data had %d", spec,
+                         s->inputs, weft_plural(s->inputs), want->inputs);
     for (int i = 0; i < s->inputs; i++) WEFT_TRY(check_input(spec, s, i, &want->input[i]));
     return WEFT_OK;
 }
@@ -61,8 +60,8 @@ static weft_status check_targets(const char *spec, const weft_source *s,
     if (s->unlabelled) return WEFT_OK;
     if (s->targets != want->targets)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "data '%s' have %d target%s a sample, the checkpoint was trained on %d",
-                         spec, s->targets, weft_plural(s->targets), want->targets);
+                         "data '%s' have %d target%s a sample, the training data had %d", spec,
+                         s->targets, weft_plural(s->targets), want->targets);
     if (s->positions == want->positions) return WEFT_OK;
     char have[64] = "one label a sample", known[64] = "one";
     if (s->positions)
@@ -70,8 +69,8 @@ static weft_status check_targets(const char *spec, const weft_source *s,
     if (want->positions)
         (void)snprintf(known, sizeof(known), "labels of %lld positions",
                        (long long)want->positions);
-    return weft_fail(WEFT_ERR_ARGUMENT, "data '%s' have %s, the checkpoint was trained on %s", spec,
-                     have, known);
+    return weft_fail(WEFT_ERR_ARGUMENT, "data '%s' have %s, the training data had %s", spec, have,
+                     known);
 }
 
 /* Finds a kind of normalisation by its name. */
@@ -287,7 +286,8 @@ static weft_status open_validation(weft_dataset *d)
     const weft_source_request request = {
         .context = d->context, .stats = &d->stats, .one_unit = true, .folder = d->folder};
     weft_dataset_close(&d->validation);
-    WEFT_TRY(weft_dataset_open_for(d->validation_spec, NULL, &request, &d->validation));
+    weft_status status = weft_dataset_open_for(d->validation_spec, NULL, &request, &d->validation);
+    if (status != WEFT_OK) return weft_fail_within(status, "validation");
     if (weft_dataset_divisible(d->validation) && !d->validation->source->divided)
         WEFT_TRY(weft_dataset_divide(d->validation, 1));
     WEFT_TRY(weft_dataset_prepare(d->validation, WEFT_TEST));

@@ -114,6 +114,11 @@ static weft_status read_archive(shard_source *s, const char *path, bool unlabell
     weft_bytes *bytes = &s->archive[s->archives];
     WEFT_TRY(weft_file_map(path, bytes));
     s->archives++;
+    if (weft_is_gzip(bytes->data, bytes->size))
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: is compressed, and compressed archives are not read; unpack it, as "
+                         "gunzip does",
+                         path);
     WEFT_TRY(WEFT_NEW(&x, 1));
     weft_status status;
     do {

@@ -274,12 +274,12 @@ weft_status weft_check_target(const char *kind, const char *label, const char *t
                          kind, label, target);
     if (known && known->targets > 0 && label)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: label=%s asks for classes, the checkpoint was trained on numbers; "
+                         "%s: label=%s asks for classes, the training data had numbers; "
                          "give target=%s",
                          kind, label, label);
     if (known && known->targets == 0 && target)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: target=%s asks for numbers, the checkpoint was trained on classes; "
+                         "%s: target=%s asks for numbers, the training data had classes; "
                          "give them as label=, or as the file of labels",
                          kind, target);
     *numbers = target || (known && known->targets > 0);

@@ -64,11 +64,10 @@ static weft_status check_unit(const text_source *s, const char *unit, weft_conte
     }
     WEFT_TRY(weft_tokenizer_fits(s->tokenizer, unit, &fits));
     if (fits) return WEFT_OK;
-    return weft_fail(
-        WEFT_ERR_ARGUMENT,
-        "data 'text': unit is '%s', and the checkpoint was trained on %s'%s'; leave it "
-        "out, as in --data text:FILE",
-        unit, ops->file ? "another tokenizer of unit " : "", ops->unit);
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "data 'text': unit is '%s', and the training data had %s'%s'; leave it "
+                     "out, as in --data text:FILE",
+                     unit, ops->file ? "another tokenizer of unit " : "", ops->unit);
 }
 
 static weft_status load(text_source *s, const char *path, const char *unit, weft_window_keys *keys,

@@ -291,6 +291,15 @@ static weft_status parse(weft_csv_reader *r, const char *label, const char *weig
     return sort_classes(csv);
 }
 
+/* Whether a text begins as UTF-16 does: with its mark, or a character with a zero byte beside it.
+ */
+static bool starts_utf16(const char *begin, const char *end)
+{
+    if (end - begin < 2) return false;
+    bool marked = memcmp(begin, "\xFF\xFE", 2) == 0 || memcmp(begin, "\xFE\xFF", 2) == 0;
+    return marked || !begin[0] != !begin[1];
+}
+
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
                            const char *weight, const weft_csv_known *known, weft_csv *out)
 {
@@ -301,6 +310,11 @@ weft_status weft_csv_parse(const char *name, const void *data, size_t size, cons
     const char *text = data, *end = text + size, *begin = text + marked;
     const char *zero = begin < end ? memchr(begin, 0, (size_t)(end - begin)) : NULL;
     if (begin == end) return weft_fail(WEFT_ERR_FORMAT, "%s: is empty", name);
+    if (zero && (starts_utf16(begin, end)))
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: looks like text in UTF-16, and tables are read in UTF-8; save it as "
+                         "UTF-8",
+                         name);
     if (zero)
         return weft_fail(WEFT_ERR_FORMAT, "%s: byte %zu is zero, so this is not text", name,
                          (size_t)(zero - begin));

@@ -148,7 +148,7 @@ static weft_status refuse_gap(const weft_csv_reader *r, const weft_csv *csv, boo
     else
         (void)snprintf(more, sizeof(more),
                        "; missing=%s fills such gaps, drop=%s leaves the column out",
-                       number ? "mean" : "category", name);
+                       csv->cells[j].kind == WEFT_CSV_CATEGORIES ? "category" : "mean", name);
     if (number) return weft_csv_not_a_number(csv, r->name, r->line, i, text, more);
     return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: column %d%s%s%s holds '%.40s', a missing value%s",
                      r->name, (long long)r->line, i + 1, csv->header ? " (" : "",

@@ -308,6 +308,10 @@ static weft_status by_name(weft_csv_table *t, weft_csv *csv, int *order)
 weft_status weft_csv_share_out(weft_csv_table *t, const char *label, bool named, weft_csv *csv)
 {
     t->bare = t->known->unlabelled && t->count == t->known->features;
+    if (t->count < (t->bare ? 1 : 2) && csv->dropped)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: no feature remains of %d columns; drop= or only= leaves too many out",
+                         t->file, t->total);
     if (t->count < (t->bare ? 1 : 2))
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s: needs rows of at least one feature and a %s, separated by commas",

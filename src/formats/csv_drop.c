@@ -62,12 +62,28 @@ static weft_status mark_listed(const weft_csv_table *t, const char *key, const c
     return WEFT_OK;
 }
 
+/* Refuses a column that drop= leaves out and another option gives. */
+static weft_status check_given(const weft_csv_table *t, const char *as, const char *given,
+                               const bool *gone)
+{
+    for (int i = 0; given && i < t->count; i++)
+        if (gone[i] && weft_csv_is_option(t, given, i, true))
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s: %s=%s gives a column that drop=%s leaves out; take it off one of "
+                             "the two",
+                             t->file, as, given, t->known->rules->drop);
+    return WEFT_OK;
+}
+
 /* Marks what goes: drop=, or all but only=, and the columns of other options. */
 static weft_status mark_gone(const weft_csv_table *t, const char *label, const char *weight,
                              bool *named, bool *gone)
 {
     const weft_csv_rules *rules = t->known->rules;
     WEFT_TRY(mark_listed(t, "drop", rules->drop, true, named, gone));
+    WEFT_TRY(check_given(t, weft_csv_role(t), label, gone));
+    WEFT_TRY(check_given(t, "weight", weight, gone));
+    WEFT_TRY(check_given(t, "id", t->known->id_given, gone));
     if (!rules->only) return WEFT_OK;
     WEFT_TRY(mark_listed(t, "only", rules->only, true, named, gone));
     for (int i = 0; i < t->count; i++) {

@@ -10,6 +10,8 @@ enum { WEFT_MOST_TOKENS = 1 << 20 };
 
 /* --- gzip --- */
 
+/* Whether data begin as those of gzip do. */
+bool weft_is_gzip(const unsigned char *data, size_t size);
 /* Maps a file; gzip data (RFC 1952) are decompressed and verified by their checksum. MEMORY: they
  * inflate to more than half of the memory, or to more than 1 GiB and 200 times their size. */
 WEFT_PRIVATE_API weft_status weft_gzip_open(const char *path, weft_bytes *out) WEFT_NODISCARD;

@@ -4,7 +4,7 @@
 
 /* Decompresses gzip files (RFC 1952) with zlib, also files of several members, in memory. */
 
-static bool is_gzip(const unsigned char *data, size_t size)
+bool weft_is_gzip(const unsigned char *data, size_t size)
 {
     return size >= 2 && data[0] == 0x1f && data[1] == 0x8b;
 }
@@ -64,7 +64,7 @@ static weft_status inflate_all(inflater *f)
         if (result == Z_OK && f->in_left == 0 && f->used < f->capacity)
             return damage(f, "it is cut off");
         if (result != Z_STREAM_END) continue;
-        if (!is_gzip(f->stream.next_in, f->in_left)) break;
+        if (!weft_is_gzip(f->stream.next_in, f->in_left)) break;
         if (inflateReset(&f->stream) != Z_OK)
             return damage(f, "a second member"); /* gzip files may be concatenated */
         result = Z_OK;
@@ -78,7 +78,7 @@ static weft_status inflate_bytes(const char *name, const void *data, size_t size
 {
     const unsigned char *bytes = data;
     inflater f = {.name = name, .advice = advice, .limit = limit, .in_left = size};
-    if (!is_gzip(bytes, size)) return weft_fail(WEFT_ERR_FORMAT, "%s: is not gzip data", name);
+    if (!weft_is_gzip(bytes, size)) return weft_fail(WEFT_ERR_FORMAT, "%s: is not gzip data", name);
     /* The last four bytes hold the inflated size modulo 2^32. They are a hint for the first
      * allocation, which saves copies, and are not trusted. */
     if (size >= 18) {
@@ -123,7 +123,7 @@ weft_status weft_gzip_open(const char *path, weft_bytes *out)
 {
     weft_bytes file;
     WEFT_TRY(weft_file_map(path, &file));
-    if (!is_gzip(file.data, file.size)) {
+    if (!weft_is_gzip(file.data, file.size)) {
         *out = file;
         return WEFT_OK;
     }

@@ -301,7 +301,7 @@ for command in plan train; do
     refuses 2 "the model has only 4 parameters to share out; give --servers 4" "$weft" $command --model few.yaml --data csv:few.csv,label=k --batch 4 -n 2 --exchange server --servers 20
 done
 accepts "a plan of server processes" "$weft" plan $small -n 2 --exchange server --servers 500 --engine processes
-refuses 2 "have samples of shape [1, 20, 20], the checkpoint was trained on [1, 16, 16]" "$weft" eval --checkpoint run --data glyphs:size=20
+refuses 2 "have samples of shape [1, 20, 20], the training data had [1, 16, 16]" "$weft" eval --checkpoint run --data glyphs:size=20
 refuses 2 "was made with --model lenet, this run has mlp" "$weft" train --model mlp $small --epochs 3 --checkpoint run --resume
 refuses 1 "/nowhere/m.jsonl: cannot open: No such file or directory" "$weft" train $small --model mlp --metrics /nowhere/m.jsonl
 refuses 1 "/proc/run: cannot make the folder" "$weft" train $small --model mlp --checkpoint /proc/run
@@ -365,8 +365,8 @@ accepts "inspect what predicts numbers" "$weft" inspect houses
 holds out '^predicts 1 number, price: in training of mean [0-9.]+ and deviation [0-9.]+$'
 refuses 2 "that looks measured, and no class; give target=price to learn the numbers" "$weft" train --data csv:houses.csv
 refuses 2 "confusion counts classes" "$weft" eval houses --confusion
-refuses 2 "asks for classes, the checkpoint was trained on numbers; give target=price" "$weft" eval houses --data csv:houses.csv,label=price
-refuses 2 "asks for numbers, the checkpoint was trained on classes" "$weft" eval flowers --data csv:flowers.csv,target=species
+refuses 2 "asks for classes, the training data had numbers; give target=price" "$weft" eval houses --data csv:houses.csv,label=price
+refuses 2 "asks for numbers, the training data had classes" "$weft" eval flowers --data csv:flowers.csv,target=species
 refuses 2 "no column is named 'prise'; did you mean 'price'" "$weft" train --data csv:houses.csv,target=prise --model mlp
 tail -n +2 houses.csv >bare.csv
 refuses 2 "has no header, so no column is named 'price'; give its number, counted from 0, as in target=0" "$weft" train \

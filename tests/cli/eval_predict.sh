@@ -154,10 +154,10 @@ accepts "predict without weight" "$weft" predict series -d npy:series.npy,weight
 cmp want out && pass || flunk "weights change predictions"
 refuses 2 "all weights of the test part are 0" "$weft" eval series -d npy:series.npy,kinds.npy,weight=none.npy,layout=cw
 refuses 1 "short.npy: weights must be numbers in one dimension" "$weft" predict series -d npy:series.npy,weight=short.npy,layout=cw
-refuses 2 "have samples of shape [1, 2, 12], the checkpoint was trained on [2, 12]; give layout=cw" "$weft" predict series -d npy:series.npy,layout=hw
+refuses 2 "have samples of shape [1, 2, 12], the training data had [2, 12]; give layout=cw" "$weft" predict series -d npy:series.npy,layout=hw
 accepts "predict with the layout of the training" "$weft" predict series -d npy:series.npy
 cmp want out && pass || flunk "the layout of the training is not held"
-refuses 2 "have samples of shape [1, 12, 2], the checkpoint was trained on [2, 12]; give layout=wc" "$weft" predict series -d npy:turned.npy
+refuses 2 "have samples of shape [1, 12, 2], the training data had [2, 12]; give layout=wc" "$weft" predict series -d npy:turned.npy
 refuses 2 "samples of shape" "$weft" predict series -d npy:short.npy
 grep -q layout err && flunk "a layout is hinted at that does not fit" || pass
 

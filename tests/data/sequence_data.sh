@@ -110,7 +110,7 @@ grep -qE '^3 1 ([0-6] ){5}$' out && pass || flunk "numbers of tokens: $(cat out)
 refuses 1 "the prompt: '7' is no token; the model was trained on numbers of tokens from 0 to 6" "$weft" generate numbers --prompt '3 7'
 printf 'a weft of silk, not of weft' >silk.txt
 refuses 1 "silk.txt: byte 14: the character ',' is not among the 22" "$weft" eval run --data text:silk.txt,test=1
-refuses 2 "was trained on 'char'" "$weft" eval run --data text:text.txt,unit=byte
+refuses 2 "the training data had 'char'" "$weft" eval run --data text:text.txt,unit=byte
 refuses 2 "samples of shape [9]" "$weft" eval run --data text:text.txt,context=9
 refuses 2 "has no tokenizer" sh -c "\"$weft\" train --model mlp --data glyphs:size=16,train=60,test=20 --batch 20 --steps 1 -q --checkpoint g && \"$weft\" eval g --data text:text.txt"
 refuses 1 "does not predict the next token" "$weft" generate g
@@ -155,9 +155,9 @@ cp out first
 grep -o '"loss":[0-9.]*' first | cmp -s - <(grep -o '"loss":[0-9.]*' out) && pass || flunk "the same tokenizer: $(cat out)"
 "$weft" generate pieces --prompt 'the weft é' --tokens 12 --seed 3 >out 2>err && pass || flunk "generate pieces"
 grep -aq '^the weft é' out && pass || flunk "pieces: $(cat out)"
-refuses 2 "unit is 'bpe_split.json', and the checkpoint was trained on another tokenizer of unit 'bpe'" "$weft" eval pieces --data text:text.txt,unit=bpe_split.json
-refuses 2 "unit is 'char', and the checkpoint was trained on another tokenizer of unit 'bpe'" "$weft" eval pieces --data text:text.txt,unit=char
-refuses 2 "unit is 'bpe_split.json', and the checkpoint was trained on 'char'" "$weft" eval run --data text:text.txt,unit=bpe_split.json
+refuses 2 "unit is 'bpe_split.json', and the training data had another tokenizer of unit 'bpe'" "$weft" eval pieces --data text:text.txt,unit=bpe_split.json
+refuses 2 "unit is 'char', and the training data had another tokenizer of unit 'bpe'" "$weft" eval pieces --data text:text.txt,unit=char
+refuses 2 "unit is 'bpe_split.json', and the training data had 'char'" "$weft" eval run --data text:text.txt,unit=bpe_split.json
 # A text with zero bytes, which a space is put before: the same tokens each time.
 printf 'abc\0def abc\0def ghi jkl mno pqr stu' >zeros.txt
 for i in 1 2 3; do "$weft" predict pieces --data text:zeros.txt,test=1 >"zeros$i" 2>err || flunk "zero bytes: $(cat err)"; done

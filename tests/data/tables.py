@@ -187,6 +187,11 @@ def sentences():
             (head + some, "only=a+z", 2, "t.csv: only: no column is named 'z'"),
             (head + some, "categorical=q", 2, "t.csv: categorical=q is the name or number of no feature"),
             (head + some, "dates=b,categorical=b", 2, "column 1 is given as dates and as categories"),
+            *((head + some, f"{given},drop={drop}", 2, f"t.csv: {given.split(',')[0]} gives a column that drop={drop} leaves out")
+              for drop in ("a", "0", "b+a") for key in ("label", "target", "weight", "id") for given in (f"{key}=a", f"{key}=0")),
+            *((head + some, leaves, 2, "t.csv: no feature remains of 3 columns") for leaves in ("drop=a+b", "drop=0+1,label=y", "only=y", "drop=a,weight=b")),
+            (head + "1,2020-01-01,p\n2,,q\n" + some.replace("u", "2020-01-02").replace("v", "2020-01-03"), "dates=b", 1,
+             "t.csv:3: column 2 (b) holds '', a missing value; missing=mean fills such gaps"),
             (head + some, "dates=a", 1, "t.csv:2: column 1 holds '1', a date must stand there"),
             (head + some, "rare=9", 2, "t.csv: column b has no text, such as 'u', that stands in 9 training rows, so it says nothing of a row: drop=b"),
             (head + "".join(f"{i},2024-01-{i:02d},p\n{i},2024-02-{i:02d},q\n" for i in range(1, 20)), "", 2, "dates=b as dates"),
@@ -196,6 +201,18 @@ def sentences():
             f.write(text)
         said = train("bad", "csv:t.csv" + ("," + options if options else ""), "-e", 1, "-b", 2, code=code)
         check(f"{options} {text[-20:]!r}", words in said.stderr, said.stderr)
+    with open("t.csv", "w") as f:
+        f.write(head + some)
+    train("good", "csv:t.csv", "-e", 1, "-b", 2)
+    for news, words in (("c",), "the column 'c', with"), (("c", "d"), "the column 'c' and 1 other, with"), (("c", "d", "e"), "the column 'c' and 2 others, with"):
+        write_rows("new.csv", [["a", "b", *news], [1, "u", *news], [2, "v", *news]])
+        said = run("predict", "good", "-d", "csv:new.csv")
+        check(words, words in said.stderr, said.stderr)
+    for coding in "utf-16", "utf-16-le", "utf-16-be":
+        with open("t.csv", "wb") as f:
+            f.write((head + some).encode(coding))
+        said = train("bad", "csv:t.csv", "-e", 1, "-b", 2, code=1)
+        check(coding, "t.csv: looks like text in UTF-16, and tables are read in UTF-8" in said.stderr, said.stderr)
     for text, options, features in (
             (head + some, "", 3), (some, "", 3), (head + some, "drop=b", 1), (head + some, "drop=1", 1), (some, "drop=1", 1), (head + some, "only=b", 2),
             (head + some + "x,u,p\n", "na=x+z,missing=mean", 3), (head + some, "categorical=a,rare=1", 7), (head + some + ",u,p\n" * 2, "categorical=0,rare=1,missing=category", 8)):

@@ -323,11 +323,13 @@ static void test_shards(void **state)
         {"u-0.tar", "the sample 'all/000' has no class (all/000.cls", WEFT_ERR_FORMAT},
         {"n-0.tar,test=2", "must be a share from 0 to 1, or archives", WEFT_ERR_ARGUMENT},
         {"cut.tar", "the tar archive is cut off at byte 5000", WEFT_ERR_FORMAT},
+        {"n-0.tar.gz", "n-0.tar.gz: is compressed, and compressed archives are not",
+         WEFT_ERR_FORMAT},
         {"n-0.tar,test=none.tar", "none.tar: there is no archive", WEFT_ERR_IO},
     };
     char command[9000];
-    (void)snprintf(command, sizeof(command), "head -c 5000 %s/n-0.tar > %s/cut.tar", folder,
-                   folder);
+    (void)snprintf(command, sizeof(command),
+                   "cd %s && head -c 5000 n-0.tar > cut.tar && gzip -k n-0.tar", folder);
     assert_int_equal(system(command), 0);
     for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
         (void)snprintf(spec, sizeof(spec), "tar:%s/%s", folder, bad[k].keys);

@@ -180,8 +180,10 @@ static void test_refused(void **state)
     refused(data, "0.01", "validation is 0.01 of 23 samples of the training part, which is none");
     refused(data, "0.99", "of 23 samples of the training part, which is all of them");
     refused(data, "nothing:x", "data 'nothing:x'");
-    refused(data, "glyphs:size=8",
-            "have samples of shape [1, 8, 8], the checkpoint was trained on");
+    refused(
+        data, "glyphs:size=8",
+        "validation: data 'glyphs:size=8' have samples of shape [1, 8, 8], the training data had "
+        "[1, 9, 9]");
     (void)snprintf(spec, sizeof(spec), "text:%s,context=16,stride=3", f.text);
     refused(spec, "0.1", "the samples of the training overlap");
     remove_folder(f.folder);

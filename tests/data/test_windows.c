@@ -96,7 +96,7 @@ static void test_characters(void **state)
     weft_dataset_close(&e);
     write_file(folder, "other.txt", "ab\xc3\xbc", 4, other, sizeof(other));
     expect_refused("text", other, "", s, "byte 2: the character '\xc3\xbc' is not among the 11");
-    expect_refused("text", other, ",unit=byte", s, "was trained on 'char'");
+    expect_refused("text", other, ",unit=byte", s, "the training data had 'char'");
     expect_refused("text", path, ",context=2", s, "samples of shape [2]");
     weft_dataset_close(&d);
 }
