@@ -7,6 +7,12 @@
 #include "base/learning_rate.h"
 #include "train/trainer.h"
 
+/* The text for an option that a run leaves out: a model has a loss of its own. */
+static const char *left_out(const weft_option *o)
+{
+    return o->names == WEFT_KIND_LOSS ? "the model's own" : "none";
+}
+
 /* Appends the options with a rule that differ from those of the checkpoint. */
 static weft_status add_changes(const weft_trainer *t, weft_resume_rule rule, weft_text *text)
 {
@@ -21,7 +27,7 @@ static weft_status add_changes(const weft_trainer *t, weft_resume_rule rule, wef
         if (same) continue;
         if (now)
             weft_text_add(text, "%s--%s %s instead of %s", comma, o->name, now,
-                          then ? then : "none");
+                          then ? then : left_out(o));
         else
             weft_text_add(text, "%sno --%s instead of %s", comma, o->name, then);
     }

@@ -132,6 +132,7 @@ static void test_learners(void **state)
         {"ranks=2 exchange=average", "exchange=average ranks=1", "1 learner instead of 2"},
         {"ranks=2 exchange=average", "ranks=3", "3 learners instead of 2"},
         {"ranks=2 exchange=easgd", "compress=onebit", "--compress onebit instead of none"},
+        {"", "loss=focal", "--loss focal instead of the model's own"},
     };
     for (size_t i = 0; i < WEFT_COUNT(pairs); i++) {
         assert_ok(resume(pairs[i][0], pairs[i][1]));
