@@ -111,7 +111,7 @@ static double share(const weft_metric_sums *s, const weft_report *r, const doubl
 static void add_cross_entropy(double *cell, const weft_scored *p)
 {
     float of_label = p->scores[p->label];
-    *cell -= p->weight * log(of_label == 0 ? FLT_TRUE_MIN : of_label);
+    *cell -= p->weight * log((double)(of_label == 0 ? FLT_TRUE_MIN : of_label));
 }
 
 static double perplexity(const weft_metric_sums *s, const weft_report *r, const double *cell)
