@@ -32,7 +32,7 @@ else
     reaches 0.4 lenet $images --batch 20 --steps 60
 fi
 reaches 0.2 vgg11 $images --batch 20 --steps 60 --optimizer adam --lr 0.0003
-reaches 0.4 inception $images --batch 20 --steps 80 --optimizer adam --lr 0.003
+reaches 0.8 inception $images --batch 20 --steps 160 --lr-schedule cosine
 text=$data/tinyshakespeare/input.txt
 if [ -f "$text" ]; then
     letters="--data text:$text,unit=char,context=32 --batch 20"
