@@ -70,7 +70,7 @@ def steps(folder):
 
 with tempfile.TemporaryDirectory() as folder:
     steps(folder)
-    small = "train -q --data glyphs:size=16,train=40,test=20 --model mlp --steps 1"
+    small = "train -q --data glyphs:size=16,train=40,test=20 --model mlp --batch 20 --steps 1"
     for weft in filter(None, (OLDER, WEFT)):
         command, library = sizes(weft)
         print(f"  {'older' if weft == OLDER else 'this':<8} weft --version {milliseconds(weft, '--version'):6.1f} ms, train --steps 1"
