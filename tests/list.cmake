@@ -129,6 +129,7 @@ row(rewrite    leaf_names               TM.....UA....    1 public   WITH graph_f
 row(rewrite    plans                    TM.....UA....    1 public   WITH graph_fixture)
 row(rewrite    communication_costs      TM...........    1 public   WITH graph_fixture)
 row(rewrite    bf16_sums                TM.....UA....    1 public   WITH graph_fixture)
+row(rewrite    fetched                  TM.....UA....    1 public   WITH graph_fixture)
 row(rewrite    planned_memory           TM.....UA....    1 public   WITH graph_fixture)
 row(rewrite    pipeline_schedules       T......UA.R..    1 public)
 row(rewrite    rewrite_mpi              TM..........C   13 mpi      under-mpi rewrite 4)

@@ -215,7 +215,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_instance_write_row(weft_instance *insta
                                                             const void *data);
 
 /* Runs the instructions of one phase, in order. A training step runs MICRO for each micro-batch,
- * then UPDATE. */
+ * then UPDATE. Fetched values are complete when it returns; other transfers may still be in
+ * progress. */
 WEFT_API WEFT_NODISCARD weft_status weft_instance_run(weft_instance *instance, weft_phase phase);
 
 /* Seconds that the host has worked in all runs so far, without its waits for the device and for

@@ -26,6 +26,21 @@ struct weft_evaluator {
     float *row;        /* probabilities of one sample */
 };
 
+/* Fails if this rank has a part of the numbers of a prediction, which the evaluator reads whole. */
+static weft_status check_whole(const weft_evaluator *e)
+{
+    weft_shape whole;
+    int64_t start[WEFT_MAX_RANK];
+    if (e->prediction == WEFT_NO_VALUE) return WEFT_OK;
+    weft_graph_part(e->graph, e->prediction, &whole, start);
+    int last = whole.rank - 1;
+    if (weft_graph_value_type(e->graph, e->prediction).shape.dim[last] == whole.dim[last])
+        return WEFT_OK;
+    return weft_fail(WEFT_ERR_UNSUPPORTED,
+                     "this mesh cuts the numbers of a prediction, and the loss gives them as they "
+                     "are; mark the last dimension of its operator as whole (n!)");
+}
+
 /* Cuts the graph for this rank by the plan of the training graph, so that parameters are sharded as
  * in training. Without communicators the program is only planned. */
 static weft_status take_part(weft_evaluator *e, const weft_eval_ranks *share)
@@ -40,7 +55,7 @@ static weft_status take_part(weft_evaluator *e, const weft_eval_ranks *share)
     e->prediction = weft_rewritten_value(e->mine, e->prediction);
     for (int i = 0; i < v->count; i++)
         v->ports[i].value = weft_rewritten_value(e->mine, v->ports[i].value);
-    return WEFT_OK;
+    return check_whole(e);
 }
 
 /* The program's values to fetch; fetch has room for all. */

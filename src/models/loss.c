@@ -206,8 +206,11 @@ weft_status weft_model_builder_build_loss(weft_model_builder *net, const weft_va
     if (!classes) each = weft_graph_node(g, "reduce_mean", NULL, &each, 1, &own, 1);
     weft_value weighed = pair(g, "mul", each, in[2]);
     *loss = weft_graph_node(g, "reduce_sum", "loss", &weighed, 1, &all, 1);
-    /* Neither function is linear, so no rank has a partial sum. */
-    *prediction =
-        weft_graph_node(g, classes ? "softmax" : "clip", "prediction", &in[0], 1, NULL, 0);
+    /* Both operators give whole predictions: none is a partial sum, nor cut along its numbers. */
+    const weft_shape shape = weft_value_type(g, in[0])->shape;
+    const weft_attr numbers[] = {WEFT_ATTR_INT("axis", shape.rank - 1), WEFT_ATTR_INT("start", 0),
+                                 WEFT_ATTR_INT("stop", shape.dim[shape.rank - 1])};
+    *prediction = classes ? weft_graph_node(g, "softmax", "prediction", &in[0], 1, NULL, 0)
+                          : weft_graph_node(g, "slice", "prediction", &in[0], 1, numbers, 3);
     return weft_graph_status(g);
 }

@@ -83,6 +83,17 @@ static weft_status finish_sends(weft_instance *x)
     return WEFT_OK;
 }
 
+/* Waits for transfers whose results the caller reads after the run. */
+static weft_status finish_fetched(weft_instance *x)
+{
+    for (int at = 0; at < x->pending_count;)
+        if (x->program->code[x->pending[at].instruction].fetched)
+            WEFT_TRY(finish(x, at));
+        else
+            at++;
+    return WEFT_OK;
+}
+
 weft_status weft_instance_drain(weft_instance *x)
 {
     WEFT_NEED_AS("instance", x);
@@ -233,6 +244,7 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
     WEFT_TRY(weft_parallel_threads(x->program->schema->devices[0]->threads));
     WEFT_TRY(run_phase(x, both ? WEFT_PHASE_FORWARD : phase));
     if (both) WEFT_TRY(run_phase(x, WEFT_PHASE_BACKWARD));
+    WEFT_TRY(finish_fetched(x));
     WEFT_TRY(weft_deferred_advance(x, true));
     WEFT_TRY(weft_instance_wait_copies(x));
     WEFT_TRY(weft_instance_forget(x, both ? WEFT_PHASE_BACKWARD : phase, SPACE_HOST));

@@ -257,7 +257,7 @@ static weft_status lower_fetches(weft_program *p, weft_phase phase)
         if (made != phase) continue;
         WEFT_TRY(weft_version_plain(p, SPACE_HOST, p->fetch[i], &plain));
         WEFT_TRY(weft_version_provide(p, p->fetch[i], plain, phase, false, &index));
-        p->buffers[index].keep = true;
+        p->buffers[index].keep = p->buffers[index].fetched = true;
     }
     return WEFT_OK;
 }

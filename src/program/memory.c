@@ -20,6 +20,7 @@ static void find_lifetimes(weft_program *p)
         if (p->buffers[b].keep) {
             buffer *root = &p->buffers[buffer_root(p, (int)b)];
             root->keep = true;
+            root->fetched = root->fetched || p->buffers[b].fetched;
             root->last = (int)p->code_count;
         }
 }
@@ -29,7 +30,8 @@ static bool planned(const buffer *b)
     return b->kind == BUFFER_ARENA || b->kind == BUFFER_GRADIENT;
 }
 
-/* Finds the first instruction that reads the result of each transfer, before which it must end. */
+/* Finds the first instruction that reads the result of each transfer, before which it must end, and
+ * whether the caller reads it, also as a part of it that no instruction copies. */
 static weft_status find_finish(weft_program *p)
 {
     int *reader; /* of each buffer: the next instruction that reads it, or -1 */
@@ -41,6 +43,7 @@ static weft_status find_finish(weft_program *p)
         for (int o = 0; code->transfer && o < code->out_count; o++) {
             int next = reader[buffer_root(p, code->out[o])];
             if (next >= 0 && (code->finish < 0 || next < code->finish)) code->finish = next;
+            code->fetched = code->fetched || p->buffers[buffer_root(p, code->out[o])].fetched;
         }
         for (int k = 0; k < code->in_count; k++) reader[buffer_root(p, code->in[k])] = (int)i;
     }

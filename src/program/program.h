@@ -222,6 +222,7 @@ typedef struct buffer {
     int entry;       /* store entry, or derived layout */
     int64_t rows;    /* state of sequences: rows of the batch */
     bool keep;       /* the caller or an exchange reads it after the run */
+    bool fetched;    /* the caller reads it when the run of its phase has returned */
     bool hold;       /* transfers may use it at any time, also in later runs */
 } buffer;
 
@@ -244,8 +245,9 @@ typedef struct instruction {
     bool copy;                        /* copies between the spaces, in the device's queue */
     bool derives;                     /* makes a derived layout; skipped if that is up to date */
     int finish;                       /* transfer: instruction before which it must end; -1: none */
-    int exported, exported_count;     /* range of weft_program.exported that it completes */
-    int read, read_count;             /* range of weft_program.readings that it reads first */
+    bool fetched; /* transfer: ends before the run returns, since the caller reads the result */
+    int exported, exported_count; /* range of weft_program.exported that it completes */
+    int read, read_count;         /* range of weft_program.readings that it reads first */
     weft_phase phase;
     int in[WEFT_GROUP_VALUES], out[WEFT_GROUP_VALUES]; /* buffers */
     weft_value in_value[WEFT_GROUP_VALUES], out_value[WEFT_GROUP_VALUES];

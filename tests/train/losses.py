@@ -10,6 +10,7 @@ import csv, json, math, os, re, shutil, struct, sys
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import checks
 from checks import check, end, scratch
+from npy import write_npy
 
 LR, ROWS, FEATURES, CLASSES = 0.1, 12, 4, 3
 
@@ -137,6 +138,17 @@ run("train", "-q", "-m", "mlp", "-d", "csv:numbers.csv,target=y,test=0.3", "--st
     "-c", "other")
 one, two = (json.loads(run("eval", "-c", "other", "--json", *words).stdout) for words in ([], ["--device", "reference"]))
 check("a checkpoint is evaluated by its loss", abs(one["loss"] - two["loss"]) < 1e-5, (one, two))
+# Several numbers a sample: the evaluation of a run on a mesh is that of its checkpoint by one rank.
+write_npy("x.npy", "f8", (ROWS, FEATURES), [v for x in SAMPLES for v in x])
+write_npy("y.npy", "f8", (ROWS, 2), [v for i, t in enumerate(TARGETS) for v in (t, math.sin(i))])
+for name in sorted(set(REFERENCE) - set(OF_CLASSES)):
+    for ways in [], ["-n", "2", "--mesh", "data=2"], ["-n", "2", "--mesh", "tensor=2"], ["-n", "4", "--mesh", "data=2,tensor=2"], ["-n", "2", "--zero", "3"]:
+        shutil.rmtree("run", ignore_errors=True)
+        run("train", "-q", "-m", "linear.yaml", "-d", "npy:x.npy,target=y.npy,test=0.5", "--dtype", "f64", "-b", "2", "--steps", "3", "-t", "1",
+            "--loss", name, "-c", "run", "--metrics", "m.jsonl", *ways)
+        said = [json.loads(line) for line in open("m.jsonl") if '"eval"' in line][-1]
+        alone = json.loads(run("eval", "-c", "run", "--json").stdout)
+        check(f"{name} of two numbers {ways}", all(abs(said[key] - alone[key]) < 1e-9 for key in ("loss", "mae", "rmse", "r2")), (said, alone))
 for words, sentence in ((["--loss", "huber:delta=0"], "delta is '0', must be from 1e-06"), (["--loss", "cross_entropy"], "needs classes"),
                         (["--loss", "focal"], "needs classes"),
                         (["--loss", "l1:q=1"], "no key is named 'q'"), (["--class-weights", "balanced"], "the target of these data is numbers")):
