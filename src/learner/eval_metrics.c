@@ -171,7 +171,7 @@ static void report_figures(const weft_metric_sums *sums, weft_report *r)
         const weft_metric *m = sums->metric[i];
         weft_figure *f = &r->figures[r->figure_count++];
         *f = (weft_figure){.name = m->name, .title = m->title, .in_units = m->in_units};
-        f->value = m->value(sums, r, sums->cell + sums->begin[i]);
+        f->value = weft_metric_value(m, sums, r, sums->cell + sums->begin[i]);
         if (!isfinite(f->value))
             f->why = m->undefined && isfinite(r->loss) && !isnan(r->fit.rmse) ? m->undefined : lost;
     }

@@ -4,80 +4,39 @@
  * that their sum over the ranks has the same bits on any number of ranks. */
 #include <float.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/registry.h"
 #include "learner/metrics.h"
 
-static double loss(const weft_metric_sums *s, const weft_report *r, const double *cell)
+/* The mean over the classes that occur as a label or as a prediction, as that of F1. at: of the
+ * figure of a class. */
+static double class_mean(const weft_report *r, size_t at)
 {
-    (void)s;
-    (void)cell;
-    return r->loss;
-}
-
-static double accuracy(const weft_metric_sums *s, const weft_report *r, const double *cell)
-{
-    (void)s;
-    (void)cell;
-    return r->accuracy;
-}
-
-static double f1_macro(const weft_metric_sums *s, const weft_report *r, const double *cell)
-{
-    (void)s;
-    (void)cell;
-    return r->f1_macro;
-}
-
-/* Means over the classes that occur as a label or as a prediction, as that of F1. */
-static double precision_macro(const weft_metric_sums *s, const weft_report *r, const double *cell)
-{
-    double sum = 0;
+    double sum = 0, figure;
     int present = 0;
-    (void)s;
-    (void)cell;
     for (int c = 0; c < r->classes; c++) {
         const weft_class_figures *f = &r->by_class[c];
+        memcpy(&figure, (const char *)f + at, sizeof(figure));
         present += f->support > 0 || f->predicted > 0;
-        sum += f->precision;
+        sum += figure;
     }
     return present ? sum / present : 0;
+}
+
+static double precision_macro(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    (void)s;
+    (void)cell;
+    return class_mean(r, offsetof(weft_class_figures, precision));
 }
 
 static double recall_macro(const weft_metric_sums *s, const weft_report *r, const double *cell)
 {
-    double sum = 0;
-    int present = 0;
     (void)s;
     (void)cell;
-    for (int c = 0; c < r->classes; c++) {
-        const weft_class_figures *f = &r->by_class[c];
-        present += f->support > 0 || f->predicted > 0;
-        sum += f->recall;
-    }
-    return present ? sum / present : 0;
-}
-
-static double r2(const weft_metric_sums *s, const weft_report *r, const double *cell)
-{
-    (void)s;
-    (void)cell;
-    return r->fit.r2;
-}
-
-static double mae(const weft_metric_sums *s, const weft_report *r, const double *cell)
-{
-    (void)s;
-    (void)cell;
-    return r->fit.mae;
-}
-
-static double rmse(const weft_metric_sums *s, const weft_report *r, const double *cell)
-{
-    (void)s;
-    (void)cell;
-    return r->fit.rmse;
+    return class_mean(r, offsetof(weft_class_figures, recall));
 }
 
 /* --- the true class among the five most probable ones --- */
@@ -204,21 +163,21 @@ static const weft_metric table[] = {
      .classes = true,
      .numbers = true,
      .usual = true,
-     .value = loss},
+     .at = offsetof(weft_report, loss)},
     {.name = "accuracy",
      .title = "accuracy",
      .summary = "the share of predictions that are the true class",
      .classes = true,
      .usual = true,
      .rises = true,
-     .value = accuracy},
+     .at = offsetof(weft_report, accuracy)},
     {.name = "f1_macro",
      .title = "macro F1",
      .summary = "the mean of F1 over the classes that occur as a label or a prediction",
      .classes = true,
      .usual = true,
      .rises = true,
-     .value = f1_macro},
+     .at = offsetof(weft_report, f1_macro)},
     {.name = "r2",
      .title = "R2",
      .summary = "the share of the variance of the targets that is explained",
@@ -226,21 +185,21 @@ static const weft_metric table[] = {
      .usual = true,
      .rises = true,
      .undefined = "undefined (the targets are all alike)",
-     .value = r2},
+     .at = offsetof(weft_report, fit.r2)},
     {.name = "mae",
      .title = "MAE",
      .summary = "the mean absolute error, in units of the targets",
      .numbers = true,
      .usual = true,
      .in_units = true,
-     .value = mae},
+     .at = offsetof(weft_report, fit.mae)},
     {.name = "rmse",
      .title = "RMSE",
      .summary = "the root of the mean squared error, in units of the targets",
      .numbers = true,
      .usual = true,
      .in_units = true,
-     .value = rmse},
+     .at = offsetof(weft_report, fit.rmse)},
     {.name = "precision_macro",
      .title = "macro precision",
      .summary = "the mean over classes of the share of their predictions that are true",
@@ -290,6 +249,15 @@ weft_status weft_metrics_register(weft_context *context)
                                   .summary = table[i].summary,
                                   .ops = &table[i]};
     return weft_registry_add(context, entries, WEFT_COUNT(table));
+}
+
+double weft_metric_value(const weft_metric *metric, const weft_metric_sums *sums,
+                         const weft_report *report, const double *cell)
+{
+    double value;
+    if (metric->value) return metric->value(sums, report, cell);
+    memcpy(&value, (const char *)report + metric->at, sizeof(value));
+    return value;
 }
 
 bool weft_metric_fits(const weft_metric *m, const weft_data_stats *stats)

@@ -41,9 +41,14 @@ typedef struct weft_metric {
      * them. NULL: it has none. */
     int64_t (*cells)(const weft_data_stats *stats, int64_t predictions);
     void (*add)(double *cell, const weft_scored *prediction);
-    /* The value, from the report so far and its own cells. */
+    /* The value, from the report so far and its own cells. NULL: the report has it, in the double
+     * `at` bytes from its beginning. */
+    size_t at;
     double (*value)(const weft_metric_sums *sums, const weft_report *report, const double *cell);
 } weft_metric;
+
+double weft_metric_value(const weft_metric *metric, const weft_metric_sums *sums,
+                         const weft_report *report, const double *cell);
 
 weft_status weft_metrics_register(weft_context *context) WEFT_NODISCARD;
 /* Metric i of a context; NULL: there is none. */
