@@ -1,5 +1,5 @@
-/* What a run gives back is whole when it returns: a fetched value that ranks have exchanged, or a
- * part of one that no instruction copies, also if another rank begins later. */
+/* Fetched values are whole when a run returns: one that ranks have exchanged, and a part of one
+ * that no instruction copies, also if another rank begins later. */
 #include <time.h>
 
 #include "graph_fixture.h"
