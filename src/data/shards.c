@@ -166,7 +166,7 @@ static weft_status number_classes(shard_source *s)
     WEFT_TRY(WEFT_NEW(&of, s->text_count));
     for (size_t i = 0; i < s->text_count; i++) {
         numbers = numbers && weft_parse_int(s->texts[i], &number) && number >= 0 && number < 65536;
-        of[i] = (int32_t)number;
+        of[i] = numbers ? (int32_t)number : 0;
         head->classes = WEFT_MAX(head->classes, (int)of[i] + 1);
     }
     weft_status status = WEFT_OK;
