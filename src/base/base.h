@@ -69,6 +69,8 @@ WEFT_PRIVATE_API weft_status weft_strdup(const char *text, char **out) WEFT_NODI
 /* Copies an array of strings; NULL is copied as NULL. After a failure *out holds the strings that
  * were copied. */
 weft_status weft_strings_copy(char *const *from, int64_t count, char ***out) WEFT_NODISCARD;
+/* Sorts strings, none of which is NULL, by their bytes. */
+WEFT_PRIVATE_API void weft_strings_sort(char **strings, int64_t count);
 /* Frees an array of strings, each of which may be NULL, and sets it to NULL. */
 WEFT_PRIVATE_API void weft_strings_free(char ***strings, int64_t count);
 WEFT_PRIVATE_API weft_status weft_format(char **out, const char *format, ...)

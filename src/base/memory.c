@@ -156,6 +156,16 @@ weft_status weft_strings_copy(char *const *from, int64_t count, char ***out)
     return WEFT_OK;
 }
 
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void weft_strings_sort(char **strings, int64_t count)
+{
+    if (count > 0) qsort(strings, (size_t)count, sizeof(*strings), by_bytes);
+}
+
 void weft_strings_free(char ***strings, int64_t count)
 {
     for (int64_t i = 0; *strings && i < count; i++) free((*strings)[i]);

@@ -23,11 +23,6 @@ static void free_listing(listing *l)
     weft_strings_free(&l->pictures, l->picture_count);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static weft_status list_entry(const char *folder, const char *name, listing *l)
 {
     char *path;
@@ -55,12 +50,13 @@ static weft_status list(const char *folder, listing *l)
     for (const struct dirent *e; status == WEFT_OK && (e = readdir(dir));)
         status = list_entry(folder, e->d_name, l);
     closedir(dir);
-    if (l->folder_count > 0)
-        qsort(l->folders, (size_t)l->folder_count, sizeof(*l->folders), by_name);
-    if (l->picture_count > 0)
-        qsort(l->pictures, (size_t)l->picture_count, sizeof(*l->pictures), by_name);
-    if (status != WEFT_OK) free_listing(l);
-    return status;
+    if (status != WEFT_OK) {
+        free_listing(l);
+        return status;
+    }
+    weft_strings_sort(l->folders, l->folder_count);
+    weft_strings_sort(l->pictures, l->picture_count);
+    return WEFT_OK;
 }
 
 /* Adds the pictures in a folder below s->folder, and in those within it. */

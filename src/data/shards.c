@@ -150,11 +150,6 @@ static weft_status read_archives(shard_source *s, const char *pattern, bool unla
 
 /* --- classes --- */
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Classes that are numbers are these; names are numbered in their order. */
 static weft_status number_classes(shard_source *s)
 {
@@ -173,8 +168,7 @@ static weft_status number_classes(shard_source *s)
     if (!numbers) {
         head->classes = (int)s->text_count;
         status = weft_strings_copy(s->texts, (int64_t)s->text_count, &head->class_names);
-        if (status == WEFT_OK)
-            qsort(head->class_names, s->text_count, sizeof(*head->class_names), by_text);
+        if (status == WEFT_OK) weft_strings_sort(head->class_names, (int64_t)s->text_count);
         for (size_t i = 0; i < s->text_count && status == WEFT_OK; i++)
             of[weft_names_find(&s->found, head->class_names[i])] = (int32_t)i;
     }

@@ -109,11 +109,6 @@ static weft_status add_name(const DIR *dir, const char *name, char ***names, int
     return WEFT_OK;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 weft_status weft_repository_names(const char *folder, char ***out, int *count, size_t *capacity)
 {
     DIR *dir = opendir(folder);
@@ -122,6 +117,6 @@ weft_status weft_repository_names(const char *folder, char ***out, int *count, s
     for (const struct dirent *e; status == WEFT_OK && (e = readdir(dir));)
         status = add_name(dir, e->d_name, out, count, capacity);
     closedir(dir);
-    if (*count > 0) qsort(*out, (size_t)*count, sizeof(**out), by_name);
+    weft_strings_sort(*out, *count);
     return status;
 }
