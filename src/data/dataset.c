@@ -369,8 +369,8 @@ weft_status weft_dataset_set_augment(weft_dataset *d, const char *list)
     if (status == WEFT_OK && weft_dataset_mixes(d) && (s->classes == 0 || s->positions > 0))
         status = weft_fail(WEFT_ERR_ARGUMENT,
                            "augment is '%s', and samples are mixed by their classes, which these "
-                           "data lack; leave mixup and cutmix out",
-                           list);
+                           "data lack; leave %s out",
+                           list, weft_augment_mixing(d->augment));
     if (status == WEFT_OK) return WEFT_OK;
     free(d->augment);
     d->augment = NULL;

@@ -475,6 +475,27 @@ static void test_same_specifications(void **state)
     remove_folder(folder);
 }
 
+/* Pictures whose target is a number have no class to mix; the message names what would. */
+static void test_mixing_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list, *words;
+    } cases[] = {{"flip,mixup", "leave mixup out"}, {"cutmix=1,flip", "leave cutmix out"}};
+    char *folder = temporary_folder(), images[4200], targets[4200], spec[8500];
+    weft_dataset *d;
+    put_npy(folder, "x.npy", "4, 3, 5, 7", 4 * 3 * 5 * 7, "|u1", images, sizeof(images));
+    put_npy(folder, "y.npy", "4,", 4, "|u1", targets, sizeof(targets));
+    (void)snprintf(spec, sizeof(spec), "npy:%s,target=%s,layout=chw", images, targets);
+    assert_ok(weft_dataset_open(context, spec, NULL, NULL, &d));
+    for (size_t i = 0; i < WEFT_COUNT(cases); i++)
+        assert_refused(weft_dataset_set_augment(d, cases[i].list), WEFT_ERR_ARGUMENT,
+                       cases[i].words);
+    assert_ok(weft_dataset_set_augment(d, "flip"));
+    weft_dataset_close(&d);
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_one_hot_columns),
         cmocka_unit_test(test_headers_of_later_tables),
         cmocka_unit_test(test_same_specifications),
+        cmocka_unit_test(test_mixing_numbers),
     };
     return cmocka_run_group_tests_name("sources", tests, setup, teardown);
 }

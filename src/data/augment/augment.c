@@ -74,6 +74,13 @@ weft_status weft_augment_parse(const weft_context *context, const char *text, we
     return weft_each_piece("augment", text, take_item, &l);
 }
 
+const char *weft_augment_mixing(const weft_augment *a)
+{
+    for (int i = 0; i < a->count; i++)
+        if (a->item[i].what->mix) return a->item[i].what->name;
+    return NULL;
+}
+
 /* The random numbers of an augmentation for a sample, which nothing else has. */
 static weft_random numbers_of(const char *name, const weft_sample_key *key)
 {

@@ -24,6 +24,9 @@ typedef struct weft_augmentation {
     double (*mix)(weft_augmented *p, const float *other, double amount, weft_random *random);
 } weft_augmentation;
 
+/* The number of augmentations that mix: the share of Beta(alpha, alpha). */
+#define WEFT_AUGMENT_ALPHA .key = "alpha", .low = 0.01, .high = 4
+
 extern const weft_augmentation weft_augment_crop, weft_augment_flip, weft_augment_color,
     weft_augment_rotate, weft_augment_erase, weft_augment_mixup, weft_augment_cutmix;
 
@@ -41,6 +44,8 @@ typedef struct weft_augment {
  * or one that is given twice. */
 weft_status weft_augment_parse(const weft_context *context, const char *text,
                                weft_augment *out) WEFT_NODISCARD;
+/* The name of the first of the list that mixes; NULL: none does. */
+const char *weft_augment_mixing(const weft_augment *augment);
 /* Changes a picture by random numbers that are a function of the key alone. spare: room for as many
  * numbers. */
 void weft_augment_apply(const weft_augment *augment, const weft_sample_key *key,
@@ -51,6 +56,12 @@ double weft_augment_mix(const weft_augment *augment, const weft_sample_key *key,
 /* A number from 0 to 1 of the distribution Beta(alpha, alpha). */
 double weft_random_share(weft_random *random, double alpha);
 weft_status weft_augmentations_register(weft_context *context) WEFT_NODISCARD;
+
+/* The numbers of a picture. */
+static inline size_t weft_augmented_count(const weft_augmented *p)
+{
+    return (size_t)p->channels * (size_t)p->height * (size_t)p->width;
+}
 
 /* The row of channel c that is at height y. */
 static inline float *weft_augmented_row(const weft_augmented *p, float *x, int c, int y)

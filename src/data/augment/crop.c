@@ -7,7 +7,7 @@ static void apply(weft_augmented *p, double pad, weft_random *random)
     int span = 2 * (int)pad + 1;
     int down = (int)(weft_random_u32(random) % (uint32_t)span) - (int)pad,
         right = (int)(weft_random_u32(random) % (uint32_t)span) - (int)pad;
-    size_t count = (size_t)p->channels * (size_t)p->height * (size_t)p->width;
+    size_t count = weft_augmented_count(p);
     int first = WEFT_MAX(right, 0), last = WEFT_MIN(p->width + right, p->width);
     memcpy(p->spare, p->x, count * sizeof(*p->x));
     for (size_t i = 0; i < count; i++) p->x[i] = (float)p->low;

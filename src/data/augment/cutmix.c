@@ -24,9 +24,7 @@ const weft_augmentation weft_augment_cutmix = {
     .form = "cutmix[:alpha=1]",
     .help = "a rectangle of another sample of the batch, of a share of Beta(alpha, alpha), which "
             "their classes have in the loss, too",
-    .key = "alpha",
-    .low = 0.01,
-    .high = 4,
+    WEFT_AUGMENT_ALPHA,
     .usual = 1,
     .mix = mix,
 };

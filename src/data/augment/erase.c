@@ -20,9 +20,9 @@ static void apply(weft_augmented *p, double probability, weft_random *random)
         width = side(wide ? all / shorter : shorter, p->width);
     int top = (int)(weft_random_unit(random) * (p->height - height + 1)),
         left = (int)(weft_random_unit(random) * (p->width - width + 1));
-    ptrdiff_t count = (ptrdiff_t)p->channels * p->height * p->width;
+    size_t count = weft_augmented_count(p);
     if (!wanted) return;
-    for (ptrdiff_t i = 0; i < count; i++) sum += (double)p->x[i];
+    for (size_t i = 0; i < count; i++) sum += (double)p->x[i];
     for (int c = 0; c < p->channels; c++)
         for (int y = top; y < top + height; y++)
             for (int x = left; x < left + width; x++)

@@ -4,7 +4,7 @@
 static double mix(weft_augmented *p, const float *other, double alpha, weft_random *random)
 {
     double share = weft_random_share(random, alpha);
-    size_t count = (size_t)p->channels * (size_t)p->height * (size_t)p->width;
+    size_t count = weft_augmented_count(p);
     float own = (float)share;
     for (size_t i = 0; i < count; i++) p->x[i] = own * p->x[i] + (1 - own) * other[i];
     return share;
@@ -15,9 +15,7 @@ const weft_augmentation weft_augment_mixup = {
     .form = "mixup[:alpha=0.2]",
     .help = "the mean with another sample of the batch, by a share of Beta(alpha, alpha), which "
             "their classes have in the loss, too",
-    .key = "alpha",
-    .low = 0.01,
-    .high = 4,
+    WEFT_AUGMENT_ALPHA,
     .usual = 0.2,
     .mix = mix,
 };

@@ -23,8 +23,7 @@ static void apply(weft_augmented *p, double degrees, weft_random *random)
     const double pi = 3.14159265358979323846;
     double angle = weft_random_between(random, -degrees, degrees) * pi / 180, cosine = cos(angle),
            sine = sin(angle), middle_y = (p->height - 1) / 2.0, middle_x = (p->width - 1) / 2.0;
-    memcpy(p->spare, p->x,
-           (size_t)p->channels * (size_t)p->height * (size_t)p->width * sizeof(*p->x));
+    memcpy(p->spare, p->x, weft_augmented_count(p) * sizeof(*p->x));
     for (int c = 0; c < p->channels; c++)
         for (int y = 0; y < p->height; y++)
             for (int x = 0; x < p->width; x++) {
