@@ -1,120 +1,7 @@
-/* Runs the training loop of one rank: steps, evaluations, checkpoints, and the events that metrics
- * files and displays receive. */
+/* Runs the training loop of one rank: its steps, and what follows them. */
 #include <math.h>
-#include <stdio.h>
 
 #include "train/trainer.h"
-
-/* Whether this rank's learner writes outputs and reports events. In a job only learner 0 does;
- * elastic learners that users start themselves have outputs of their own. */
-static bool is_first(const weft_run *run)
-{
-    const weft_trainer *t = run->job;
-    return run->rank.learner_index == 0 || (t->linked && !t->link.job);
-}
-
-/* The epoch of an event, counted from 1; at the end of an epoch the next step is in the next one.
- */
-static int64_t epoch_of(const weft_position *p, weft_event_kind kind)
-{
-    bool next = kind == WEFT_EVENT_START || kind == WEFT_EVENT_BEGIN;
-    return p->epoch + (next || p->batch > 0 || p->samples > 0);
-}
-
-/* Writes an event to the metrics file and gives it to the caller's function. Only rank 0 of a
- * learner that reports does this. */
-static weft_status report_event(const weft_run *run, weft_event *e)
-{
-    weft_trainer *t = run->job;
-    const weft_rank *r = &run->rank;
-    if (r->rank != 0 || !is_first(run)) return WEFT_OK;
-    e->step = r->position.step;
-    e->epoch = epoch_of(&r->position, e->kind);
-    e->total_steps = t->total_steps;
-    e->epochs = t->options.length.steps ? 0 : t->options.length.epochs;
-    e->samples = t->samples;
-    e->parameters = t->parameters;
-    e->ranks = t->link.job ? t->mesh * t->learners : t->size;
-    e->learners = t->learners;
-    e->process_ranks = t->local;
-    e->threads = weft_context_threads(t->context);
-    e->threads_by = t->threads_by;
-    e->since = run->first_step;
-    if (r->instance)
-        e->device = weft_program_describe(weft_instance_program(r->instance)).device_about;
-    e->seconds = weft_seconds() - run->started;
-    if (t->metrics) WEFT_TRY(weft_metrics_event(t->metrics, e));
-    if (t->fn) t->fn(t->user, e);
-    return WEFT_OK;
-}
-
-/* Evaluates a split, if it has samples and was not evaluated after this step. */
-static weft_status evaluate(weft_run *run, weft_split split)
-{
-    weft_report report;
-    weft_rank *r = &run->rank;
-    if (weft_dataset_count(run->job->data, split) == 0 ||
-        run->evaluated_step[split] == r->position.step)
-        return WEFT_OK;
-    WEFT_TRY(weft_rank_evaluate(r, split, &report));
-    weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report, .train_loss = NAN};
-    weft_status status = WEFT_OK;
-    if (split == run->job->watched) {
-        run->watched_loss = report.loss;
-        e.train_loss = weft_watch_mean(&run->watch);
-        status = weft_watch_evaluated(run, &report, &e.best);
-        if (e.best) run->saved_step = -1; /* a checkpoint of this step is not yet the best one */
-    }
-    if (status == WEFT_OK) status = report_event(run, &e);
-    weft_report_free(&report);
-    run->evaluated_step[split] = r->position.step;
-    if (status == WEFT_OK && is_first(run) && split == run->job->watched)
-        status = weft_metrics_parameters(run->job, r);
-    return status;
-}
-
-/* Whether the last step is the best one, which is kept. */
-static bool is_best(const weft_run *run)
-{
-    return run->job->options.output.keep_best && run->watch.best_step == run->rank.position.step;
-}
-
-/* Saves a checkpoint of the current step, unless that was done: rank 0 gathers the parts of the
- * other ranks, and writes. Learners that are not saved return at once. */
-static weft_status save(weft_run *run)
-{
-    weft_trainer *t = run->job;
-    weft_rank *r = &run->rank;
-    if (!t->options.output.checkpoint || run->saved_step == r->position.step) return WEFT_OK;
-    if (!is_first(run) && (t->linked || !weft_rank_saves_all(r))) return WEFT_OK;
-    run->saved_step = r->position.step;
-    if (r->exchange) WEFT_TRY(weft_exchange_save(r->exchange));
-    if (!weft_rank_saves_all(r))
-        WEFT_TRY(weft_exchange_transfer_state(r->exchange, r->position.step));
-    char *path = NULL;
-    weft_checkpoint_source source = {.store = r->store,
-                                     .graph = r->graph,
-                                     .comms = &r->comms,
-                                     .between =
-                                         weft_rank_saves_all(r) && !t->linked ? r->endpoint : NULL,
-                                     .exchange = r->exchange};
-    weft_checkpoint_record record = {.position = weft_trainer_position(t, r->position),
-                                     .settings = &t->settings,
-                                     .stats = weft_dataset_stats(t->data),
-                                     .splits = t->splits,
-                                     .model = &t->model,
-                                     .tuning = &t->tuning,
-                                     .run = t->link.run,
-                                     .watch = run->watch,
-                                     .best = is_best(run)};
-    if (weft_dataset_count(t->data, t->watched) == 0) record.watch = (weft_watch){0};
-    WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
-                                  t->options.output.keep, &path));
-    weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .path = path};
-    weft_status status = report_event(run, &e);
-    free(path);
-    return status;
-}
 
 static double mean_of(double sum, double count)
 {
@@ -198,21 +85,22 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     e.host_seconds = r->host;
     WEFT_TRY(add_up_transfers(run, &e));
     if (run->first_step_seconds == 0) run->first_step_seconds = weft_process_seconds();
-    WEFT_TRY(report_event(run, &e));
+    WEFT_TRY(weft_run_report(run, &e));
     /* A single rank need not agree with others, so it stops at once, not after one more step. */
     if (t->size == 1 && !(r->exchange && weft_exchange_ends_together(r->exchange)))
         *stop = *stop || atomic_load(&t->stop);
     bool due = is_due(run, r->position.step);
     if ((b->last || due) && r->exchange) WEFT_TRY(weft_exchange_wait(r->exchange));
     if (b->last || due) WEFT_TRY(weft_rank_check_finite(r));
-    bool later = saves_later(run, *stop), others = !is_first(run) && !weft_rank_saves_all(r);
+    bool later = saves_later(run, *stop),
+         others = !weft_run_reports(run) && !weft_rank_saves_all(r);
     if ((b->last || due) && others && !later)
         WEFT_TRY(weft_exchange_transfer_state(r->exchange, r->position.step));
     bool evaluates = b->last || evaluates_after(run, r->position.step);
-    if (evaluates && !later) WEFT_TRY(evaluate(run, t->watched));
+    if (evaluates && !later) WEFT_TRY(weft_run_evaluate(run, t->watched));
     if (b->last) WEFT_TRY(weft_run_measure(run));
-    bool saves = b->last || saves_after(run, r->position.step) || is_best(run);
-    if (saves && !later) WEFT_TRY(save(run));
+    bool saves = b->last || saves_after(run, r->position.step) || weft_run_is_best(run);
+    if (saves && !later) WEFT_TRY(weft_run_save(run));
     *stop = *stop || weft_watch_ends(run);
     if (b->last || due) weft_throughput_begin(run);
     return WEFT_OK;
@@ -293,7 +181,7 @@ static weft_status summarise(weft_run *run)
            weft_exchange_figure_at(r->exchange, e.series_count, &series[e.series_count]))
         e.series_count++;
     e.series = series;
-    return report_event(run, &e);
+    return weft_run_report(run, &e);
 }
 
 static weft_status finish(weft_run *run)
@@ -301,7 +189,7 @@ static weft_status finish(weft_run *run)
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
     bool ends = weft_watch_ends(run), done = ends || r->position.step >= t->total_steps;
-    if (ends && r->rank == 0 && is_first(run)) weft_watch_note_end(run);
+    if (ends && r->rank == 0 && weft_run_reports(run)) weft_watch_note_end(run);
     if (!weft_rank_saves_all(r) && r->position.step > run->first_step) run->saved_step = -1;
     WEFT_TRY(weft_rank_end(r, done));
     /* At the last step itself learners may have had the last average still to make. */
@@ -309,9 +197,9 @@ static weft_status finish(weft_run *run)
         run->saved_step = -1;
     WEFT_TRY(weft_throughput_end(run));
     WEFT_TRY(weft_rank_check_finite(r));
-    if (done) WEFT_TRY(evaluate(run, t->watched));
-    if (done) WEFT_TRY(evaluate(run, WEFT_TEST));
-    WEFT_TRY(save(run));
+    if (done) WEFT_TRY(weft_run_evaluate(run, t->watched));
+    if (done) WEFT_TRY(weft_run_evaluate(run, WEFT_TEST));
+    WEFT_TRY(weft_run_save(run));
     WEFT_TRY(summarise(run));
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
     weft_status_page_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);
@@ -362,11 +250,11 @@ static weft_status report_start(weft_run *run)
                  (long long)without, run->job->learners, without == 1 ? "s" : "",
                  run->job->samples == 1 ? "is" : "are", (long long)run->job->samples);
     weft_event e = {.kind = WEFT_EVENT_START};
-    if (r->rank == 0 && is_first(run)) {
+    if (r->rank == 0 && weft_run_reports(run)) {
         WEFT_TRY(weft_trainer_open_outputs(run->job, r->position.step));
         WEFT_TRY(weft_metrics_graph(run->job, r));
     }
-    return report_event(run, &e);
+    return weft_run_report(run, &e);
 }
 
 static weft_status run_rank(weft_run *run)
@@ -380,7 +268,7 @@ static weft_status run_rank(weft_run *run)
     if (t->resumed.path && (!r->merged || r->position.step > t->total_steps))
         run->saved_step = r->position.step;
     run->started = weft_seconds();
-    WEFT_TRY(weft_watch_begin(run));
+    weft_watch_begin(run);
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.length.batch,
                                    .slots = t->run_spec.slots,
@@ -410,7 +298,7 @@ static weft_status run_rank(weft_run *run)
         WEFT_TRY(weft_exchange_begin_state_collection(r->exchange));
     if (before) WEFT_TRY(report_start(run));
     run->first_step = r->position.step;
-    WEFT_TRY(report_event(run, &(weft_event){.kind = WEFT_EVENT_BEGIN}));
+    WEFT_TRY(weft_run_report(run, &(weft_event){.kind = WEFT_EVENT_BEGIN}));
     options.epoch = r->position.epoch;
     options.done = r->position.samples;
     WEFT_TRY(weft_loader_start(t->data, &options, &loader));

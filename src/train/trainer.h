@@ -119,7 +119,7 @@ weft_status weft_run_measure(weft_run *run) WEFT_NODISCARD;
 /* watch.c: ARGUMENT: --keep-best or --patience has no validation split, or no such metric. */
 weft_status weft_watch_check(const weft_trainer *t) WEFT_NODISCARD;
 /* Goes on with what the checkpoint has, if the run resumes. */
-weft_status weft_watch_begin(weft_run *run) WEFT_NODISCARD;
+void weft_watch_begin(weft_run *run);
 /* Counts the loss of a step. */
 void weft_watch_step(weft_run *run, double loss, double weight);
 /* The mean training loss since the last call; NaN: there was none. */
@@ -130,6 +130,21 @@ weft_status weft_watch_evaluated(weft_run *run, const weft_report *report,
 /* Whether the run ends, since its evaluations no longer become better; and logs it. */
 bool weft_watch_ends(const weft_run *run);
 void weft_watch_note_end(const weft_run *run);
+
+/* run_outputs.c: whether this rank's learner writes outputs and reports events. In a job only
+ * learner 0 does; elastic learners that users start themselves have outputs of their own. */
+bool weft_run_reports(const weft_run *run);
+/* Writes an event to the metrics file and gives it to the caller's function. Only rank 0 of a
+ * learner that reports does this. */
+weft_status weft_run_report(const weft_run *run, weft_event *e) WEFT_NODISCARD;
+/* Evaluates a split, if it has samples and was not evaluated after this step. Collective over all
+ * ranks. */
+weft_status weft_run_evaluate(weft_run *run, weft_split split) WEFT_NODISCARD;
+/* Whether the last step is the best one, which is kept. */
+bool weft_run_is_best(const weft_run *run);
+/* Saves a checkpoint of the current step, unless that was done: rank 0 gathers the parts of the
+ * other ranks, and writes. Learners that are not saved return at once. */
+weft_status weft_run_save(weft_run *run) WEFT_NODISCARD;
 
 /* throughput.c: begins the time of the next step, which leaves out what came before. */
 void weft_throughput_begin(weft_run *run);
@@ -207,6 +222,12 @@ weft_status weft_trainer_read_model(weft_trainer *t) WEFT_NODISCARD;
 /* Opens the checkpoint folder and the metrics file; no output is created or cut before the run
  * begins. Rank 0 calls this once, before step `step` + 1. */
 weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step) WEFT_NODISCARD;
+/* training_data.c: opens the data, as the checkpoint had them, and finds the steps of the run.
+ * ARGUMENT: they have changed since, lack what an option needs, or are fewer than a batch.
+ * _describe_data puts a text about them into the link: the coordinator compares it, since the data
+ * of all learners must have the same shape, size, names and rows. */
+weft_status weft_trainer_open_data(weft_trainer *t) WEFT_NODISCARD;
+weft_status weft_trainer_describe_data(weft_trainer *t) WEFT_NODISCARD;
 /* batch_split.c: sets the number of micro-batches, the rows of a batch with padding (slots) and the
  * rows of a micro-batch. ARGUMENT: the batch cannot be split like this, or not over the ranks. */
 weft_status weft_trainer_share_out(weft_trainer *t) WEFT_NODISCARD;

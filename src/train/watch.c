@@ -49,16 +49,15 @@ weft_status weft_watch_check(const weft_trainer *t)
     return weft_metrics_check(t->context, "keep-best", metric_of(o), s);
 }
 
-weft_status weft_watch_begin(weft_run *run)
+void weft_watch_begin(weft_run *run)
 {
     const weft_trainer *t = run->job;
-    if (!t->resumed.path) return WEFT_OK;
+    if (!t->resumed.path) return;
     run->watch = t->resumed.watch;
     const char *then = weft_settings_find(&t->resumed.settings, "keep-best");
     const char *now = t->options.output.keep_best;
     bool same = now && then ? strcmp(now, then) == 0 : now == then;
     if (!same) run->watch.best_step = run->watch.waited = 0;
-    return WEFT_OK;
 }
 
 bool weft_watch_ends(const weft_run *run)

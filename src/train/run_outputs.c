@@ -1,0 +1,108 @@
+/* Makes the outputs of a run on one rank: events for metrics files and displays, evaluations,
+ * checkpoints. */
+#include <math.h>
+
+#include "train/trainer.h"
+
+bool weft_run_reports(const weft_run *run)
+{
+    const weft_trainer *t = run->job;
+    return run->rank.learner_index == 0 || (t->linked && !t->link.job);
+}
+
+/* The epoch of an event, counted from 1; at the end of an epoch the next step is in the next one.
+ */
+static int64_t epoch_of(const weft_position *p, weft_event_kind kind)
+{
+    bool next = kind == WEFT_EVENT_START || kind == WEFT_EVENT_BEGIN;
+    return p->epoch + (next || p->batch > 0 || p->samples > 0);
+}
+
+weft_status weft_run_report(const weft_run *run, weft_event *e)
+{
+    weft_trainer *t = run->job;
+    const weft_rank *r = &run->rank;
+    if (r->rank != 0 || !weft_run_reports(run)) return WEFT_OK;
+    e->step = r->position.step;
+    e->epoch = epoch_of(&r->position, e->kind);
+    e->total_steps = t->total_steps;
+    e->epochs = t->options.length.steps ? 0 : t->options.length.epochs;
+    e->samples = t->samples;
+    e->parameters = t->parameters;
+    e->ranks = t->link.job ? t->mesh * t->learners : t->size;
+    e->learners = t->learners;
+    e->process_ranks = t->local;
+    e->threads = weft_context_threads(t->context);
+    e->threads_by = t->threads_by;
+    e->since = run->first_step;
+    if (r->instance)
+        e->device = weft_program_describe(weft_instance_program(r->instance)).device_about;
+    e->seconds = weft_seconds() - run->started;
+    if (t->metrics) WEFT_TRY(weft_metrics_event(t->metrics, e));
+    if (t->fn) t->fn(t->user, e);
+    return WEFT_OK;
+}
+
+weft_status weft_run_evaluate(weft_run *run, weft_split split)
+{
+    weft_report report;
+    weft_rank *r = &run->rank;
+    if (weft_dataset_count(run->job->data, split) == 0 ||
+        run->evaluated_step[split] == r->position.step)
+        return WEFT_OK;
+    WEFT_TRY(weft_rank_evaluate(r, split, &report));
+    weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report, .train_loss = NAN};
+    weft_status status = WEFT_OK;
+    if (split == run->job->watched) {
+        run->watched_loss = report.loss;
+        e.train_loss = weft_watch_mean(&run->watch);
+        status = weft_watch_evaluated(run, &report, &e.best);
+        if (e.best) run->saved_step = -1; /* a checkpoint of this step is not yet the best one */
+    }
+    if (status == WEFT_OK) status = weft_run_report(run, &e);
+    weft_report_free(&report);
+    run->evaluated_step[split] = r->position.step;
+    if (status == WEFT_OK && weft_run_reports(run) && split == run->job->watched)
+        status = weft_metrics_parameters(run->job, r);
+    return status;
+}
+
+bool weft_run_is_best(const weft_run *run)
+{
+    return run->job->options.output.keep_best && run->watch.best_step == run->rank.position.step;
+}
+
+weft_status weft_run_save(weft_run *run)
+{
+    weft_trainer *t = run->job;
+    weft_rank *r = &run->rank;
+    if (!t->options.output.checkpoint || run->saved_step == r->position.step) return WEFT_OK;
+    if (!weft_run_reports(run) && (t->linked || !weft_rank_saves_all(r))) return WEFT_OK;
+    run->saved_step = r->position.step;
+    if (r->exchange) WEFT_TRY(weft_exchange_save(r->exchange));
+    if (!weft_rank_saves_all(r))
+        WEFT_TRY(weft_exchange_transfer_state(r->exchange, r->position.step));
+    char *path = NULL;
+    weft_checkpoint_source source = {.store = r->store,
+                                     .graph = r->graph,
+                                     .comms = &r->comms,
+                                     .between =
+                                         weft_rank_saves_all(r) && !t->linked ? r->endpoint : NULL,
+                                     .exchange = r->exchange};
+    weft_checkpoint_record record = {.position = weft_trainer_position(t, r->position),
+                                     .settings = &t->settings,
+                                     .stats = weft_dataset_stats(t->data),
+                                     .splits = t->splits,
+                                     .model = &t->model,
+                                     .tuning = &t->tuning,
+                                     .run = t->link.run,
+                                     .watch = run->watch,
+                                     .best = weft_run_is_best(run)};
+    if (weft_dataset_count(t->data, t->watched) == 0) record.watch = (weft_watch){0};
+    WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
+                                  t->options.output.keep, &path));
+    weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .path = path};
+    weft_status status = weft_run_report(run, &e);
+    free(path);
+    return status;
+}
