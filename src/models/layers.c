@@ -1,6 +1,7 @@
-/* Adds the nodes of layers to a graph. Parameters are named "<layer>/weight" and so on. */
+/* Adds the nodes of layers to a graph: products, activations, and those that join layers.
+ * Parameters are named "<layer>/weight" and so on. */
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 
 #include "models/models.h"
 #include "weft/optim.h"
@@ -77,9 +78,7 @@ weft_shape weft_layer_shape(const weft_model_builder *net, weft_value x)
     return x == WEFT_NO_VALUE ? (weft_shape){0} : weft_value_type(net->graph, x)->shape;
 }
 
-/* Weights are uniform in +-1/sqrt(fan in), or normal with deviation sqrt(2 / fan in) (He et al.
- * 2015) or another one if the layer requests that. */
-static weft_init weight_init(const weft_layer *layer, int64_t fan_in)
+weft_init weft_layer_weight_init(const weft_layer *layer, int64_t fan_in)
 {
     double n = (double)WEFT_MAX(fan_in, (int64_t)1);
     if (layer->deviation > 0) return (weft_init){WEFT_INIT_NORMAL, layer->deviation};
@@ -98,8 +97,8 @@ static bool shares_table(const weft_model_builder *net, const weft_layer *layer)
     return false;
 }
 
-static weft_value add_bias(weft_model_builder *net, weft_value x, const weft_layer *layer,
-                           int64_t units, int64_t fan_in, int64_t axis)
+weft_value weft_layer_add_bias(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                               int64_t units, int64_t fan_in, int64_t axis)
 {
     if (layer->no_bias || shares_table(net, layer)) return x;
     weft_init init = {WEFT_INIT_UNIFORM, 1 / sqrt((double)WEFT_MAX(fan_in, (int64_t)1))};
@@ -108,127 +107,6 @@ static weft_value add_bias(weft_model_builder *net, weft_value x, const weft_lay
                                    weft_shape_of(1, (int64_t[]){units}), init);
     weft_attr attr = WEFT_ATTR_INT("axis", axis);
     return weft_layer_emit(net, layer->name, "add_bias", "bias", (weft_value[]){x, b}, 2, &attr, 1);
-}
-
-static int64_t otherwise(int64_t value, int64_t other)
-{
-    return value ? value : other;
-}
-
-weft_attr weft_layer_sides(weft_model_builder *net, const weft_layer *layer, const char *key,
-                           const weft_numbers *given, int dims, const weft_attr *other)
-{
-    weft_attr attr = {.name = key, .count = dims};
-    if (given->count > 1 && given->count != dims)
-        (void)weft_graph_stick(
-            net->graph, weft_fail(WEFT_ERR_ARGUMENT,
-                                  "layer '%s': %s has %d numbers, but what it reads %d dimension%s "
-                                  "of space; give as many, or one for all",
-                                  layer->name, key, given->count, dims, weft_plural(dims)));
-    for (int i = 0; i < dims; i++)
-        attr.ints[i] = given->count == 0 ? other->ints[i] : given->at[given->count > 1 ? i : 0];
-    return attr;
-}
-
-static weft_attr all_of(int64_t number)
-{
-    return (weft_attr){.ints = {number, number, number}};
-}
-
-int weft_layer_space(weft_model_builder *net, weft_value x, const weft_layer *layer,
-                     const char *type)
-{
-    weft_shape in = weft_layer_shape(net, x);
-    if (in.rank > 2 && in.rank <= 2 + WEFT_MAX_SPACE) return in.rank - 2;
-    if (x != WEFT_NO_VALUE)
-        (void)weft_graph_stick(
-            net->graph,
-            weft_fail(WEFT_ERR_ARGUMENT,
-                      "layer '%s' (%s) needs samples [channels, ...] with 1 to %d "
-                      "dimensions of space, such as images [channels, height, width]; "
-                      "here they have %d dimension%s",
-                      layer->name, type, WEFT_MAX_SPACE, in.rank - 1, weft_plural(in.rank - 1)));
-    return 0;
-}
-
-/* Input and output channels of a convolution must be multiples of its groups. */
-static weft_status check_groups(const weft_layer *layer, int64_t channels, int64_t groups)
-{
-    char near[48];
-    int64_t below = layer->filters / groups * groups, most = groups;
-    if (channels % groups) {
-        while (channels % most || layer->filters % most) most--; /* 1 divides both */
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "layer '%s' has %lld groups and reads %lld channel%s: the channels that "
-                         "it reads must be a multiple of its groups, as its filters must; give "
-                         "groups: %lld",
-                         layer->name, (long long)groups, (long long)channels, weft_plural(channels),
-                         (long long)most);
-    }
-    if (layer->filters % groups == 0) return WEFT_OK;
-    (void)snprintf(near, sizeof(near), "%lld or ", (long long)below);
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "layer '%s' has %lld groups and %lld filter%s: filters must be a multiple of "
-                     "groups, as the %lld channels that it reads are; give filters: %s%lld",
-                     layer->name, (long long)groups, (long long)layer->filters,
-                     weft_plural(layer->filters), (long long)channels, below > 0 ? near : "",
-                     (long long)(below + groups));
-}
-
-weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_layer *layer)
-{
-    weft_shape in = weft_layer_shape(net, x);
-    int64_t groups = otherwise(layer->groups, 1);
-    int dims = weft_layer_space(net, x, layer, "conv");
-    if (dims == 0) return WEFT_NO_VALUE;
-    weft_status cut = check_groups(layer, in.dim[1], groups);
-    if (cut != WEFT_OK) return weft_graph_stick(net->graph, cut);
-    const weft_attr three = all_of(3), one = all_of(1), none = all_of(0);
-    weft_attr kernel = weft_layer_sides(net, layer, "kernel", &layer->kernel, dims, &three);
-    weft_attr attrs[] = {weft_layer_sides(net, layer, "stride", &layer->stride, dims, &one),
-                         weft_layer_sides(net, layer, "padding", &layer->padding, dims, &none),
-                         weft_layer_sides(net, layer, "dilation", &layer->dilation, dims, &one),
-                         WEFT_ATTR_INT("groups", groups)};
-    weft_shape shape = {2 + dims, {layer->filters, in.dim[1] / groups}};
-    int64_t fan_in = shape.dim[1];
-    for (int i = 0; i < dims; i++) {
-        shape.dim[2 + i] = kernel.ints[i];
-        if (fan_in < (int64_t)1 << 40) fan_in *= kernel.ints[i]; /* leaf refuses more */
-    }
-    weft_value w =
-        weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM, shape, weight_init(layer, fan_in));
-    weft_value y = weft_layer_emit(net, layer->name, "", "conv", (weft_value[]){x, w}, 2, attrs, 4);
-    return add_bias(net, y, layer, layer->filters, fan_in, 1);
-}
-
-weft_value weft_layer_conv_transpose(weft_model_builder *net, weft_value x, const weft_layer *layer)
-{
-    weft_shape in = weft_layer_shape(net, x);
-    int64_t groups = otherwise(layer->groups, 1);
-    int dims = weft_layer_space(net, x, layer, "conv_transpose");
-    if (dims == 0) return WEFT_NO_VALUE;
-    weft_status cut = check_groups(layer, in.dim[1], groups);
-    if (cut != WEFT_OK) return weft_graph_stick(net->graph, cut);
-    const weft_attr two = all_of(2), one = all_of(1), none = all_of(0);
-    weft_attr kernel = weft_layer_sides(net, layer, "kernel", &layer->kernel, dims, &two);
-    weft_attr attrs[] = {weft_layer_sides(net, layer, "stride", &layer->stride, dims, &kernel),
-                         weft_layer_sides(net, layer, "padding", &layer->padding, dims, &none),
-                         weft_layer_sides(net, layer, "dilation", &layer->dilation, dims, &one),
-                         WEFT_ATTR_INT("groups", groups),
-                         {.name = "size", .count = dims}};
-    weft_shape shape = {2 + dims, {in.dim[1], layer->filters / groups}};
-    int64_t fan_in = shape.dim[1];
-    for (int i = 0; i < dims; i++) {
-        shape.dim[2 + i] = kernel.ints[i];
-        if (fan_in < (int64_t)1 << 40) fan_in *= kernel.ints[i]; /* leaf refuses more */
-        attrs[4].ints[i] = (in.dim[2 + i] - 1) * attrs[0].ints[i] - 2 * attrs[1].ints[i] +
-                           attrs[2].ints[i] * (kernel.ints[i] - 1) + 1;
-    }
-    weft_value w =
-        weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM, shape, weight_init(layer, fan_in));
-    weft_value y =
-        weft_layer_emit(net, layer->name, "", "conv_dx", (weft_value[]){x, w}, 2, attrs, 5);
-    return add_bias(net, y, layer, layer->filters, fan_in, 1);
 }
 
 weft_value weft_layer_linear(weft_model_builder *net, weft_value x, const weft_layer *layer)
@@ -240,11 +118,11 @@ weft_value weft_layer_linear(weft_model_builder *net, weft_value x, const weft_l
     int64_t sizes[] = {fan_in, layer->filters}, turned_sizes[] = {layer->filters, fan_in};
     weft_value w = weft_layer_leaf(net, layer, "weight", WEFT_VALUE_PARAM,
                                    weft_shape_of(2, turned ? turned_sizes : sizes),
-                                   weight_init(layer, fan_in));
+                                   weft_layer_weight_init(layer, fan_in));
     /* dense_dx multiplies with the transposed weight. */
     weft_value y = weft_layer_emit(net, layer->name, "", turned ? "dense_dx" : "dense",
                                    (weft_value[]){x, w}, 2, NULL, 0);
-    return add_bias(net, y, layer, layer->filters, fan_in, last);
+    return weft_layer_add_bias(net, y, layer, layer->filters, fan_in, last);
 }
 
 weft_value weft_layer_dense(weft_model_builder *net, weft_value x, const weft_layer *layer)
@@ -255,108 +133,6 @@ weft_value weft_layer_dense(weft_model_builder *net, weft_value x, const weft_la
         free(name);
     }
     return weft_layer_linear(net, x, layer);
-}
-
-static weft_value pool(weft_model_builder *net, weft_value x, const weft_layer *layer,
-                       const char *op)
-{
-    const weft_attr two = all_of(2), none = all_of(0);
-    int dims = weft_layer_space(net, x, layer, op);
-    weft_attr kernel = weft_layer_sides(net, layer, "kernel", &layer->kernel, dims, &two);
-    weft_attr attrs[] = {kernel,
-                         weft_layer_sides(net, layer, "stride", &layer->stride, dims, &kernel),
-                         weft_layer_sides(net, layer, "padding", &layer->padding, dims, &none)};
-    return weft_layer_emit(net, layer->name, "", op, &x, 1, attrs, 3);
-}
-
-weft_value weft_layer_maxpool(weft_model_builder *net, weft_value x, const weft_layer *layer)
-{
-    return pool(net, x, layer, "maxpool");
-}
-
-weft_value weft_layer_avgpool(weft_model_builder *net, weft_value x, const weft_layer *layer)
-{
-    return pool(net, x, layer, "avgpool");
-}
-
-weft_value weft_layer_global_avgpool(weft_model_builder *net, weft_value x, const weft_layer *layer)
-{
-    return weft_layer_emit(net, layer->name, "", "global_avgpool", &x, 1, NULL, 0);
-}
-
-/* The weights of the samples of the batch, and their counts. A sample with a weight for each of its
- * positions has the sum of these. */
-static void count_batch(weft_model_builder *net)
-{
-    weft_value weights = weft_model_builder_input(net, WEFT_PORT_WEIGHTS);
-    const weft_attr axes = {.name = "axes", .count = 1, .ints = {1}};
-    if (weft_layer_shape(net, weights).rank > 1)
-        weights = weft_layer_emit(net, "batch", "weights", "reduce_sum", &weights, 1, &axes, 1);
-    net->sample_weights = weights;
-    net->counts = weft_layer_emit(net, "batch", "count", "batch_count", &weights, 1, NULL, 0);
-}
-
-/* Normalises with the statistics of the batch. *running: the next running mean; the value after it
- * is the next running variance. */
-static weft_value by_batch(weft_model_builder *net, const char *name, weft_value x,
-                           const weft_value *leaves, weft_value *running)
-{
-    weft_value weights, mean, variance;
-    weft_value gamma = leaves[0], beta = leaves[1];
-    weft_shape in = weft_layer_shape(net, x);
-    int64_t positions = in.rank > 1 ? weft_shape_elements(&in) / (in.dim[0] * in.dim[1]) : 1;
-    weft_attr attr = WEFT_ATTR_INT("positions", positions);
-    if (net->counts == WEFT_NO_VALUE) count_batch(net);
-    weights = net->sample_weights;
-    mean = weft_layer_emit(net, name, "batch_mean", "batch_mean",
-                           (weft_value[]){x, weights, net->counts}, 3, NULL, 0);
-    variance = weft_layer_emit(net, name, "batch_variance", "batch_variance",
-                               (weft_value[]){x, weights, net->counts, mean}, 4, NULL, 0);
-    *running = weft_layer_emit(net, name, "running", "batch_running",
-                               (weft_value[]){mean, variance, net->counts, leaves[2], leaves[3]}, 5,
-                               &attr, 1);
-    return weft_layer_emit(net, name, "", "batch_norm",
-                           (weft_value[]){x, gamma, beta, weights, net->counts, mean, variance}, 7,
-                           NULL, 0);
-}
-
-weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const weft_layer *layer)
-{
-    weft_shape in = weft_layer_shape(net, x);
-    weft_shape channels = weft_shape_of(1, (int64_t[]){in.rank > 1 ? in.dim[1] : 1});
-    const weft_init one = {WEFT_INIT_CONSTANT, 1}, zero = {WEFT_INIT_CONSTANT, 0};
-    weft_value leaves[] = {
-        weft_layer_leaf(net, layer, "gamma", WEFT_VALUE_PARAM, channels, one),
-        weft_layer_leaf(net, layer, "beta", WEFT_VALUE_PARAM, channels, zero),
-        weft_layer_leaf(net, layer, "mean", WEFT_VALUE_STATE, channels, zero),
-        weft_layer_leaf(net, layer, "variance", WEFT_VALUE_STATE, channels, one)};
-    weft_value running, y = by_batch(net, layer->name, x, leaves, &running);
-    if (y == WEFT_NO_VALUE) return y;
-    weft_graph_assign(net->graph, leaves[2], running);
-    weft_graph_assign(net->graph, leaves[3], running + 1);
-    return y;
-}
-
-weft_value weft_layer_conv_norm(weft_model_builder *net, weft_value x, const char *conv,
-                                const char *norm, const weft_layer *how)
-{
-    weft_layer layer = *how;
-    layer.name = conv;
-    layer.he = layer.no_bias = true;
-    x = weft_layer_conv(net, x, &layer);
-    return weft_layer_batch_norm(net, x, &(weft_layer){.name = norm});
-}
-
-weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const weft_layer *layer)
-{
-    weft_shape in = weft_layer_shape(net, x);
-    weft_shape last = weft_shape_of(1, (int64_t[]){in.rank > 0 ? in.dim[in.rank - 1] : 1});
-    weft_value gamma = weft_layer_leaf(net, layer, "gamma", WEFT_VALUE_PARAM, last,
-                                       (weft_init){WEFT_INIT_CONSTANT, 1});
-    weft_value beta = weft_layer_leaf(net, layer, "beta", WEFT_VALUE_PARAM, last,
-                                      (weft_init){WEFT_INIT_CONSTANT, 0});
-    return weft_layer_emit(net, layer->name, "", "layer_norm", (weft_value[]){x, gamma, beta}, 3,
-                           NULL, 0);
 }
 
 weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_layer *layer)
@@ -378,6 +154,14 @@ weft_value weft_layer_cast(weft_model_builder *net, weft_value x, const weft_lay
     return weft_layer_emit_any(net, layer->name, "", "cast", &x, 1, &attr, 1);
 }
 
+weft_value weft_layer_reshaped(weft_model_builder *net, const char *layer, const char *suffix,
+                               weft_value x, const weft_shape *to)
+{
+    weft_attr attr = {.name = "shape", .count = to->rank};
+    for (int d = 0; d < to->rank; d++) attr.ints[d] = to->dim[d];
+    return weft_layer_emit(net, layer, suffix, "reshape", &x, 1, &attr, 1);
+}
+
 weft_value weft_layer_flatten(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = weft_layer_shape(net, x);
@@ -396,7 +180,7 @@ weft_value weft_layer_activation(weft_model_builder *net, weft_value x, const ch
 weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int count,
                              const weft_layer *layer)
 {
-    weft_attr axis = WEFT_ATTR_INT("axis", otherwise(layer->axis, 1));
+    weft_attr axis = WEFT_ATTR_INT("axis", layer->axis ? layer->axis : 1);
     if (count <= WEFT_MAX_OUTPUTS)
         return weft_layer_emit(net, layer->name, "", "concat", x, count, &axis, 1);
     int each = WEFT_MAX_OUTPUTS;

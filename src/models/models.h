@@ -132,13 +132,14 @@ weft_value weft_layer_emit(weft_model_builder *net, const char *layer, const cha
                            const char *op, const weft_value *in, int count, const weft_attr *attrs,
                            int attr_count);
 
-/* The numbers of a layer's key as an attribute, one for each spatial dimension; `other` holds the
- * defaults. */
-weft_attr weft_layer_sides(weft_model_builder *net, const weft_layer *layer, const char *key,
-                           const weft_numbers *given, int dims, const weft_attr *other);
-/* The number of spatial dimensions of a layer's input; 0: none, and the graph has failed. */
-int weft_layer_space(weft_model_builder *net, weft_value x, const weft_layer *layer,
-                     const char *type);
+/* Weights are uniform in +-1/sqrt(fan in), or normal with deviation sqrt(2 / fan in) (He et al.
+ * 2015) or another one if the layer requests that. */
+weft_init weft_layer_weight_init(const weft_layer *layer, int64_t fan_in);
+/* Adds a bias of `units` along an axis, unless the layer has none. */
+weft_value weft_layer_add_bias(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                               int64_t units, int64_t fan_in, int64_t axis);
+weft_value weft_layer_reshaped(weft_model_builder *net, const char *layer, const char *suffix,
+                               weft_value x, const weft_shape *to);
 
 /* --- layers --- */
 
@@ -158,7 +159,7 @@ weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const we
 weft_value weft_layer_conv_norm(weft_model_builder *net, weft_value x, const char *conv,
                                 const char *norm, const weft_layer *how);
 weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
-/* image_layers.c: each group of channels of a sample is normalised by itself; gamma and beta are of
+/* Each group of channels of a sample is normalised by itself; gamma and beta are of
  * each channel. */
 weft_value weft_layer_group_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_instance_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
