@@ -299,8 +299,8 @@ typedef struct cpu_operand {
 } cpu_operand;
 enum { CPU_OPERANDS = 3 };
 /* Chooses the layouts that oneDNN's primitive of this pass would, without bias and tail, but keeps
- * those of `kept` inputs that reads(md) accepts. `_set_layouts` gives them to the kernel, and the
- * plain one to a bias gradient. */
+ * those of `kept` inputs that reads(md) accepts; if none is kept, `in` and reads may be NULL.
+ * `_set_layouts` gives them to the kernel, and the plain one to a bias gradient. */
 weft_status cpu_choose_layouts(weft_device *device, const weft_group *group,
                                const onednn_spec *spec, onednn_pass pass,
                                const weft_layout *const *in, bool (*reads)(cpu_md md),

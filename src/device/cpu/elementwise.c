@@ -17,13 +17,6 @@ static int by_place_in_graph(const void *a, const void *b)
     return ((*x)->out > (*y)->out) - ((*x)->out < (*y)->out);
 }
 
-static int group_out(const weft_group *group, weft_value v)
-{
-    for (int o = 0; o < group->out_count; o++)
-        if (group->out[o] == v) return o;
-    return -1;
-}
-
 /* Sets where each node reads and writes. node[]: the group's nodes in the order of the graph. */
 static void lay_out(const weft_group *group, const weft_node *const *node, element_pass *k)
 {
@@ -50,7 +43,7 @@ static void lay_out(const weft_group *group, const weft_node *const *node, eleme
             for (int t = 0; t < s && in < 0; t++)
                 if (node[t]->out == node[s]->in[i]) now->in[i] = k->steps[t].out;
         }
-        int out = group_out(group, node[s]->out);
+        int out = weft_group_out(group, node[s]->out);
         weft_dtype type = weft_out(group->graph, node[s], 0)->dtype;
         bool direct = out >= 0 && type == WEFT_F32;
         now->out = direct ? (element_where){RESULT, out} : (element_where){BETWEEN, k->blocks++};

@@ -157,29 +157,13 @@ static void fill(im2col *g, const onednn_spec *spec, const cpu_blocks *x, const 
     }
 }
 
-/* The layouts that oneDNN's primitive would choose. */
-static weft_status choose(weft_device *device, const onednn_spec *spec, cpu_md *x, cpu_md *w,
-                          cpu_md *y)
-{
-    onednn_spec s = *spec;
-    onednn_primitive *described;
-    s.pass = ONEDNN_FORWARD;
-    s.bias = NULL;
-    s.tail = (onednn_tail){0};
-    WEFT_TRY(onednn_describe(cpu_onednn(device), &s, &described));
-    weft_status status = onednn_wants(described, ONEDNN_X, x);
-    if (status == WEFT_OK) status = onednn_wants(described, ONEDNN_W, w);
-    if (status == WEFT_OK) status = onednn_wants(described, ONEDNN_Y, y);
-    onednn_drop(described);
-    return status;
-}
+/* The operands in their order. */
+enum { X, W, Y };
 
 static weft_status finish(weft_device *device, const weft_group *group, const onednn_spec *spec,
-                          const cpu_weighted *m, cpu_loop *k)
+                          const cpu_operand *o, cpu_loop *k)
 {
-    cpu_md xm, wm, ym;
-    WEFT_TRY(choose(device, spec, &xm, &wm, &ym));
-    cpu_blocks x = cpu_blocks_of(xm), w = cpu_blocks_of(wm), y = cpu_blocks_of(ym);
+    cpu_blocks x = cpu_blocks_of(o[X].md), w = cpu_blocks_of(o[W].md), y = cpu_blocks_of(o[Y].md);
     if (!in_blocks(&x) || !in_blocks(&y) || !in_order(&w))
         return weft_fail(WEFT_ERR_UNSUPPORTED, "channels do not lie in blocks of %d", BLOCK);
     int64_t *memory, taps = w.dims[2] * w.dims[3], positions = y.dims[2] * y.dims[3];
@@ -201,21 +185,21 @@ static weft_status finish(weft_device *device, const weft_group *group, const on
     g->from = g->to + positions;
     fill(g, spec, &x, &w, &y);
     k->head.scratch = (size_t)(g->images * positions * g->row) * sizeof(float);
-    const weft_node *node = group->node[0];
-    WEFT_TRY(
-        cpu_layout_of(device, xm, m->x, false, &k->head.in[weft_group_in(group, node->in[0])]));
-    WEFT_TRY(
-        cpu_layout_of(device, wm, m->w, false, &k->head.in[weft_group_in(group, node->in[1])]));
-    WEFT_TRY(cpu_layout_of(device, ym, m->y, false, &k->head.out[0]));
+    WEFT_TRY(cpu_set_layouts(device, group, o, &k->head));
     return cpu_loop_take_bias(device, group, k, &g->relu);
 }
 
 weft_status cpu_im2col_make(weft_device *device, const weft_group *group, const onednn_spec *spec,
                             const cpu_weighted *m, weft_kernel **out)
 {
+    const weft_node *node = group->node[0];
+    cpu_operand o[CPU_OPERANDS] = {[X] = {ONEDNN_X, node->in[0], m->x, m->x, false},
+                                   [W] = {ONEDNN_W, node->in[1], m->w, m->w, false},
+                                   [Y] = {ONEDNN_Y, group->out[0], m->y, m->y, false}};
     cpu_loop *k;
+    WEFT_TRY(cpu_choose_layouts(device, group, spec, ONEDNN_FORWARD, NULL, NULL, o));
     WEFT_TRY(cpu_loop_make(device, group, im2col_loop, &k));
-    weft_status status = finish(device, group, spec, m, k);
+    weft_status status = finish(device, group, spec, o, k);
     if (status == WEFT_OK)
         *out = &k->head;
     else

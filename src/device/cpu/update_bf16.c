@@ -190,13 +190,6 @@ static const weft_kernel_ops update_ops = {.bind = update_bind, .destroy = updat
 
 /* --- creation --- */
 
-static int group_out(const weft_group *group, weft_value v)
-{
-    for (int o = 0; o < group->out_count; o++)
-        if (group->out[o] == v) return o;
-    return -1;
-}
-
 /* The result of the group's first node that a node rounds; -1: it does another thing. */
 static int rounds(const weft_group *group, const weft_node *node)
 {
@@ -211,16 +204,16 @@ static void lay_out(update *k, int s)
     const weft_node *node = group->node[0];
     weft_value from = node->in[cpu_step_operand(s)];
     k->narrow[s] = weft_value_type(group->graph, from)->dtype == WEFT_BF16;
-    k->wide[s] = group_out(group, node->out + s);
+    k->wide[s] = weft_group_out(group, node->out + s);
     k->rounded[s] = k->widened[s] = -1;
     for (int n = 1; n < group->count; n++) {
         if (rounds(group, group->node[n]) != s) continue;
         k->by[s] = group->node[n];
-        k->rounded[s] = group_out(group, group->node[n]->out);
+        k->rounded[s] = weft_group_out(group, group->node[n]->out);
     }
     for (int n = 1; n < group->count && k->by[s]; n++)
         if (group->node[n]->in[0] == k->by[s]->out)
-            k->widened[s] = group_out(group, group->node[n]->out);
+            k->widened[s] = weft_group_out(group, group->node[n]->out);
     int wide = k->widened[s] >= 0 ? k->widened[s] : k->wide[s];
     int over = k->narrow[s] ? k->rounded[s] : wide;
     if (over >= 0) k->head.in_place[over] |= 1u << weft_group_in(group, from);
