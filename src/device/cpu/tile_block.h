@@ -72,7 +72,7 @@ TILE_TARGET WEFT_INLINE void TILE(wide)(const tile_product *p)
     if (j < p->n) TILE(columns)(p, TILE_WIDE_ROWS, 1, j);
 }
 
-/* Without it two vectors of half the width make a panel of columns. */
+/* Without AVX-512 two vectors of half the width make a panel of columns. */
 TILE_TARGET WEFT_INLINE void TILE(plain)(const tile_product *p)
 {
     for (int64_t j = 0; j < p->n; j += TILE_COLUMNS) TILE(columns)(p, TILE_ROWS, 2, j);

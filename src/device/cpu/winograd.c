@@ -159,8 +159,7 @@ static void multiply(void *user, int64_t begin, int64_t end)
     int64_t most = (int64_t)g->shape.rows * WINO_BLOCKS, groups = (r->count + most - 1) / most;
     int64_t items = winograd_panels(g) * groups;
     for (int64_t i = begin; i < end; i++) {
-        char *memory = (char *)r->k->scratch + g->weight_bytes + g->tile_bytes + g->filled_bytes +
-                       (size_t)i * g->worker_bytes;
+        char *memory = (char *)r->filled + g->filled_bytes + (size_t)i * g->worker_bytes;
         for (int64_t n = items * i / r->k->threads; n < items * (i + 1) / r->k->threads; n++) {
             int64_t tile = r->count * (n % groups) / groups;
             int64_t next = r->count * (n % groups + 1) / groups;

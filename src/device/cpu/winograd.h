@@ -38,8 +38,8 @@ typedef struct winograd {
     bool outs_follow;                 /* 16 channels of `to` lie in sequence in the weight */
     bool relu;
     panel_shape shape;
-    /* Scratch memory: transformed weights, tiles of `from`, and the products of each thread or the
-     * tiles of `to`. */
+    /* Scratch memory: transformed weights, tiles of `from`, which of their numbers are filled, and
+     * the products of each thread or the tiles of `to`. */
     size_t weight_bytes, tile_bytes, filled_bytes, worker_bytes;
 } winograd;
 
@@ -54,8 +54,8 @@ typedef struct wino_run {
     float *to;
     float *weights; /* [products, panels, channels of from, columns] */
     float *tiles;   /* [products, tiles of the chunk, channels of from] */
-    uint64_t
-        *filled; /* [tiles of the chunk]: bit p: number p of the tile is not zero in all channels */
+    /* [tiles of the chunk]: bit p: number p of the tile is not zero in all channels */
+    uint64_t *filled;
     int64_t first, count; /* tiles of the chunk */
 } wino_run;
 

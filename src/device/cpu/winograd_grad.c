@@ -7,8 +7,7 @@
 /* The tiles of `to`, [products, panels, tiles of the chunk, columns], behind those of `from`. */
 static float *to_tiles(const wino_run *r)
 {
-    return (float *)(void *)((char *)r->k->scratch + r->g->weight_bytes + r->g->tile_bytes +
-                             r->g->filled_bytes);
+    return (float *)(void *)((char *)r->filled + r->g->filled_bytes);
 }
 
 /* Items are tiles. */
