@@ -41,7 +41,7 @@ static bool read_range(const weft_option *table, const char *sweep, range *r)
     const char *at = sweep + end;
     if (!take_number(&at, "..", &r->low) || !take_number(&at, ":", &r->high)) return false;
     end = 0;
-    if (sscanf(at, "%7[a-z]:%d%n", scale, &r->count, &end) != 2 || at[end]) return false;
+    if (sscanf(at, "%7[a-z]:%6d%n", scale, &r->count, &end) != 2 || at[end]) return false;
     while (kind < SCALES && strcmp(scale, scales[kind]) != 0) kind++;
     r->log = kind == LOG;
     for (const weft_option *o = table; o->name; o++)
@@ -67,7 +67,11 @@ static int add_runs(FILE *to, const range *r, const char *words, size_t size)
     char value[32], last[32] = "";
     int runs = 0;
     for (int i = 0; i < r->count; i++) {
-        (void)snprintf(value, sizeof(value), "%.6g", value_of(r, i));
+        int digits = i == 0 || i == r->count - 1 ? 15 : 6;
+        if (r->whole)
+            (void)snprintf(value, sizeof(value), "%.0f", value_of(r, i));
+        else
+            (void)snprintf(value, sizeof(value), "%.*g", digits, value_of(r, i));
         if (strcmp(value, last) == 0) continue;
         fprintf(to, "%s%.*s %s=%s", ftell(to) ? ";" : "", (int)size, words, r->name, value);
         memcpy(last, value, sizeof(value));

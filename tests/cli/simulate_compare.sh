@@ -121,9 +121,13 @@ holds out '^4 of 4: optimizer=adam batch=20$'
 accepts "a sweep of whole numbers" "$weft" compare $small -t 1 --sweep batch=19..20:linear:5
 holds out '^the sweep of batch, in whole numbers, leaves out 3 of 5 values as equal to the one before$'
 holds out '^2 of 2: batch=20$'
+accepts "a sweep of large whole numbers" "$weft" compare $small -t 1 --sweep seed=1000001..2000002:linear:2
+holds out '^1 of 2: seed=1000001$'
+accepts "a sweep to ends of many digits" "$weft" compare $small -t 1 --sweep lr=0.0012345678..0.09:log:2
+holds out '^1 of 2: lr=0\.0012345678$'
 refuses 2 "--sweep is given 2 times" "$weft" compare $small --sweep lr=1..2:log:2 --sweep=batch=10..20:log:2
 refuses 2 "--strategies is given 2 times" "$weft" compare $small --strategies "$pair" --strategies "$pair"
-for wrong in lr lr=1..1:log:3 lr=0..1:log:3 lr=1..2:cubic:3 lr=1..2:log:1 lr=1..2:log:65 lr=1..2:log:3x =1..2:log:3; do
+for wrong in lr lr=1..1:log:3 lr=0..1:log:3 lr=1..2:cubic:3 lr=1..2:log:1 lr=1..2:log:65 lr=1..2:log:4294967299 lr=1..2:log:3x =1..2:log:3; do
     refuses 2 "is not NAME=LOW..HIGH:log:COUNT" "$weft" compare $small --sweep $wrong
 done
 refuses 2 "no option is named 'learning'" "$weft" compare $small --sweep learning=1..2:log:3
