@@ -127,9 +127,9 @@ const command command_eval = {
         "the terminal, or elsewhere than 80 columns, is printed as a list of the classes most\n"
         "confused; --json has the whole matrix, and the names of the classes in its order.\n"
         "--by-class prints precision, recall, F1 and support (the weight of its samples) of\n"
-        "each class, and --metric adds metrics that weft help metrics lists. Of\n"
-        "the training data the test part is taken, of another file all, unless --split or test=\n"
-        "asks for a part.",
+        "each class, and --metric adds metrics that weft help metrics lists. Of the training\n"
+        "data the test part is taken, of another file all, unless --split or test= asks for a\n"
+        "part.",
     .examples = "  weft eval --checkpoint runs/a/latest\n"
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
     .table = table,

@@ -190,8 +190,8 @@ const command command_fetch = {
     .text =
         "Fetches the files of a data set, which --data NAME then finds, and checks their SHA-256.\n"
         "Files that are there are left alone. Where a connection breaks, what came is kept as\n"
-        "FILE.part, and the next try goes on behind it. Needs libcurl (Debian: libcurl4). Other\n"
-        "servers, such as one that has no way out, have the same files: --from.",
+        "FILE.part, and the next try goes on behind it. Needs libcurl (Debian: libcurl4).\n"
+        "--from names another server of the same files, such as one in a network of its own.",
     .examples = "  weft fetch fashion-mnist\n"
                 "  weft fetch cifar10 --to data/cifar10\n"
                 "  weft fetch mnist --from https://mirror.example/mnist\n",

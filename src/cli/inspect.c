@@ -232,8 +232,8 @@ const command command_inspect = {
     .text =
         "With a checkpoint: prints its options and tensors. Otherwise takes the options of weft\n"
         "train and prints the columns of a table, the model's parameters and costs, its graph, or\n"
-        "its program, without training, or with --plot draws samples of pictures with their "
-        "classes, after --augment, which takes no model.",
+        "its program, without training. With --plot it draws samples of pictures with their\n"
+        "classes, after --augment; that needs no model.",
     .examples =
         "  weft inspect runs/a/latest\n"
         "  weft inspect --model mlp --data csv:passengers.csv,drop=name,missing=mean\n"

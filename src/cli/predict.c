@@ -415,14 +415,12 @@ const command command_predict = {
         "JSON null. Of the training data the test part is taken, of another file all, unless\n"
         "--split or test= asks for a part. The numbers of samples of tables and arrays are those\n"
         "of their rows in the file, from 0, of other data those in the part; the column id has\n"
-        "the identifiers of a table (id=). With --join a table's own columns stand in the place "
-        "of\n"
-        "these numbers, identifiers and targets, and behind them what is predicted and the\n"
-        "probabilities of all classes; in JSON they are the object row. Further outputs of a model "
-        "that names several follow "
-        "as\n"
-        "columns NAME or NAME_0, NAME_1, ..., in JSON as the object outputs. An output file whose\n"
-        "name ends as another format, such as .json without --json, is refused.",
+        "the identifiers of a table (id=). With --join a table's own columns stand in the place\n"
+        "of these numbers, identifiers and targets, and behind them what is predicted and the\n"
+        "probabilities of all classes; in JSON they are the object row. Further outputs of a\n"
+        "model that names several follow as columns NAME or NAME_0, NAME_1, ..., in JSON as the\n"
+        "object outputs. An output file whose name ends as another format, such as .json without\n"
+        "--json, is refused.",
     .examples =
         "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
         "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"
