@@ -28,7 +28,7 @@ static const struct {
     [WEFT_KIND_POLICY] = {"batching policy", "batching policies", "", NULL},
     [WEFT_KIND_ARRIVALS] = {"arrival process", "arrival processes", "", NULL},
     [WEFT_KIND_OPERATOR] = {"operator", "operators", "", NULL},
-    [WEFT_KIND_METRIC] = {"metric", "metrics of evaluations", "", NULL},
+    [WEFT_KIND_METRIC] = {"metric", "metrics of evaluations", "", "metric"},
     [WEFT_KIND_SERVER_POLICY] = {"server policy", "server policies", "", NULL},
     [WEFT_KIND_AUGMENTATION] = {"augmentation", "augmentations of pictures", "", "augment"},
 };

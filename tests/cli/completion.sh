@@ -37,7 +37,9 @@ import re, sys
 for part in re.split(r"\n(?=  (?:-., )?--[a-z])", "\n" + sys.stdin.read())[1:]:
     letter, name = re.match(r"  (?:-(.), )?--([a-z0-9-]+)", part).groups()
     names = re.search(r"\(one of ([^)]*)\)", re.sub(r"\s+", " ", part))
-    print(name, letter or "", names.group(1) if names else "", sep="|")' >options
+    print(name, letter or "", names.group(1) if names else "", sep="|")
+    for topic in re.findall(r"\(weft help ([a-z-]+)\)", re.sub(r"\s+", " ", part)):
+        print(f"{topic} --{name} of {sys.argv[1]}", file=sys.stderr)' "$command" >options 2>>named
     same "$(cut -d'|' -f1 options | sed 's/^/--/'; printf '%s\n' --help --plugin)" weft "$command" -
     # The line of usage names no other option.
     "$weft" help "$command" | sed -n '1,/^$/p' | grep -o -- '--[a-z][a-z-]*' | sort -u >used
@@ -61,6 +63,9 @@ same "lenet" weft train --model le
 for topic in $topics; do
     "$weft" help "$topic" >page
     title=$(head -n 1 page)
+    # It is said which options take such a name; options that refer to the page are among them.
+    sed -n "s/^$topic //p" named | while read -r words; do grep -qE -- "$words(,|\.$)" page || echo "$words"; done >lacking
+    [ -s lacking ] && flunk "weft help $topic does not name $(cat lacking)" || pass
     # Below each name, or behind it, there is a sentence.
     python3 - page <<'PY' 2>empty || flunk "weft help $topic: $(cat empty)"
 import re, sys
