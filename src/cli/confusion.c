@@ -175,12 +175,17 @@ void print_confusion_json(const weft_report *r)
 enum { BY_CLASS = 4 };
 static const char *const by_class[BY_CLASS] = {"precision", "recall", "f1", "support"};
 
+static double by_class_figure(const weft_class_figures *f, int i)
+{
+    const double all[BY_CLASS] = {f->precision, f->recall, f->f1, f->support};
+    return all[i];
+}
+
 /* The text of column i of a class; support, the last one, is a weight. */
 static const char *by_class_text(const weft_class_figures *f, int i, char *out, size_t size)
 {
-    const double all[BY_CLASS] = {f->precision, f->recall, f->f1, f->support};
-    if (i + 1 < BY_CLASS) return score_text(all[i], out, size);
-    (void)snprintf(out, size, "%.10g", all[i]);
+    if (i + 1 < BY_CLASS) return score_text(by_class_figure(f, i), out, size);
+    (void)snprintf(out, size, "%.10g", by_class_figure(f, i));
     return out;
 }
 
@@ -209,14 +214,10 @@ void print_by_class_json(const weft_report *r)
     char number[32];
     printf(",\"by_class\":[");
     for (int c = 0; c < r->classes; c++) {
-        const weft_class_figures *f = &r->by_class[c];
-        const double all[BY_CLASS] = {f->precision, f->recall, f->f1, f->support};
+        printf(c > 0 ? ",{" : "{");
         for (int i = 0; i < BY_CLASS; i++)
-            printf("%s\"%s\":%s",
-                   i > 0   ? ","
-                   : c > 0 ? ",{"
-                           : "{",
-                   by_class[i], weft_json_real(all[i], 9, number, sizeof(number)));
+            printf("%s\"%s\":%s", i > 0 ? "," : "", by_class[i],
+                   weft_json_real(by_class_figure(&r->by_class[c], i), 9, number, sizeof(number)));
         printf("}");
     }
     printf("]");

@@ -129,7 +129,7 @@ static int request(transfer *t, long long from, long *code)
 /* The SHA-256 of a file; false with errno: it cannot be read. */
 static bool sum_of(const char *path, char sum[SUM_TEXT + 1])
 {
-    unsigned char block[4096], digest[SUM_TEXT / 2];
+    unsigned char block[4096], digest[SUM_TEXT / 2] = {0};
     gnutls_hash_hd_t hash;
     ssize_t n = -1;
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -155,10 +155,9 @@ char *find_sum(const char *path, const char *name, char sum[SUM_TEXT + 1])
         char *rest = line + size + strspn(line + size, " *");
         rest[strcspn(rest, "\r\n")] = '\0';
         found = size == SUM_TEXT && strcmp(rest, name) == 0;
-        memcpy(sum, line, SUM_TEXT);
-        sum[SUM_TEXT] = '\0';
     }
     (void)fclose(file);
+    if (found) (void)snprintf(sum, SUM_TEXT + 1, "%.*s", SUM_TEXT, line);
     return found ? NULL : sentence("has no line with the SHA-256 of %s", name);
 }
 
