@@ -291,7 +291,7 @@ def served():
 
     def ask(path, body=None, **headers):
         try:
-            request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/{path}", body if body is None else json.dumps(body).encode(), headers)
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/{path}", body if body is None or isinstance(body, bytes) else json.dumps(body).encode(), headers)
             return json.load(urllib.request.urlopen(request, timeout=60))
         except urllib.error.HTTPError as e:
             return json.load(e)
@@ -308,6 +308,8 @@ def served():
                         ([{"ag": 1}], "no column 'ag'; did you mean 'age'?"), ([{"k" * 1000: 1}], "no column '" + "k" * 40), ([{"age": "x"}], "column 2 (age) holds 'x', a finite"), ({"rows": 1}, "must be an array")):
         told = ask("m/predict", form, **{"Content-Type": "application/json"}).get("error", "")
         check(f"{form}: {words}", words in told, told)
+    check("a key again behind its null", "row 0: 'age' is given twice" in ask("m/predict", b'[{"age":null,"age":3}]').get("error", ""))
+    check("a number of many digits", ask("m/predict", b'[{"age":3' + b"0" * 500 + b"e-500}]") == ask("m/predict", [{"age": 3}]))
     check("a missing value that training had not", "row 1 has no value" in ask("n/predict", [{"code": 1}, {}]).get("error", ""))
     columns = ask("m").get("columns")
     check("metadata", [(c["name"], c["type"]) for c in columns] == [("city", "category"), ("age", "number"), ("day", "date"), ("code", "category")], columns)

@@ -1,6 +1,7 @@
 /* Reads rows of a table as JSON, [{"age":22,"sex":"male"},...] or {"rows":[...]}. They become CSV,
  * in which each of the model's columns is a field between quotes, so that a value means what it
  * means in a file. */
+#include <limits.h>
 #include <stdio.h>
 
 #include "serve/front/infer_internal.h"
@@ -46,7 +47,7 @@ static const char *name_at(const void *user, int i)
     return i < r->columns ? r->name[i] : NULL;
 }
 
-/* Reads a value as the text that it would be in a file. */
+/* Reads a value as the text that it would be in a file; null as an empty one. */
 static weft_status read_value(json_rows *r, const char *name, char **out)
 {
     weft_json_kind kind = weft_json_peek(&r->j);
@@ -57,8 +58,8 @@ static weft_status read_value(json_rows *r, const char *name, char **out)
                          "row %lld: '%s' is %s, and must be a number, a text or null",
                          (long long)r->count, name, weft_json_kind_name(kind));
     WEFT_TRY(weft_json_skip(&r->j));
-    if (kind == WEFT_JSON_NULL) return WEFT_OK;
-    return weft_format(out, "%.*s", (int)WEFT_MIN(r->j.at - begin, (ptrdiff_t)400), begin);
+    if (kind == WEFT_JSON_NULL) return weft_strdup("", out);
+    return weft_format(out, "%.*s", (int)WEFT_MIN(r->j.at - begin, (ptrdiff_t)INT_MAX), begin);
 }
 
 static weft_status read_row(json_rows *r)
