@@ -60,9 +60,9 @@ def pictures(s, row):
         check("another size", (first.get("class"), first.get("probability")) == flat, told)
     bomb = png(60000, 60000, [0] * 100 * 60000)
     for body, headers, words in ((b"", {}, "empty"), (bomb, {}, "60000 x 60000 pixels, and 16777216 are the most"), (picture[:-20], {}, "broken"), (JPEG[:-30], {}, "broken"),
-                                 (b"GIF89a\x01\x02", {}, "PNG or JPEG"), (b"GIF89a", {"Content-Type": "image/gif"}, "neither PNG nor JPEG"), (b"{}", {"Content-Type": "application/json"}, "infer"),
+                                 (b"GIF89a\x01\x02", {}, "PNG, JPEG or WebP"), (b"GIF89a", {"Content-Type": "image/gif"}, "neither PNG nor JPEG"), (b"{}", {"Content-Type": "application/json"}, "infer"),
                                  (b' {"inputs":[]}', {}, "infer"), (picture, {"Content-Type": "multipart/form-data; boundary=x"}, "-F"), (b"x", {"Content-Type": "video/mp4"}, "video/mp4"),
-                                 (b"\0\1\2", {}, "PNG or JPEG"), (b"1,2,3\n", {}, "columns"), (",".join(["1"] * SIZE).encode() + b"\na" + b",1" * (SIZE - 1), {}, "the body:2"),
+                                 (b"\0\1\2", {}, "PNG, JPEG or WebP"), (b"1,2,3\n", {}, "columns"), (",".join(["1"] * SIZE).encode() + b"\na" + b",1" * (SIZE - 1), {}, "the body:2"),
                                  (("1," * (SIZE - 1) + "1\n").encode() * 4097, {"Content-Type": "text/csv"}, "more than 4096 rows")):
         code, told = s.told(path, body, headers=headers)
         check(f"refuses {body[:20]} {headers} with '{words}'", code == 400 and words in told["error"], (code, told))

@@ -66,6 +66,8 @@ weft_status weft_infer_input_must_be(weft_json *j, weft_json_kind kind, const we
 weft_status weft_infer_input_whole(weft_json *j, const weft_infer_input *in, const char *part,
                                    int64_t low, int64_t *out) WEFT_NODISCARD;
 weft_status weft_infer_shape(weft_json *j, weft_infer_input *in) WEFT_NODISCARD;
+/* The columns of a row of a table, of which categories are one each. */
+int64_t weft_infer_columns(const weft_servable_info *about);
 /* The shape of a row of an input as the file of the training has it. */
 weft_shape weft_infer_row_shape(const weft_servable_info *about, int input);
 /* Checks the shape, which must be that of a batch of samples as the training's file or the network

@@ -1,6 +1,7 @@
 /* Reads and checks the shapes of input tensors, and makes the messages about them. */
 #include <stdio.h>
 
+#include "formats/table.h"
 #include "serve/front/infer_internal.h"
 
 #define wrong(...) weft_fail(WEFT_ERR_ARGUMENT, __VA_ARGS__)
@@ -87,6 +88,12 @@ weft_status weft_infer_shape(weft_json *j, weft_infer_input *in)
     }
     WEFT_TRY(j->status);
     return out->rank > 0 ? WEFT_OK : wrong("%s is empty", part_of(in, "shape", text, sizeof(text)));
+}
+
+int64_t weft_infer_columns(const weft_servable_info *about)
+{
+    const weft_table *table = about->table_columns;
+    return table ? table->columns : weft_shape_elements(&about->input[0].shape);
 }
 
 weft_shape weft_infer_row_shape(const weft_servable_info *about, int input)

@@ -83,8 +83,7 @@ static json_t *columns_of(const weft_servable_info *about)
     const weft_table *table = about->table_columns;
     if (!about->column_names) return NULL;
     json_t *columns = json_array();
-    int64_t count = table ? table->columns : weft_shape_elements(&about->input[0].shape);
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < weft_infer_columns(about); i++) {
         const weft_table_column *c = table ? &table->column[i] : NULL;
         json_t *one = json_pack("{s:s,s:s,s:b}", "name", c ? c->name : about->column_names[i],
                                 "type", types[c ? c->kind : WEFT_CSV_NUMBERS], "may_be_missing",

@@ -1,9 +1,9 @@
 /* Reads plain prediction requests, whose body is a picture, or rows of CSV or JSON. */
 #include <stdio.h>
 
+#include "formats/picture/picture.h"
 #include "formats/table.h"
 #include "serve/front/infer_internal.h"
-#include "formats/picture/picture.h"
 
 /* Largest number of pixels of a picture, and of a picture that the loop's thread decodes itself.
  * SPARE_COLUMNS: columns that a table may have beyond twice its features before it is refused
@@ -34,8 +34,9 @@ static weft_status unknown(const char *type)
     char shown[80] = "";
     if (type) (void)snprintf(shown, sizeof(shown), "%.60s: ", type);
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "%sthe body must be a PNG or JPEG picture, or rows of CSV (Content-Type "
-                     "image/png, image/jpeg or text/csv), as curl --data-binary @FILE sends it",
+                     "%sthe body must be a picture (PNG, JPEG or WebP), or rows of CSV or JSON "
+                     "(Content-Type image/png, image/jpeg, image/webp, text/csv or "
+                     "application/json), as curl --data-binary @FILE sends it",
                      shown);
 }
 
@@ -64,8 +65,8 @@ weft_status weft_predict_detect(const char *type, const char *data, size_t size,
 {
     *out = (weft_plain_body){.data = data ? data : "", .size = data ? size : 0};
     if (out->size == 0)
-        return weft_fail(WEFT_ERR_ARGUMENT, "the body is empty; it must be a PNG or JPEG picture, "
-                                            "or rows of CSV");
+        return weft_fail(WEFT_ERR_ARGUMENT, "the body is empty; it must be a picture (PNG, JPEG or "
+                                            "WebP), or rows of CSV or JSON");
     if (!type || is_type(type, "application/octet-stream")) return sniff(NULL, out);
     if (is_type(type, "application/x-www-form-urlencoded")) {
         out->stripped = true;
@@ -88,7 +89,8 @@ weft_status weft_predict_detect(const char *type, const char *data, size_t size,
     }
     if (weft_picture_begins(data, size) == WEFT_NO_PICTURE)
         return weft_fail(WEFT_ERR_FORMAT,
-                         "the body is said to be %.40s, and is neither PNG nor JPEG", type);
+                         "the body is said to be %.40s, and is neither PNG nor JPEG nor WebP",
+                         type);
     out->kind = WEFT_BODY_PICTURE;
     return WEFT_OK;
 }
@@ -179,8 +181,7 @@ static weft_status take_values(const weft_table *table, weft_csv *csv, weft_infe
 
 static weft_status take_rows(const weft_servable_info *about, weft_csv *csv, weft_inference *out)
 {
-    const weft_table *table = about->table_columns;
-    int64_t features = table ? table->columns : weft_shape_elements(&about->input[0].shape);
+    int64_t features = weft_infer_columns(about);
     if (csv->features != features)
         return weft_fail(WEFT_ERR_ARGUMENT, "the rows have %d features, and the model takes %lld",
                          csv->features, (long long)features);
@@ -190,7 +191,7 @@ static weft_status take_rows(const weft_servable_info *about, weft_csv *csv, wef
                          "parts, as split -l %lld cuts them",
                          (long long)about->most_rows, (long long)about->most_rows);
     WEFT_TRY(make_room(about, csv->rows, out));
-    WEFT_TRY(take_values(table, csv, out));
+    WEFT_TRY(take_values(about->table_columns, csv, out));
     return weft_inference_prepare(about, out,
                                   &(weft_number_type){.fractional = true, .table = about->table},
                                   (unsigned)about->channels_last);
@@ -202,11 +203,10 @@ static weft_status take_rows(const weft_servable_info *about, weft_csv *csv, wef
 static weft_status parse_csv(const weft_servable_info *about, char *const *names, const char *data,
                              size_t size, weft_inference *out)
 {
-    const weft_table *table = about->table_columns;
-    int features = table ? table->columns : (int)weft_shape_elements(&about->input[0].shape);
+    int features = (int)weft_infer_columns(about);
     weft_csv_known known = {.features = features,
                             .names = names,
-                            .table = table,
+                            .table = about->table_columns,
                             .label = about->label_name,
                             .place = about->label_column - 1,
                             .weight = about->weight_name,
@@ -239,13 +239,13 @@ static weft_status read_csv(const weft_servable_info *about, char *const *names,
 static weft_status read_json(const weft_servable_info *about, char *const *names,
                              const weft_plain_body *body, weft_inference *out)
 {
-    const weft_table *table = about->table_columns;
-    int columns = table ? table->columns : (int)weft_shape_elements(&about->input[0].shape);
+    int columns = (int)weft_infer_columns(about);
     weft_text csv = {0};
     if (!names)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the model was trained without names of columns, so JSON goes to "
-                         ".../infer; here the body must be a PNG or JPEG picture, or rows of CSV");
+                         ".../infer; here the body must be a picture (PNG, JPEG or WebP), or rows "
+                         "of CSV");
     weft_status status =
         weft_predict_rows(names, columns, about->most_rows, body->data, body->size, &csv);
     if (status == WEFT_OK) status = parse_csv(about, names, csv.data, csv.size, out);
