@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 #include "data/augment/augment.h"
-#include "data/data.h"
+#include "data/loader.h"
 
 static size_t row_bytes(const weft_column *c)
 {

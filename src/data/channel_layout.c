@@ -2,7 +2,7 @@
  * layout= or from the shape. */
 #include <stdio.h>
 
-#include "data/data.h"
+#include "data/channel_layout.h"
 
 /* Whether `dim` is a usual number of channels (1, 3 or 4) beside two sides of at least 8. */
 static bool is_channels(int64_t dim, int64_t side, int64_t other_side)

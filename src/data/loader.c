@@ -1,7 +1,7 @@
 /* The loader: a thread that makes the next batches ahead (prefetch) into a ring of slots. */
 #include <pthread.h>
 
-#include "data/data.h"
+#include "data/loader.h"
 
 enum { SLOTS = 3 }; /* one in use, one ready, one being made */
 

@@ -2,7 +2,7 @@
 #ifndef WEFT_DATA_NPY_H
 #define WEFT_DATA_NPY_H
 
-#include "data/data.h"
+#include "data/channel_layout.h"
 #include "formats/formats.h"
 
 /* A mapped file. */

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "checkpoint/checkpoint.h"
-#include "data/data.h"
+#include "data/loader.h"
 #include "learner/metrics.h"
 #include "exchange/exchange.h"
 #include "weft/comm.h"

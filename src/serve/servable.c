@@ -2,6 +2,7 @@
  * sizes. All of them share one copy of the weights, or with a mesh one shard for each rank. */
 #include "serve/servable.h"
 
+#include "data/channel_layout.h"
 #include "serve/generation.h"
 #include "weft/train.h"
 

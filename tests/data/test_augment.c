@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "context.h"
 #include "data/augment/augment.h"
+#include "data/loader.h"
 
 enum { CHANNELS = 3, HEIGHT = 17, WIDTH = 23, PLANE = HEIGHT * WIDTH, COUNT = CHANNELS * PLANE };
 

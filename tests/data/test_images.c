@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "context.h"
-#include "data/data.h"
+#include "data/loader.h"
 #include "pictures.h"
 
 enum { SIDE = 8 };

@@ -1,6 +1,7 @@
 /* Reads and checks the shapes of input tensors, and makes the messages about them. */
 #include <stdio.h>
 
+#include "data/channel_layout.h"
 #include "formats/table.h"
 #include "serve/front/infer_internal.h"
 

@@ -2,7 +2,7 @@
  * 255 or fractions from 0 to 1, by the rules for data of a file (data.h). */
 #include <stdio.h>
 
-#include "data/data.h"
+#include "data/channel_layout.h"
 #include "serve/front/infer_internal.h"
 #include "serve/request_rows.h"
 
