@@ -68,7 +68,8 @@ WEFT_API bool weft_output_same(const char *a, const char *b);
 /* Formats a number for JSON with `digits` significant digits; "null" if it is not finite. 32 bytes
  * of buffer are enough for up to 17 digits. Returns buffer. */
 WEFT_API const char *weft_json_real(double value, int digits, char *buffer, size_t size);
-/* Makes a JSON string of a text, in its quotes. The caller frees *out with weft_free. */
+/* Makes a JSON string of a text, in its quotes; U+FFFD replaces each byte that is not UTF-8. The
+ * caller frees *out with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_json_string(const char *text, char **out);
 
 #ifdef __cplusplus

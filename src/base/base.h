@@ -135,7 +135,7 @@ WEFT_PRIVATE_API void weft_text_add_bytes(weft_text *text, const char *data, siz
 WEFT_PRIVATE_API void weft_text_add_int(weft_text *text, int64_t number);
 /* Appends `size` bytes for the caller to write; NULL: there is no memory. */
 WEFT_PRIVATE_API char *weft_text_extend(weft_text *text, size_t size);
-/* Appends a JSON string with quotes and escapes. */
+/* Appends a JSON string with quotes and escapes; U+FFFD replaces each byte that is not UTF-8. */
 WEFT_PRIVATE_API void weft_text_add_json(weft_text *text, const char *string);
 /* Appends the text with unprintable bytes escaped, as weft_printable does. */
 void weft_text_add_printable(weft_text *text, const char *string);

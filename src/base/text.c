@@ -72,11 +72,16 @@ void weft_text_add_json(weft_text *text, const char *string)
 {
     const char *from = string, *at = string; /* from..at needs no escapes */
     weft_text_add_bytes(text, "\"", 1);
-    for (; *at; at++) {
+    for (size_t size; *at; at += WEFT_MAX(size, (size_t)1)) {
         unsigned char c = (unsigned char)*at;
-        if (c >= 0x20 && c != '"' && c != '\\') continue;
+        uint32_t point;
+        size = c < 0x80 ? 1 : weft_utf8_decode((const unsigned char *)at, 4, &point);
+        if (size > 0 && c >= 0x20 && c != '"' && c != '\\') continue;
         weft_text_add_bytes(text, from, (size_t)(at - from));
-        weft_text_add(text, c < 0x20 ? "\\u%04x" : "\\%c", c);
+        if (size == 0)
+            weft_text_add(text, "\\ufffd"); /* JSON is UTF-8 */
+        else
+            weft_text_add(text, c < 0x20 ? "\\u%04x" : "\\%c", c);
         from = at + 1;
     }
     weft_text_add_bytes(text, from, (size_t)(at - from));

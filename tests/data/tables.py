@@ -263,6 +263,12 @@ def joined():
         check(f"predictions, {seed}", all(want[i]["predicted"] == r[4] and [float(x) for x in r[5:]] == list(want[i]["probabilities"].values())
                                           for i, r in enumerate(out[1:])), out[1:3])
         check(f"rows of JSON, {seed}", all(want[i]["row"] == dict(zip(rows[0], row)) for i, row in enumerate(rows[1:])), want[0])
+    # JSON is UTF-8, whatever the texts of a column that is left out are.
+    with open("t.csv", "wb") as f:
+        f.write(b"a,word,y\n" + b"".join(b"%d,gr\xf6n \xe2\x82\xac\xe2\x82,%s\n" % (i, b"uv"[i % 2:][:1]) for i in range(30)))
+    train("m", "csv:t.csv,drop=word", "-e", 1, "-b", 8)
+    said = predictions("m", "csv:t.csv,test=1", "--join")[0][0]["row"]["word"]
+    check("bytes that are not UTF-8", said == "gr\ufffdn \u20ac\ufffd\ufffd", said)
     # A second column of a name is no table: DataFrame.join refuses it, too.
     for name in "predicted", "probability_v", "Predicted":
         write_rows("t.csv", [["a", name, "y"]] + [[i, i % 7, "uv"[i % 2]] for i in range(30)])
