@@ -155,6 +155,19 @@ static int fetch_set(const known_set *set, const fetch_options *o)
     return code;
 }
 
+/* Says that no data set is given (name NULL) or has the name, and which there are. */
+static void print_sets(const char *name)
+{
+    char shown[256];
+    size_t count = sizeof(sets) / sizeof(sets[0]);
+    fprintf(stderr, "weft: %s%s%s; there are ",
+            name ? "no data set is named '" : "no data set is given",
+            name ? weft_printable(name, shown, sizeof(shown)) : "", name ? "'" : "");
+    for (size_t i = 0; i < count; i++)
+        fprintf(stderr, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", sets[i].name);
+    fprintf(stderr, "\nTry 'weft help fetch'.\n");
+}
+
 static int run(weft_context *context, int argc, char **argv)
 {
     fetch_options options = {0};
@@ -170,12 +183,7 @@ static int run(weft_context *context, int argc, char **argv)
     if (status != WEFT_OK) {
         code = usage_failure("fetch");
     } else if (!set) {
-        char shown[256];
-        fprintf(stderr,
-                "weft: %s%s%s; there are mnist, fashion-mnist and cifar10\nTry 'weft help "
-                "fetch'.\n",
-                count ? "no data set is named '" : "no data set is given",
-                count ? weft_printable(words[0], shown, sizeof(shown)) : "", count ? "'" : "");
+        print_sets(count ? words[0] : NULL);
     } else {
         code = fetch_set(set, &options);
     }

@@ -138,8 +138,12 @@ static bool sum_of(const char *path, char sum[SUM_TEXT + 1])
         while ((n = read(file, block, sizeof(block))) > 0)
             (void)gnutls_hash(hash, block, (size_t)n);
         gnutls_hash_deinit(hash, digest);
+    } else {
+        errno = ENOMEM;
     }
+    int error = errno; /* of the read; close may set another one */
     close(file);
+    errno = error;
     for (int i = 0; i < SUM_TEXT / 2; i++) (void)snprintf(sum + 2 * i, 3, "%02x", digest[i]);
     return n == 0;
 }

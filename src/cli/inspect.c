@@ -190,7 +190,11 @@ static int run(weft_context *context, int argc, char **argv)
     int count, code;
     weft_status status = take_own_options(inspect_table, &what, &argc, argv);
     bool shows = what.graph || what.dot || what.program || what.plot;
-    if (status == WEFT_OK && what.list) return print_lists(context, argc == 0 && !shows);
+    if (status == WEFT_OK && what.list) {
+        code = print_lists(context, argc == 0 && !shows);
+        weft_options_free(inspect_table, &what);
+        return code;
+    }
     if (status == WEFT_OK) status = weft_train_options_init(context, &options);
     if (status == WEFT_OK)
         status =
