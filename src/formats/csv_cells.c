@@ -12,16 +12,23 @@
 /* Different texts of a column, at most. */
 enum { MOST_WORDS = 65536 };
 
+bool weft_csv_next_entry(const char **list, char entry[WEFT_CSV_ENTRY])
+{
+    const char *at = *list;
+    if (!at || !*at) return false;
+    size_t size = strcspn(at, "+");
+    (void)snprintf(entry, WEFT_CSV_ENTRY, "%.*s", (int)WEFT_MIN(size, WEFT_CSV_ENTRY - 1), at);
+    *list = at + size + (at[size] == '+');
+    return true;
+}
+
 /* Whether `list`, A+B, has an entry for which `is` holds. */
 static bool has_entry(const char *list, bool (*is)(const char *entry, const void *user),
                       const void *user)
 {
-    char entry[256];
-    for (size_t size; list && *list; list += size + (list[size] == '+')) {
-        size = strcspn(list, "+");
-        (void)snprintf(entry, sizeof(entry), "%.*s", (int)WEFT_MIN(size, sizeof(entry) - 1), list);
+    char entry[WEFT_CSV_ENTRY];
+    while (weft_csv_next_entry(&list, entry))
         if (is(entry, user)) return true;
-    }
     return false;
 }
 
@@ -59,11 +66,9 @@ bool weft_csv_is_gap(const char *text, const char *more)
 static weft_status check_list(const char *file, const char *key, const char *list,
                               const weft_csv *csv)
 {
-    for (size_t size; list && *list; list += size + (list[size] == '+')) {
+    char entry[WEFT_CSV_ENTRY];
+    while (weft_csv_next_entry(&list, entry)) {
         bool found = false;
-        char entry[256];
-        size = strcspn(list, "+");
-        (void)snprintf(entry, sizeof(entry), "%.*s", (int)WEFT_MIN(size, sizeof(entry) - 1), list);
         for (int j = 0; j < csv->features && !found; j++)
             found = weft_csv_listed(entry, csv->header ? csv->header[csv->order[j]] : NULL,
                                     csv->order[j]);

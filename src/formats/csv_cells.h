@@ -5,6 +5,10 @@
 #include "formats/csv_reader.h"
 #include "formats/table.h"
 
+/* Bytes of an entry of a list, which is cut to fewer. */
+enum { WEFT_CSV_ENTRY = 256 };
+/* Takes the first entry of a list A+B (NULL: none) off it. false: the list is at its end. */
+bool weft_csv_next_entry(const char **list, char entry[WEFT_CSV_ENTRY]);
 /* Whether one of COLUMN+COLUMN (NULL: none) is a column, by its name (NULL: it has none) or number.
  */
 bool weft_csv_listed(const char *list, const char *name, int column);

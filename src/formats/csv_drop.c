@@ -1,6 +1,4 @@
 /* Leaves out the columns that a table of training is not to have as features. */
-#include <stdio.h>
-
 #include "formats/csv_cells.h"
 #include "formats/csv_columns.h"
 
@@ -44,11 +42,9 @@ void weft_csv_part_free(weft_csv_table *part)
 static weft_status mark_listed(const weft_csv_table *t, const char *key, const char *list,
                                bool strict, bool *named, bool *marked)
 {
-    char entry[256], near[1024];
-    for (size_t size; list && *list; list += size + (list[size] == '+')) {
+    char entry[WEFT_CSV_ENTRY], near[1024];
+    while (weft_csv_next_entry(&list, entry)) {
         int64_t number;
-        size = strcspn(list, "+");
-        (void)snprintf(entry, sizeof(entry), "%.*s", (int)WEFT_MIN(size, sizeof(entry) - 1), list);
         bool name = !weft_parse_int(entry, &number);
         int at = name                               ? weft_csv_find(t->sorted, t->count, entry)
                  : number >= 0 && number < t->count ? (int)number

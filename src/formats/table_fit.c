@@ -1,6 +1,5 @@
 /* Describes how the columns of a table become features, by the rows of the training split. */
 #include <math.h>
-#include <stdio.h>
 
 #include "formats/csv_cells.h"
 #include "formats/csv_columns.h"
@@ -159,15 +158,12 @@ static weft_status fit_column(const fit *f, int j, weft_table_column *c)
 static weft_status name_dropped(const weft_csv *csv, char **out)
 {
     weft_text text = {0};
-    for (const char *at = csv->dropped; *at;) {
-        char entry[256];
+    char entry[WEFT_CSV_ENTRY];
+    for (const char *list = csv->dropped; weft_csv_next_entry(&list, entry);) {
         int64_t number = -1;
-        size_t size = strcspn(at, "+");
-        (void)snprintf(entry, sizeof(entry), "%.*s", (int)WEFT_MIN(size, sizeof(entry) - 1), at);
         bool named = csv->header && weft_parse_int(entry, &number) && number >= 0 &&
                      number < csv->columns && !strchr(csv->header[number], '+');
         weft_text_add(&text, "%s%s", text.size ? "+" : "", named ? csv->header[number] : entry);
-        at += size + (at[size] == '+');
     }
     *out = text.data;
     return text.failed ? weft_fail(WEFT_ERR_MEMORY, "out of memory") : WEFT_OK;
