@@ -6,9 +6,8 @@
  * A source has samples in a training, a test and maybe a validation split. Opening it says what
  * they are, and `read` writes one of them to where the library keeps it: bytes as bytes, numbers as
  * f32, tokens and classes as i32. Nothing is read ahead of time except for statistics, if the user
- * asks for
- * --normalize standard. Samples are numbered from 0 in each split; the library shuffles them, cuts
- * batches and normalises numbers.
+ * asks for --normalize standard. Samples are numbered from 0 in each split; the library shuffles
+ * them, cuts batches and normalises numbers.
  *
  * Several threads call `read` at once, also for one sample, and each rank has threads of its own.
  * Samples must depend on the key alone, so that a run has the same bits on any number of
