@@ -38,18 +38,19 @@ static weft_status open_file(weft_initial *w)
 /* Adds the rules of a map, which is built in or a file, and behind them that a name may stay. */
 static weft_status open_map(const char *map, weft_initial *w)
 {
+    static const char stays[] = "* -> *";
+    const char *text = map ? weft_name_map_text(map) : NULL;
     weft_bytes bytes = {0};
-    const char *text = map ? weft_name_map_text(map) : "";
-    char *all;
-    if (!text) WEFT_TRY(weft_file_map(map, &bytes));
-    weft_status status = text ? weft_format(&all, "%s* -> *\n", text)
-                              : weft_format(&all, "%.*s\n* -> *\n", (int)bytes.size, bytes.data);
-    weft_file_unmap(&bytes);
-    WEFT_TRY(status);
-    status = weft_name_map_read(map ? map : w->file, all, strlen(all), &w->map);
-    free(all);
-    if (!text && status == WEFT_OK) w->own_rules = w->map.count - 1; /* the last one is ours */
-    return status;
+    if (text) {
+        WEFT_TRY(weft_name_map_add(map, text, strlen(text), &w->map));
+    } else if (map) {
+        WEFT_TRY(weft_file_map(map, &bytes));
+        weft_status status = weft_name_map_add(map, (const char *)bytes.data, bytes.size, &w->map);
+        weft_file_unmap(&bytes);
+        WEFT_TRY(status);
+        w->own_rules = w->map.count;
+    }
+    return weft_name_map_add(w->file, stays, strlen(stays), &w->map);
 }
 
 static bool is_folder(const char *path)

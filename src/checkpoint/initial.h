@@ -8,8 +8,7 @@
 struct weft_initial {
     char *file;
     weft_name_map map;
-    size_t
-        own_rules; /* of the map if that is a file of the user, else 0: the report tells of them */
+    size_t own_rules; /* of a map that is a file of the user: the report tells of them */
     bool folder;
     weft_checkpoint checkpoint; /* of a folder */
     weft_bytes bytes;           /* of a file */

@@ -44,20 +44,26 @@ typedef struct stars {
     size_t size[MOST_STARS];
 } stars;
 
-/* The first * takes as few characters as a match allows. */
+/* Each * takes as few characters as a match allows. Once the text up to a * has been found, an
+ * earlier * need not take more, so the time is at most the product of the lengths. */
 static bool matches(const char *pattern, const char *name, stars *s)
 {
-    for (; *pattern && *pattern != '*'; pattern++, name++)
-        if (!*name || !same(*pattern, *name)) return false;
-    if (!*pattern) return !*name;
-    int star = s->count++;
-    for (size_t size = 0; size <= strlen(name); size++) {
-        s->begin[star] = name;
-        s->size[star] = size;
-        s->count = star + 1;
-        if (matches(pattern + 1, name + size, s)) return true;
+    const char *behind = NULL; /* the last * */
+    while (*pattern || *name) {
+        if (*pattern == '*') {
+            s->begin[s->count] = name;
+            s->size[s->count++] = 0;
+            behind = ++pattern;
+        } else if (*pattern && *name && same(*pattern, *name)) {
+            pattern++, name++;
+        } else {
+            int last = s->count - 1;
+            if (!behind || !s->begin[last][s->size[last]]) return false;
+            name = s->begin[last] + ++s->size[last];
+            pattern = behind;
+        }
     }
-    return false;
+    return true;
 }
 
 bool weft_name_rule_apply(const weft_name_rule *rule, const char *name, int rank, char *out,
@@ -161,11 +167,11 @@ static weft_status add_rule(const char *file, int line, const char *at, const ch
     return status;
 }
 
-weft_status weft_name_map_read(const char *file, const char *text, size_t size, weft_name_map *out)
+weft_status weft_name_map_add(const char *file, const char *text, size_t size, weft_name_map *map)
 {
     weft_status status = WEFT_OK;
     const char *end = text + size;
-    *out = (weft_name_map){0};
+    size_t before = map->count;
     for (int line = 1; text < end && status == WEFT_OK; line++) {
         const char *stop = memchr(text, '\n', (size_t)(end - text)), *last, *at = text;
         if (!stop) stop = end;
@@ -173,13 +179,11 @@ weft_status weft_name_map_read(const char *file, const char *text, size_t size, 
         if (!last) last = stop;
         while (at < last && isspace((unsigned char)*at)) at++;
         while (last > at && isspace((unsigned char)last[-1])) last--;
-        if (at < last) status = add_rule(file, line, at, last, out);
+        if (at < last) status = add_rule(file, line, at, last, map);
         text = stop + 1;
     }
-    if (status == WEFT_OK && out->count == 0)
-        status = weft_fail(WEFT_ERR_FORMAT, "%s: has no rule their/name -> our/name", file);
-    if (status != WEFT_OK) weft_name_map_free(out);
-    return status;
+    if (status != WEFT_OK || map->count > before) return status;
+    return weft_fail(WEFT_ERR_FORMAT, "%s: has no rule their/name -> our/name", file);
 }
 
 void weft_name_map_free(weft_name_map *map)

@@ -16,10 +16,11 @@ typedef struct weft_name_map {
     size_t count, capacity;
 } weft_name_map;
 
-/* Reads the rules of a text of lines; `file` is for messages. FORMAT: a line is no rule; the
- * message has its number. */
-weft_status weft_name_map_read(const char *file, const char *text, size_t size,
-                               weft_name_map *out) WEFT_NODISCARD;
+/* Adds the rules of a text of lines behind those that the map has; `file` is for messages. The
+ * caller frees the map, also after a failure. FORMAT: a line is no rule, of which the message has
+ * the number, or there is none. */
+weft_status weft_name_map_add(const char *file, const char *text, size_t size,
+                              weft_name_map *map) WEFT_NODISCARD;
 void weft_name_map_free(weft_name_map *map);
 /* The text of a built-in map; NULL: there is none of this name. */
 const char *weft_name_map_text(const char *name);

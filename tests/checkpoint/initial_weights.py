@@ -112,7 +112,10 @@ def maps():
     write("map", "\n".join(idle[:3] + ["wide.weight [a, b] -> wide/weight [b, a]", "*.bias -> */bias"] + idle[3:] + [""]))
     told = ", ".join(rule.split(" [")[0] + " -> wide/weight" if "[" in rule else rule for rule in idle)
     left(*model, "--init", "theirs.st:map", told="; rules of the map that never apply: " + told + "\n")
-
+    # However long a name is, a rule of four stars is tried soon; each star takes as little as a match allows.
+    write_safetensors("long.st", {"a" * 20000: make("F32", 7), "wide.x.x.bias.bias": make("F32", 192)})
+    write("map", "*a*a*a*b -> head/bias\n*.x*.bias -> */bias\n")
+    left(*model, "--init", "long.st:map", told="1 of 9 parameters")
 
 
 def refusals():
@@ -120,7 +123,7 @@ def refusals():
     for text, words in (("a -> \n", "map:1: 'a ->' is no rule"), ("\n* -> *\nx\n", "map:3: 'x' is no rule"), ("a -> *\n", "map:1: the right side has a *"),
                         ("a [x, y] -> b [x, z]\n", "map:1: the right side has other dimensions"), ("a [x] -> b [x, x]\n", "other dimensions"),
                         ("a [x, y -> b\n", "is no rule"), ("* -> fc1/bias", "both 'conv1/weight' and 'conv1/bias' are for 'fc1/bias'"),
-                        ("a] -> b\n*********** -> b", "map:2: ")):
+                        ("a] -> b\n*********** -> b", "map:2: "), ("# none\n\n", "map: has no rule"), ("", "map: has no rule")):
         write("map", text)
         done = subprocess.run([weft, *model, "--init", "given.st:map"], capture_output=True, text=True)
         check(f"the map {text!r}", done.returncode in (1, 2) and words in done.stderr, done.stderr)
