@@ -142,39 +142,31 @@ static weft_status choose_part(session *s, const char *wanted, const char *data)
                      data);
 }
 
-/* Opens the checkpoint and the data, and builds a forward program. unlabelled: the data may lack
- * the target. */
-static weft_status session_open(weft_context *given, const weft_eval_options *o, bool unlabelled,
-                                session *s)
+/* ARGUMENT: what is to be reported is not of what the checkpoint predicts. */
+static weft_status check_reports(const session *s, const weft_eval_options *o)
 {
-    if (!o->checkpoint)
-        return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
-    WEFT_TRY(weft_checkpoint_refuse_overwrite("output", o->output));
-    WEFT_TRY(weft_context_with_threads(given, (int)o->threads, &s->context));
-    weft_context *context = s->context;
-    WEFT_TRY(weft_checkpoint_open(o->checkpoint, weft_train_table(s->context), &s->checkpoint));
-    if (s->checkpoint.exported && !o->data)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: an exported model does not name its data; give --data SPEC",
-                         s->checkpoint.path);
-    WEFT_TRY(weft_settings_give(&s->checkpoint.settings, weft_train_table(s->context), &s->run));
-    const weft_train_options *t = &s->run;
-    if (o->by_class && s->checkpoint.stats.targets > 0)
+    const weft_data_stats *stats = &s->checkpoint.stats;
+    const char *path = s->checkpoint.path;
+    if (o->by_class && stats->targets > 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "by-class has metrics of classes, and %s predicts numbers; leave it out",
-                         s->checkpoint.path);
-    if (o->confusion && s->checkpoint.stats.targets > 0)
+                         path);
+    if (o->confusion && stats->targets > 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "confusion counts classes, and %s predicts numbers; leave it out",
-                         s->checkpoint.path);
-    if (o->confusion && s->checkpoint.stats.classes > WEFT_CONFUSION_CLASSES)
+                         "confusion counts classes, and %s predicts numbers; leave it out", path);
+    if (o->confusion && stats->classes > WEFT_CONFUSION_CLASSES)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "confusion counts at most %d classes, and %s has %d; leave it out",
-                         WEFT_CONFUSION_CLASSES, s->checkpoint.path, s->checkpoint.stats.classes);
-    WEFT_TRY(weft_metrics_check(context, "metric", o->metric, &s->checkpoint.stats));
+                         WEFT_CONFUSION_CLASSES, path, stats->classes);
+    return weft_metrics_check(s->context, "metric", o->metric, stats);
+}
+
+static weft_status open_data(session *s, const weft_eval_options *o, bool unlabelled)
+{
+    const weft_train_options *t = &s->run;
     const char *data = o->data ? o->data : t->task.data;
     WEFT_TRY(weft_spec_refuse_overwrite(data, "output", o->output));
-    weft_source_request request = {.context = context,
+    weft_source_request request = {.context = s->context,
                                    .stats = &s->checkpoint.stats,
                                    .unlabelled = unlabelled,
                                    .one_unit = true,
@@ -192,9 +184,15 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
     WEFT_TRY(choose_part(s, o->split, data));
     WEFT_TRY(weft_dataset_prepare(s->data, s->split));
     WEFT_TRY(note_changed(s, data));
-    if (weft_dataset_count(s->data, s->split) == 0)
-        return weft_fail(WEFT_ERR_ARGUMENT, "the %s part of the data is empty; give --split %s",
-                         s->part, s->split == WEFT_TRAIN ? "test" : "train");
+    if (weft_dataset_count(s->data, s->split) > 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "the %s part of the data is empty; give --split %s",
+                     s->part, s->split == WEFT_TRAIN ? "test" : "train");
+}
+
+/* Builds a forward program, and loads its parameters. */
+static weft_status build_program(session *s, const weft_eval_options *o)
+{
+    const weft_train_options *t = &s->run;
     weft_model_options model;
     weft_dtype real = WEFT_F32;
     (void)weft_dtype_parse(t->task.dtype, &real);
@@ -204,11 +202,31 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
     model.batch = WEFT_MIN(o->batch, weft_dataset_count(s->data, s->split));
     model.seed = (uint64_t)t->task.seed;
     model.loss = t->update.loss;
-    WEFT_TRY(weft_store_create(context, o->device, (uint64_t)t->task.seed, &s->store));
+    WEFT_TRY(weft_store_create(s->context, o->device, (uint64_t)t->task.seed, &s->store));
     WEFT_TRY(weft_checkpoint_tune(&s->checkpoint, s->store));
-    WEFT_TRY(weft_evaluator_create(context, s->store, real, &model, &s->checkpoint.model, NULL,
+    WEFT_TRY(weft_evaluator_create(s->context, s->store, real, &model, &s->checkpoint.model, NULL,
                                    &s->evaluator));
     return weft_checkpoint_load(&s->checkpoint, s->store, NULL);
+}
+
+/* Opens the checkpoint and the data, and builds a forward program. unlabelled: the data may lack
+ * the target. */
+static weft_status session_open(weft_context *given, const weft_eval_options *o, bool unlabelled,
+                                session *s)
+{
+    if (!o->checkpoint)
+        return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
+    WEFT_TRY(weft_checkpoint_refuse_overwrite("output", o->output));
+    WEFT_TRY(weft_context_with_threads(given, (int)o->threads, &s->context));
+    WEFT_TRY(weft_checkpoint_open(o->checkpoint, weft_train_table(s->context), &s->checkpoint));
+    if (s->checkpoint.exported && !o->data)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: an exported model does not name its data; give --data SPEC",
+                         s->checkpoint.path);
+    WEFT_TRY(weft_settings_give(&s->checkpoint.settings, weft_train_table(s->context), &s->run));
+    WEFT_TRY(check_reports(s, o));
+    WEFT_TRY(open_data(s, o, unlabelled));
+    return build_program(s, o);
 }
 
 /* Figures and classes that are made of numbers that are not finite look like any others, so they

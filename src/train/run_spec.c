@@ -47,17 +47,19 @@ static weft_status open_initial(weft_trainer *t)
 enum { HOME_DEVICE, HOME_HOST };
 static const char *const homes[] = {[HOME_DEVICE] = "device", [HOME_HOST] = "cpu"};
 
-weft_status weft_trainer_write_run_spec(weft_trainer *t)
+/* The metrics of --metric, and the one by which a run keeps the best checkpoint. */
+static weft_status name_metrics(weft_trainer *t)
+{
+    const char *metric = t->options.output.metric, *best = t->options.output.keep_best;
+    if (metric || best)
+        WEFT_TRY(weft_format(&t->metric_names, "%s,%s", metric ? metric : "", best ? best : ""));
+    t->run_spec.metrics = t->metric_names;
+    return WEFT_OK;
+}
+
+static weft_status take_model(weft_trainer *t, weft_run_spec *k)
 {
     const weft_train_options *o = &t->options;
-    weft_run_spec *k = &t->run_spec;
-    k->context = t->context;
-    k->data = t->data;
-    const char *best = o->output.keep_best;
-    if (o->output.metric || best)
-        WEFT_TRY(weft_format(&t->metric_names, "%s,%s", o->output.metric ? o->output.metric : "",
-                             best ? best : ""));
-    k->metrics = t->metric_names;
     weft_model_options_init(&k->model);
     k->model.model = o->task.model;
     weft_model_options_fit(&k->model, weft_dataset_stats(t->data));
@@ -71,45 +73,67 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->real = WEFT_F32;
     (void)weft_dtype_parse(o->task.dtype, &k->real);
     k->bf16_weights = strcmp(o->task.weights, weft_dtype_name(WEFT_BF16)) == 0;
-    if (k->bf16_weights && k->real != WEFT_BF16)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "--weights bf16 and --dtype %s contradict each other: products would read "
-                         "weights that are converted as a whole; give --dtype bf16",
-                         o->task.dtype);
+    if (!k->bf16_weights || k->real == WEFT_BF16) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "--weights bf16 and --dtype %s contradict each other: products would read "
+                     "weights that are converted as a whole; give --dtype bf16",
+                     o->task.dtype);
+}
+
+static void take_plan(const weft_trainer *t, weft_run_spec *k)
+{
+    const weft_parallel_choice *o = &t->options.parallel;
+    weft_plan_options_init(&k->plan);
+    k->plan.ranks = t->mesh;
+    k->plan.mesh = o->mesh;
+    k->plan.zero = (int)o->zero;
+    k->plan.shard = o->shard;
+    k->plan.place = o->place;
+    k->plan.bf16_sums = strcmp(o->sum_dtype, weft_dtype_name(WEFT_BF16)) == 0;
+    k->plan.virtual_workers = (int)t->options.length.virtual_workers;
+    k->shares = o->shares;
+    k->schedule = o->schedule;
+    k->recompute = o->recompute;
+    k->measured = o->profile;
+    k->exchange = o->exchange;
+    k->servers = (int)o->servers;
+    k->replicas = (int)o->replicas;
+    k->codec = o->compress;
+    k->back = o->compress_downlink;
+}
+
+static weft_status check_carried(const weft_trainer *t)
+{
+    const weft_source *source = t->data->source;
+    if (!t->options.length.carry_state || source->continues) return WEFT_OK;
+    return weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "--carry-state needs samples each of which continues the one before, and "
+        "those of data '%s'%s do not; give text: or tokens: without stride%s, or leave "
+        "it out",
+        t->options.task.data, source->validates ? " without those of validation" : "",
+        source->validates ? " and other data for validation" : "");
+}
+
+weft_status weft_trainer_write_run_spec(weft_trainer *t)
+{
+    const weft_train_options *o = &t->options;
+    weft_run_spec *k = &t->run_spec;
+    k->context = t->context;
+    k->data = t->data;
+    WEFT_TRY(name_metrics(t));
+    WEFT_TRY(take_model(t, k));
     k->device = o->where.device;
     k->on_host = strcmp(o->where.home, homes[HOME_HOST]) == 0;
     k->seed = (uint64_t)o->task.seed;
-    weft_plan_options_init(&k->plan);
-    k->plan.ranks = t->mesh;
-    k->plan.mesh = o->parallel.mesh;
-    k->plan.zero = (int)o->parallel.zero;
-    k->plan.shard = o->parallel.shard;
-    k->plan.place = o->parallel.place;
-    k->plan.bf16_sums = strcmp(o->parallel.sum_dtype, weft_dtype_name(WEFT_BF16)) == 0;
-    k->shares = o->parallel.shares;
-    k->plan.virtual_workers = (int)o->length.virtual_workers;
-    k->schedule = o->parallel.schedule;
-    k->recompute = o->parallel.recompute;
+    take_plan(t, k);
     k->carries = o->length.carry_state;
-    if (k->carries && !t->data->source->continues)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "--carry-state needs samples each of which continues the one before, and "
-            "those of data '%s'%s do not; give text: or tokens: without stride%s, or leave "
-            "it out",
-            o->task.data, t->data->source->validates ? " without those of validation" : "",
-            t->data->source->validates ? " and other data for validation" : "");
-    k->measured = o->parallel.profile;
+    WEFT_TRY(check_carried(t));
     k->traced = o->output.trace != NULL;
-    k->exchange = o->parallel.exchange;
-    k->servers = (int)o->parallel.servers;
-    k->replicas = (int)o->parallel.replicas;
-    k->codec = o->parallel.compress;
-    k->back = o->parallel.compress_downlink;
     k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;
     k->drops = o->output.drop_state;
-    k->resumed_run = t->options.output.resume || t->begun.step > 0;
+    k->resumed_run = o->output.resume || t->begun.step > 0;
     k->cluster = t->linked ? &t->link : NULL;
     k->begun = t->begun;
     k->timeout = o->job.timeout;

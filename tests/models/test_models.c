@@ -362,6 +362,35 @@ static double loss_of(weft_instance *p, const weft_model_values *v)
     return *(const double *)weft_instance_output(p, PORT(*v, LOSS));
 }
 
+/* Compares the gradient of each element of a leaf with the change of the loss. */
+static void check_gradient(weft_instance *p, weft_store *store, const weft_graph *g,
+                           const weft_model_values *v, weft_value leaf, weft_value fetched)
+{
+    const double step = 1e-6;
+    weft_type type = weft_graph_value_type(g, leaf);
+    int64_t size = weft_shape_elements(&type.shape);
+    int entry = weft_store_find(store, weft_graph_value_name(g, leaf));
+    double gradient[256], at[256];
+    assert_true(size <= 256);
+    (void)loss_of(p, v);
+    memcpy(gradient, weft_instance_output(p, fetched), (size_t)size * sizeof(double));
+    assert_ok(weft_store_read(store, entry, at));
+    for (int64_t i = 0; i < size; i++) {
+        const double before = at[i];
+        at[i] = before + step;
+        assert_ok(weft_store_write(store, entry, at));
+        double more = loss_of(p, v);
+        at[i] = before - step;
+        assert_ok(weft_store_write(store, entry, at));
+        double change = (more - loss_of(p, v)) / (2 * step);
+        at[i] = before;
+        assert_ok(weft_store_write(store, entry, at));
+        if (!(fabs(change - gradient[i]) < 1e-8))
+            fail_msg("%s[%d]: %.17g, not %.17g", weft_graph_value_name(g, leaf), (int)i,
+                     gradient[i], change);
+    }
+}
+
 static void test_samples_broadcast(void **state)
 {
     (void)state;
@@ -397,31 +426,7 @@ static void test_samples_broadcast(void **state)
     assert_true(loss_of(p, &v) == first);
     w[0] = 0.5, w[1] = 0.25, w[2] = 0.75;
     (void)loss_of(p, &v);
-    for (int k = 1; k < count; k++) {
-        const double step = 1e-6;
-        weft_type type = weft_graph_value_type(g, leaf[k]);
-        int64_t size = weft_shape_elements(&type.shape);
-        int entry = weft_store_find(store, weft_graph_value_name(g, leaf[k]));
-        double gradient[256], at[256];
-        assert_true(size <= 256);
-        (void)loss_of(p, &v);
-        memcpy(gradient, weft_instance_output(p, fetch[k]), (size_t)size * sizeof(double));
-        assert_ok(weft_store_read(store, entry, at));
-        for (int64_t i = 0; i < size; i++) {
-            const double before = at[i];
-            at[i] = before + step;
-            assert_ok(weft_store_write(store, entry, at));
-            double more = loss_of(p, &v);
-            at[i] = before - step;
-            assert_ok(weft_store_write(store, entry, at));
-            double change = (more - loss_of(p, &v)) / (2 * step);
-            at[i] = before;
-            assert_ok(weft_store_write(store, entry, at));
-            if (!(fabs(change - gradient[i]) < 1e-8))
-                fail_msg("%s[%d]: %.17g, not %.17g", weft_graph_value_name(g, leaf[k]), (int)i,
-                         gradient[i], change);
-        }
-    }
+    for (int k = 1; k < count; k++) check_gradient(p, store, g, &v, leaf[k], fetch[k]);
     weft_instance_destroy(&p);
     weft_store_destroy(&store);
     weft_graph_destroy(&g);
