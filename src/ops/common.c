@@ -109,6 +109,22 @@ weft_value weft_emit_same(weft_graph *g, const weft_node *node, const char *suff
     return weft_emit(g, node, suffix, op, in, count, node->attrs, node->attr_count);
 }
 
+weft_value weft_emit_gradient(weft_graph *g, const weft_node *node, weft_value of, weft_value dy)
+{
+    char *op = weft_graph_format(g, "%s_grad", node->op->name);
+    weft_value dx =
+        op ? weft_emit_same(g, node, "dx", op, (weft_value[]){of, dy}, 2) : WEFT_NO_VALUE;
+    free(op);
+    return dx;
+}
+
+void weft_gradient_by_input(weft_graph *g, const weft_node *node, const weft_value *dy,
+                            const bool *want, weft_value *dx)
+{
+    (void)want;
+    dx[0] = weft_emit_gradient(g, node, node->in[0], dy[0]);
+}
+
 void weft_labels_space(weft_text *text, const char *pattern, int dims)
 {
     for (const char *p = pattern; *p; p++) {

@@ -53,6 +53,14 @@ weft_value weft_emit(weft_graph *graph, const weft_node *node, const char *suffi
 weft_value weft_emit_same(weft_graph *graph, const weft_node *node, const char *suffix,
                           const char *op, const weft_value *in, int count);
 
+/* Adds the node of the operator "<operator>_grad", from a value and dy, with the attributes of
+ * `node`. */
+weft_value weft_emit_gradient(weft_graph *graph, const weft_node *node, weft_value of,
+                              weft_value dy);
+/* The gradient rule of an operator of one input, from that input and dy. */
+void weft_gradient_by_input(weft_graph *graph, const weft_node *node, const weft_value *dy,
+                            const bool *want, weft_value *dx);
+
 /* Appends a signature such as "b c S~, o c !K -> b o S". S stands for the labels of the spatial
  * dimensions (w, h w or d h w), K for those of a kernel; each label gets the mark of its letter. */
 void weft_labels_space(weft_text *text, const char *pattern, int dims);
