@@ -3,9 +3,7 @@
  * has the distribution of each parameter at each evaluation. A run that resumes writes a file of
  * its own, which begins with the start of a session at its first step: readers then drop what
  * earlier files have of that step and later ones. */
-#include <errno.h>
 #include <math.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,7 +80,7 @@ static weft_status open_events(const char *folder, int64_t after, void **out)
 {
     event_writer *w;
     char *path;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return weft_fail_io("make the folder", folder);
+    WEFT_TRY(weft_dir_make(folder));
     WEFT_TRY(new_path(folder, &path));
     weft_status status = WEFT_NEW(&w, 1);
     if (status == WEFT_OK) {
@@ -250,23 +248,31 @@ enum { BINS = 40, VALUE_HISTOGRAM = 5 };
 enum { HISTOGRAM_LEAST = 1, HISTOGRAM_MOST, HISTOGRAM_COUNT, HISTOGRAM_SUM, HISTOGRAM_SQUARES };
 enum { HISTOGRAM_LIMITS = 6, HISTOGRAM_BINS };
 
-/* Fills bins of equal width between the least and the largest element that is finite. */
-static void fill(const weft_type *type, const void *data, double *least, double *most, double *bins)
+typedef struct distribution {
+    double least, most, count, sum, squares; /* of the elements that are finite */
+    double bins[BINS];                       /* of equal width, from the least to the largest */
+} distribution;
+
+static void distribute(const weft_type *type, const void *data, distribution *d)
 {
-    int64_t count = weft_shape_elements(&type->shape);
-    *least = INFINITY, *most = -INFINITY;
-    for (int64_t i = 0; i < count; i++) {
+    int64_t size = weft_shape_elements(&type->shape);
+    *d = (distribution){.least = INFINITY, .most = -INFINITY};
+    for (int64_t i = 0; i < size; i++) {
         double x = weft_number_get(type->dtype, data, i);
         if (!isfinite(x)) continue;
-        *least = WEFT_MIN(*least, x);
-        *most = WEFT_MAX(*most, x);
+        d->least = WEFT_MIN(d->least, x);
+        d->most = WEFT_MAX(d->most, x);
+        d->count++;
+        d->sum += x;
+        d->squares += x * x;
     }
-    double width = (*most - *least) / BINS;
-    for (int64_t i = 0; i < count; i++) {
+    if (d->count == 0) d->least = d->most = 0;
+    double half = (d->most / 2 - d->least / 2) / BINS; /* a whole width could overflow */
+    for (int64_t i = 0; i < size; i++) {
         double x = weft_number_get(type->dtype, data, i);
         if (!isfinite(x)) continue;
-        int bin = width > 0 ? (int)((x - *least) / width) : 0;
-        bins[WEFT_MIN(bin, BINS - 1)]++;
+        int bin = half > 0 ? (int)((x / 2 - d->least / 2) / half) : 0;
+        d->bins[WEFT_MIN(bin, BINS - 1)]++;
     }
 }
 
@@ -275,24 +281,18 @@ static weft_status put_parameter(void *writer, int64_t step, const char *name,
 {
     weft_text histogram = {0}, value = {0}, summary = {0}, event = event_at(step), limits = {0},
               counts = {0};
-    double least, most, bins[BINS] = {0}, sum = 0, squares = 0, all = 0;
-    fill(type, data, &least, &most, bins);
-    for (int64_t i = 0; i < weft_shape_elements(&type->shape); i++) {
-        double x = weft_number_get(type->dtype, data, i);
-        if (!isfinite(x)) continue;
-        all++;
-        sum += x;
-        squares += x * x;
+    distribution d;
+    distribute(type, data, &d);
+    for (int i = 0; i < BINS && d.count > 0; i++) {
+        weft_proto_packed(&limits,
+                          i == BINS - 1 ? d.most : d.least + (d.most - d.least) / BINS * (i + 1));
+        weft_proto_packed(&counts, d.bins[i]);
     }
-    for (int i = 0; i < BINS && all > 0; i++) {
-        weft_proto_packed(&limits, i == BINS - 1 ? most : least + (most - least) / BINS * (i + 1));
-        weft_proto_packed(&counts, bins[i]);
-    }
-    weft_proto_double(&histogram, HISTOGRAM_LEAST, all > 0 ? least : 0);
-    weft_proto_double(&histogram, HISTOGRAM_MOST, all > 0 ? most : 0);
-    weft_proto_double(&histogram, HISTOGRAM_COUNT, all);
-    weft_proto_double(&histogram, HISTOGRAM_SUM, sum);
-    weft_proto_double(&histogram, HISTOGRAM_SQUARES, squares);
+    weft_proto_double(&histogram, HISTOGRAM_LEAST, d.least);
+    weft_proto_double(&histogram, HISTOGRAM_MOST, d.most);
+    weft_proto_double(&histogram, HISTOGRAM_COUNT, d.count);
+    weft_proto_double(&histogram, HISTOGRAM_SUM, d.sum);
+    weft_proto_double(&histogram, HISTOGRAM_SQUARES, d.squares);
     weft_proto_message(&histogram, HISTOGRAM_LIMITS, &limits);
     weft_proto_message(&histogram, HISTOGRAM_BINS, &counts);
     weft_proto_text(&value, VALUE_TAG, name);
