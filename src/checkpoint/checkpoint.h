@@ -49,10 +49,10 @@ extern const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES];
  * checkpoint is written in the oldest format that can hold it, so that older versions can read it.
  */
 #define WEFT_CHECKPOINT_FORMAT 5
-/* A file that weft serve writes to the folder of a model that is not named step-N. */
 /* The most samples of a split, and of an epoch that a checkpoint is in: a double still counts them.
  */
 #define WEFT_MOST_SAMPLES ((int64_t)1 << 53)
+/* A file that weft serve writes to the folder of a model that is not named step-N. */
 #define WEFT_BATCH_TIMES_FILE "times.json"
 /* The table of measurements by which the run chose its kernels (--tune). */
 #define WEFT_TUNING_FILE "tuning.txt"

@@ -16,7 +16,6 @@
 #include "checkpoint/checkpoint.h"
 
 #define WEFT_GONE ".gone"
-#define LATEST WEFT_LATEST
 /* Temporary links, renamed to those without the dot. */
 static const char *const links_before[] = {".latest.tmp", ".best.tmp"};
 
@@ -247,7 +246,7 @@ static weft_status tidy(const char *directory, const char *name)
         is_whole(directory, name) && !is_whole(directory, own))
         return rename_in(directory, name, own);
     if (hidden) return is_folder(directory, name) ? remove_in(directory, name) : WEFT_OK;
-    WEFT_TRY(read_link(directory, LATEST, target));
+    WEFT_TRY(read_link(directory, WEFT_LATEST, target));
     bool damaged = strcmp(target, name) == 0;
     return !damaged && is_ours(directory, name, NULL, 0) ? remove_in(directory, name) : WEFT_OK;
 }
@@ -402,8 +401,8 @@ weft_status weft_folder_name_latest(const char *directory, const weft_checkpoint
 {
     char name[40], aside[48];
     bool moved;
-    if (!is_folder(directory, LATEST)) return WEFT_OK;
-    WEFT_TRY(foreign(WEFT_ERR_ARGUMENT, directory, LATEST));
+    if (!is_folder(directory, WEFT_LATEST)) return WEFT_OK;
+    WEFT_TRY(foreign(WEFT_ERR_ARGUMENT, directory, WEFT_LATEST));
     if (!newest->path)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s/latest is a folder, where this run would write a link; move it away",
@@ -412,8 +411,8 @@ weft_status weft_folder_name_latest(const char *directory, const weft_checkpoint
     (void)snprintf(aside, sizeof(aside), ".%s" WEFT_GONE, name);
     WEFT_TRY(weft_folder_tidy(directory));
     WEFT_TRY(make_place(directory, name, aside, newest, &moved));
-    WEFT_TRY(rename_in(directory, LATEST, name));
+    WEFT_TRY(rename_in(directory, WEFT_LATEST, name));
     WEFT_TRY(weft_dir_sync(directory));
-    WEFT_TRY(weft_folder_point(directory, LATEST, name));
+    WEFT_TRY(weft_folder_point(directory, WEFT_LATEST, name));
     return moved ? remove_in(directory, aside) : WEFT_OK;
 }

@@ -24,19 +24,12 @@ static const rule rules[] = {
     {"epochs,steps", WEFT_RESUME_LENGTH, false, WEFT_KIND_NONE},
     {"lr-multiplier,momentum,nesterov,carry-state,exchange,compress,compress-downlink",
      WEFT_RESUME_NAMES, true, WEFT_KIND_NONE},
-    {"augment,loss,class-weights,keep-best,patience,microbatches,sum-dtype,virtual-workers,weight-"
-     "decay,"
-     "beta1,beta2,"
-     "epsilon,clip-norm,"
-     "label-"
-     "smoothing",
+    {"augment,loss,class-weights,keep-best,patience,microbatches,sum-dtype,virtual-workers,"
+     "weight-decay,beta1,beta2,epsilon,clip-norm,label-smoothing",
      WEFT_RESUME_NAMES, false, WEFT_KIND_NONE},
     /* They change no result, or only its rounding. */
     {"device,home,tune,threads,ranks,engine,mesh,shares,zero,schedule,profile,no-bind,recompute,"
-     "shard,"
-     "place,"
-     "servers,"
-     "replicas,hosts,max-restarts,timeout,check-collectives",
+     "shard,place,servers,replicas,hosts,max-restarts,timeout,check-collectives",
      WEFT_RESUME_FREE, false, WEFT_KIND_NONE},
     {"init,checkpoint,checkpoint-every,keep,evaluate-every,metric,resume,drop-state,metrics,trace,"
      "quiet,progress",

@@ -177,14 +177,17 @@ static weft_status own_devices(const process_plan *p, const weft_job_part *part,
 {
     int64_t ranks = is_learner(p, part) ? p->mesh : 1;
     weft_text text = {0};
-    for (int64_t r = 0; r < ranks; r++) {
-        char *device;
-        WEFT_TRY(weft_device_of_rank(p->context, p->options->where.device,
-                                     (int)(part->slot * ranks + r), &device));
-        weft_text_add(&text, "%s%s", r ? "," : "", device);
+    weft_status status = WEFT_OK;
+    for (int64_t r = 0; r < ranks && status == WEFT_OK; r++) {
+        char *device = NULL;
+        status = weft_device_of_rank(p->context, p->options->where.device,
+                                     (int)(part->slot * ranks + r), &device);
+        if (status == WEFT_OK) weft_text_add(&text, "%s%s", r ? "," : "", device);
         free(device);
     }
-    return weft_text_take(&text, value);
+    if (status == WEFT_OK) return weft_text_take(&text, value);
+    free(text.data);
+    return status;
 }
 
 static bool trains(const process_plan *p, const weft_job_part *part)
