@@ -33,8 +33,8 @@ typedef struct weft_model_options {
     /* A loss, with its key as in "huber:delta=2", in place of that of the model; NULL: the model's.
      */
     const char *loss;
-    /* In training, the loss has two labels of each sample: the weight of a sample is that of
-     * `labels` without what `mixed_weights` says, which is that of `mixed_labels`. */
+    /* In training, the loss has two labels of each sample: its `mixed_weights`, a part of its
+     * `weights`, is the weight of `mixed_labels`, and the rest that of `labels`. */
     bool mixes;
 } weft_model_options;
 

@@ -157,7 +157,7 @@ WEFT_API void weft_trainer_stop(weft_trainer *trainer);
 WEFT_API const weft_train_options *weft_trainer_options(const weft_trainer *trainer);
 
 /* ARGUMENT: the output file `path` (NULL: none), which the option named `option` gives, is an input
- * of this training: its model file, a file of its data, or a file of a checkpoint. */
+ * of this training: its model file, a file of its data or of --init, or one of a checkpoint. */
 WEFT_API WEFT_NODISCARD weft_status weft_train_refuse_overwrite(const weft_train_options *options,
                                                                 const char *option,
                                                                 const char *path);
@@ -190,9 +190,9 @@ typedef struct weft_eval_options {
     char *checkpoint, *data, *split, *device, *output;
     int64_t batch, threads;
     bool json, quiet, confusion;
-    char *metric; /* names, with commas between them */
-    bool by_class;
-    bool join; /* predictions have the fields of the table's row */
+    char *metric;  /* names, with commas between them */
+    bool by_class; /* whether the command prints the metrics of each class */
+    bool join;     /* predictions have the fields of the table's row */
 } weft_eval_options;
 
 /* The option tables of weft_evaluate and of weft_predict, for the same struct. */
