@@ -85,8 +85,8 @@ static int predict(weft_context *context, const weft_eval_options *options)
                 weft_printable(s.clash, shown, sizeof(shown)));
         code = 2;
     }
-    weft_status end = weft_output_close(&s.to, code == 0);
-    if (code == 0) code = report_failure(end); /* also reports an earlier write that failed */
+    weft_status end = weft_output_close(&s.to, code == 0 && s.status == WEFT_OK);
+    if (code == 0) code = report_failure(end == WEFT_OK ? s.status : end);
     return code;
 }
 

@@ -124,10 +124,10 @@ static bool joined_name(const weft_prediction *p, int64_t i, char *name, size_t 
 {
     int64_t own = own_columns(p);
     if (i >= own) return output_name(p, i - own, name, size);
-    if (i == 0)
-        (void)snprintf(name, size, "predicted");
-    else if (p->targets > 0)
+    if (p->targets > 1)
         (void)snprintf(name, size, "predicted_%lld", (long long)i);
+    else if (i == 0)
+        (void)snprintf(name, size, "predicted");
     else if (p->class_names)
         (void)snprintf(name, size, "probability_%s", p->class_names[i - 1]);
     else
