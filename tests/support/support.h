@@ -72,7 +72,6 @@ static inline const char *shared_data(const char *name)
     return NULL;
 }
 
-/* Whether a built-in model takes images; tests/data/sequence_data.sh has those that refuse them. */
 /* A model of this name that is small enough for a test in which its size does not matter. */
 static inline const char *small_model(const char *model)
 {
@@ -84,6 +83,7 @@ static inline const char *small_model(const char *model)
     return model;
 }
 
+/* Whether a built-in model takes images; tests/data/sequence_data.sh has those that refuse them. */
 static inline bool takes_images(weft_context *c, const char *model)
 {
     weft_graph *g;
