@@ -291,6 +291,9 @@ def compare(weft, name, dtype, rounds, missed):
         for way in list(others):
             value = peer(name, dtype, way)
             others[way].append(value) if value else others.pop(way)
+    if not others:
+        missed.append(f"{name} {dtype}, which PyTorch does not run")
+        return statistics.median(rate for rate, _ in ours)
     best = max(others, key=lambda way: statistics.median(rate for rate, _ in others[way]))
     ratios = sorted(a[0] / b[0] for a, b in zip(ours, others[best]))
     memory = statistics.median(a[1] for a in ours), statistics.median(b[1] for b in others[best])
