@@ -52,6 +52,7 @@ static inline void out(fixture *f, weft_value v)
     X(conv_small_images)                                                                           \
     X(conv_chunks)                                                                                 \
     X(conv_blocks_few)                                                                             \
+    X(conv_blocks_many)                                                                            \
     X(conv_stride)                                                                                 \
     X(conv_dilated)                                                                                \
     X(conv_groups)                                                                                 \

@@ -20,6 +20,7 @@ CONV(conv_chunks, D4(35, 2, 21, 20), D4(33, 2, 3, 2), WEFT_ATTR_PAIR("padding", 
      WEFT_ATTR_PAIR("stride", 2, 3), WEFT_ATTR_PAIR("dilation", 1, 2))
 CONV(conv_blocks_few, D4(2, 32, 7, 5), D4(48, 32, 3, 2), WEFT_ATTR_PAIR("stride", 2, 1),
      WEFT_ATTR_PAIR("dilation", 1, 2), WEFT_ATTR_PAIR("padding", 2, 1))
+CONV(conv_blocks_many, D4(5, 16, 19, 7), D4(16, 16, 3, 3), WEFT_ATTR_PAIR("padding", 1, 1))
 CONV(conv_stride, D4(1, 4, 9, 8), D4(6, 4, 3, 3), WEFT_ATTR_PAIR("stride", 2, 3),
      WEFT_ATTR_PAIR("padding", 1, 2))
 CONV(conv_dilated, D4(2, 2, 11, 9), D4(3, 2, 3, 3), WEFT_ATTR_PAIR("dilation", 2, 3),

@@ -8,15 +8,23 @@
 #include "device/cpu/panel.h"
 #include "device/cpu/simd.h"
 
-enum { BLOCK = 16, ROWS = 44, GATHERED = 1 << 16 };
+/* GATHERED: numbers that a thread gathers at least; MOST: numbers of rows that are gathered at a
+ * time, so that memory does not grow with the images. */
+enum { BLOCK = 16, ROWS = 44, GATHERED = 1 << 16, MOST = 1 << 16 };
 
 typedef struct im2col {
     int64_t images, ins, outs, taps, positions; /* of a result */
     int64_t x_image, x_block, y_image, y_block;
-    int64_t row;        /* floats from one gathered row to the next */
+    int64_t row, chunk; /* floats from one gathered row to the next; rows at a time */
     int64_t *to, *from; /* the offset of a position; of what it reads by a tap, -1: padding */
     bool relu;
 } im2col;
+
+/* A run of a kernel for a chunk of rows. */
+typedef struct im2col_run {
+    const cpu_loop *k;
+    int64_t first, count;
+} im2col_run;
 
 static int64_t depth_of(const im2col *g)
 {
@@ -25,14 +33,16 @@ static int64_t depth_of(const im2col *g)
 
 /* --- runs --- */
 
-/* Item i is a row: a result of an image. */
+/* Item i is a row of the chunk: a result of an image. */
 static void gather(void *user, int64_t begin, int64_t end)
 {
-    const cpu_loop *k = user;
+    const im2col_run *r = user;
+    const cpu_loop *k = r->k;
     const im2col *g = k->table;
     for (int64_t i = begin; i < end; i++) {
-        const float *x = (const float *)k->in[0] + i / g->positions * g->x_image;
-        const int64_t *from = g->from + i % g->positions * g->taps;
+        int64_t row = r->first + i;
+        const float *x = (const float *)k->in[0] + row / g->positions * g->x_image;
+        const int64_t *from = g->from + row % g->positions * g->taps;
         float *to = (float *)k->scratch + i * g->row;
         for (int64_t b = 0; b < g->ins / BLOCK; b++, x += g->x_block)
             for (int64_t t = 0; t < g->taps; t++, to += BLOCK)
@@ -59,13 +69,13 @@ static WEFT_CLONES void put(const cpu_loop *k, const float *restrict sums, int64
 /* Item i is 16 outputs. */
 static void multiply(void *user, int64_t begin, int64_t end)
 {
-    const cpu_loop *k = user;
+    const im2col_run *r = user;
+    const cpu_loop *k = r->k;
     const im2col *g = k->table;
     float sums[ROWS * BLOCK];
-    int64_t rows = g->images * g->positions;
     for (int64_t b = begin; b < end; b++)
-        for (int64_t row = 0, count; row < rows; row += count) {
-            count = WEFT_MIN(rows - row, (int64_t)ROWS);
+        for (int64_t row = 0, count; row < r->count; row += count) {
+            count = WEFT_MIN(r->count - row, (int64_t)ROWS);
             tile_multiply(&(tile_product){.m = count,
                                           .n = BLOCK,
                                           .k = depth_of(g),
@@ -76,7 +86,7 @@ static void multiply(void *user, int64_t begin, int64_t end)
                                           .a_column = 1,
                                           .b_row = BLOCK,
                                           .c_row = BLOCK});
-            for (int64_t i = 0; i < count; i++) put(k, sums + i * BLOCK, row + i, b);
+            for (int64_t i = 0; i < count; i++) put(k, sums + i * BLOCK, r->first + row + i, b);
         }
 }
 
@@ -84,8 +94,12 @@ static void im2col_loop(const cpu_loop *k)
 {
     const im2col *g = k->table;
     int64_t rows = g->images * g->positions, grain = WEFT_MAX(GATHERED / depth_of(g), 1);
-    weft_parallel(k->threads, rows, grain, gather, (void *)(uintptr_t)k);
-    weft_parallel(k->threads, g->outs / BLOCK, 1, multiply, (void *)(uintptr_t)k);
+    im2col_run r = {.k = k};
+    for (; r.first < rows; r.first += r.count) {
+        r.count = WEFT_MIN(rows - r.first, g->chunk);
+        weft_parallel(k->threads, r.count, grain, gather, &r);
+        weft_parallel(k->threads, g->outs / BLOCK, 1, multiply, &r);
+    }
 }
 
 /* --- the choice --- */
@@ -184,7 +198,8 @@ static weft_status finish(weft_device *device, const weft_group *group, const on
                   .to = (int64_t *)(void *)(g + 1)};
     g->from = g->to + positions;
     fill(g, spec, &x, &w, &y);
-    k->head.scratch = (size_t)(g->images * positions * g->row) * sizeof(float);
+    g->chunk = WEFT_MIN(g->images * positions, WEFT_MAX(MOST / g->row, (int64_t)ROWS));
+    k->head.scratch = (size_t)(g->chunk * g->row) * sizeof(float);
     WEFT_TRY(cpu_set_layouts(device, group, o, &k->head));
     return cpu_loop_take_bias(device, group, k, &g->relu);
 }
