@@ -189,6 +189,8 @@ row(actor      net_auth                 ..P.......RW.   30 internal WITH net_pai
 row(actor      net_addresses            T......UA.R..    2 internal WITH net_pair)
 row(actor      net_keys                 T......UA.R..    1 internal)
 row(actor      keygen                   T.........R..    1 script   keygen.sh)
+row(cost       timeline                 T......UA....    1 internal)
+row(cost       times                    T......UA....    1 internal)
 
 row(membership membership               T......UA.R..    1 internal WITH membership_fixture)
 row(membership range_owners             T......UA.R..    1 internal WITH membership_fixture)
@@ -333,6 +335,7 @@ row(cli        help_options             T.....D......   49 script   help_options
 row(cli        completion               T.....D......    5 script   completion.sh)
 row(cli        fetch                    T............    3 script   fetch.py)
 row(cli        simulate_compare         ..P..........   25 script   simulate_compare.sh)
+row(cli        plan_cluster             T.P..........   12 script   plan_cluster.sh)
 row(cli        invalid_options          T............    4 script   invalid_options.sh)
 row(cli        misspelt_names           T............    9 script   misspelt_names.py)
 row(cli        eval_predict             T............   28 script   eval_predict.sh)

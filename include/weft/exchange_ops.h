@@ -205,7 +205,12 @@ typedef struct weft_exchange_life {
     /* Statistic i of the whole run, called after `end`; false past the last. The numbers stay the
      * exchange's. */
     bool (*figure)(weft_exchange *exchange, int i, weft_series *out);
-    void (*room[4])(void); /* of later versions: NULL */
+    /* For estimates of a run's time: the steps from one sum over the parameters of all learners to
+     * the next one, for which they wait; 0: they meet at the end of the run alone. exchange was
+     * opened without a setup. *state: they add up the optimizer's state, too. NULL: learners
+     * exchange otherwise. */
+    int64_t (*meetings)(const weft_exchange *exchange, bool *state);
+    void (*room[3])(void); /* of later versions: NULL */
 } weft_exchange_life;
 
 struct weft_exchange_ops {
@@ -221,7 +226,8 @@ struct weft_exchange_ops {
     bool owns_update;
     /* Opens the exchange, whose state has its initial values. exchange: `size` zeroed bytes, whose
      * head is filled in. arguments: the text after "NAME:", or "". setup: exchange->setup; NULL:
-     * only checks the arguments, and then only `fits`, `averages` and `close` may follow. ARGUMENT:
+     * only checks the arguments, and then only `fits`, `averages`, `meetings` and `close` may
+     * follow. ARGUMENT:
      * an argument is wrong. If it fails, `close` is called. */
     weft_status (*open)(weft_exchange *exchange, const char *arguments,
                         const weft_exchange_setup *setup);

@@ -46,6 +46,7 @@
 #include "weft/data_ops.h"
 #include "weft/device.h"
 #include "weft/device_ops.h"
+#include "weft/estimate.h"
 #include "weft/exchange_ops.h"
 #include "weft/generate.h"
 #include "weft/graph.h"

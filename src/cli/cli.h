@@ -27,10 +27,10 @@ typedef struct command {
     enum { TASKS_ANY, TASKS_ALONE, TASKS_RANKS } tasks;
 } command;
 
-extern const command command_train, command_simulate, command_compare, command_plan, command_eval,
-    command_predict, command_generate, command_serve, command_load, command_inspect, command_export,
-    command_coordinator, command_server, command_join, command_leave, command_status, command_fetch,
-    command_keygen, command_selftest, command_help;
+extern const command command_train, command_simulate, command_compare, command_plan,
+    command_measure, command_eval, command_predict, command_generate, command_serve, command_load,
+    command_inspect, command_export, command_coordinator, command_server, command_join,
+    command_leave, command_status, command_fetch, command_keygen, command_selftest, command_help;
 extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };
@@ -154,6 +154,14 @@ weft_status read_run_options(const weft_context *context, const weft_option *tab
  * checkpoint: the field for it in the options `out`. */
 weft_status read_checkpoint_options(const weft_option *table, int argc, char **argv, void *out,
                                     char *const *checkpoint);
+
+/* strategies.c: splits a list of strategies at its semicolons into words[], which the caller frees;
+ * returns their number, or -1 if one is empty or there are more than `most`. set_strategy sets the
+ * options of one, NAME=VALUE or NAME of a flag. strategy_label: how it is displayed, without a
+ * leading "exchange=". */
+int split_strategies(const char *list, char **words, int most);
+weft_status set_strategy(const weft_option *table, void *options, const char *words);
+const char *strategy_label(const char *words);
 
 /* simulate.c: a series of a summary event by its name (NULL: none), its first number (0: none), and
  * the mean staleness of its updates (below 0: unknown). */

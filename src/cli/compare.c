@@ -1,6 +1,5 @@
 /* weft compare: checks several runs with different strategies, runs one after the other, on this
  * machine or simulated, and prints and plots their results. */
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,21 +99,6 @@ static weft_status read_options(const comparison *k, weft_compare_options *out)
                             k->argc, k->argv);
 }
 
-/* Sets the options of one strategy: words NAME=VALUE, or NAME of a flag. */
-static weft_status set_words(const weft_option *table, weft_compare_options *o, const char *words)
-{
-    char *copy = strdup(words), *save = NULL;
-    weft_status status = WEFT_OK;
-    for (char *w = copy ? strtok_r(copy, " \t\n", &save) : NULL; w && status == WEFT_OK;
-         w = strtok_r(NULL, " \t\n", &save)) {
-        char *equals = strchr(w, '=');
-        if (equals) *equals = '\0';
-        status = weft_options_set(table, o, w, equals ? equals + 1 : "true");
-    }
-    free(copy);
-    return status;
-}
-
 static weft_status train(comparison *k, const weft_train_options *options)
 {
     weft_trainer *trainer = NULL;
@@ -129,7 +113,7 @@ static weft_status run_one(comparison *k)
     weft_compare_options o = {.target = 0};
     const weft_option *table = weft_compare_table(k->context);
     weft_status status = read_options(k, &o);
-    if (status == WEFT_OK) status = set_words(table, &o, k->now->words);
+    if (status == WEFT_OK) status = set_strategy(table, &o, k->now->words);
     /* Communication is counted only if metrics are written. */
     if (status == WEFT_OK && !k->simulated)
         status = weft_options_set(table, &o, "metrics", "/dev/null");
@@ -150,39 +134,20 @@ static weft_status run_one(comparison *k)
 
 /* --- the command --- */
 
-static char *trim(char *text)
-{
-    while (isspace((unsigned char)*text)) text++;
-    size_t size = strlen(text);
-    while (size > 0 && isspace((unsigned char)text[size - 1])) text[--size] = '\0';
-    return text;
-}
-
-static const char *label_of(const char *words)
-{
-    static const char exchange[] = "exchange=";
-    return strncmp(words, exchange, strlen(exchange)) == 0 ? words + strlen(exchange) : words;
-}
-
 /* Splits --strategies into runs. false: there are too few or too many, or one is empty; the error
  * was printed. */
 static bool take_strategies(comparison *k, const char *given)
 {
     const char *list = given ? given : "";
-    char *copy = strdup(list);
-    bool fits = copy != NULL;
-    for (char *at = copy, *next; at && fits && *list; at = next) {
-        next = strchr(at, ';');
-        if (next) *next++ = '\0';
-        char *words = trim(at);
-        fits = *words && k->count < MOST_RUNS;
-        if (!fits) break;
-        k->all[k->count] = (compared_run){
-            .words = strdup(words), .quality = NAN, .staleness = -1, .utilisation = -1};
-        k->all[k->count].label = label_of(k->all[k->count].words);
-        k->count++;
-    }
-    free(copy);
+    char *words[MOST_RUNS];
+    int count = split_strategies(list, words, MOST_RUNS);
+    bool fits = count >= 0;
+    for (; k->count < count; k->count++)
+        k->all[k->count] = (compared_run){.words = words[k->count],
+                                          .label = strategy_label(words[k->count]),
+                                          .quality = NAN,
+                                          .staleness = -1,
+                                          .utilisation = -1};
     if (fits && k->count >= 2) return true;
     fprintf(stderr,
             "weft: strategies '%s' are %s; give from 2 to %d with semicolons between them, as in "
@@ -224,7 +189,7 @@ static int check_all(comparison *k)
         const weft_option *table = weft_compare_table(k->context);
         bool fits = compare_words_fit(k->all[i].words);
         weft_status status = fits ? read_options(k, &o) : WEFT_OK;
-        if (fits && status == WEFT_OK) status = set_words(table, &o, k->all[i].words);
+        if (fits && status == WEFT_OK) status = set_strategy(table, &o, k->all[i].words);
         if (fits && status == WEFT_OK) status = weft_plugin_load_options(k->context, table, &o);
         if (fits && status == WEFT_OK) status = weft_options_check(table, &o);
         weft_status checked = fits && status == WEFT_OK ? check_one(k, &o) : WEFT_OK;

@@ -13,13 +13,17 @@
  */
 
 const command *const commands[] = {
-    &command_train,    &command_simulate, &command_compare,
-    &command_plan,     &command_eval,     &command_predict,
-    &command_generate, &command_serve,    &command_load,
-    &command_inspect,  &command_export,   &command_coordinator,
-    &command_server,   &command_join,     &command_leave,
-    &command_status,   &command_fetch,    &command_keygen,
-    &command_selftest, &command_help,     NULL,
+    &command_train,       &command_simulate,
+    &command_compare,     &command_plan,
+    &command_measure,     &command_eval,
+    &command_predict,     &command_generate,
+    &command_serve,       &command_load,
+    &command_inspect,     &command_export,
+    &command_coordinator, &command_server,
+    &command_join,        &command_leave,
+    &command_status,      &command_fetch,
+    &command_keygen,      &command_selftest,
+    &command_help,        NULL,
 };
 
 static void on_log(void *user, weft_log_level level, const char *text)

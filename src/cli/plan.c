@@ -4,10 +4,14 @@
 #include <stdio.h>
 
 #include "cli.h"
+#include "plan.h"
 
-/* The ranks whose graph and program, or whose graphs after each pass, are printed; -1: none. */
+/* The ranks whose graph and program, or whose graphs after each pass, are printed; -1: none. The
+ * file of a cluster for which the time of a step is estimated, and runs to be compared there; NULL:
+ * none. */
 typedef struct plan_options {
     int64_t dump, passes;
+    char *cluster, *strategies;
 } plan_options;
 
 static const weft_option own_table[] = {
@@ -28,43 +32,118 @@ static const weft_option own_table[] = {
      .offset = offsetof(plan_options, passes),
      .low = 0,
      .high = INT_MAX},
+    {.name = "cluster",
+     .argument = "FILE",
+     .help = "also the time of a step on this cluster, whose file weft measure writes",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, cluster)},
+    {.name = "strategies",
+     .argument = "LIST",
+     .help = "with --cluster, in place of the plan: the steps of several runs, as in 'mesh=data=2; "
+             "exchange=average:every=4'",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, strategies)},
     {.name = NULL},
 };
 
-static int run(weft_context *context, int argc, char **argv)
+static void print_share(double share, const char *by)
+{
+    if (share > 0.0005) printf(", %.1f %% %s", 100 * share, by);
+}
+
+/* Prints the estimated step. Its parts are means over the ranks, which do not all end together. */
+static void print_estimate(const char *cluster, const weft_step_estimate *p)
+{
+    printf("\nEstimated for %s: a step takes %.4g ms (%.4g to %.4g), %.4g samples/s\n", cluster,
+           1e3 * p->seconds, 1e3 * p->low, 1e3 * p->high, p->samples_per_second);
+    printf("of it %.4g ms of kernels, %.4g of transfers, %.4g of waiting, %.4g of the rest, in the "
+           "mean over the ranks\n",
+           1e3 * p->computed, 1e3 * p->transferred, 1e3 * p->waited, 1e3 * p->rest);
+    printf("kernels: %.1f %% measured with these sizes", 100 * p->by_size);
+    print_share(p->by_kind, "with others");
+    print_share(p->by_operator, "by their operator");
+    print_share(p->by_rates, "by rates alone");
+    printf("\n");
+    if (p->wire_bytes > 0)
+        printf("between machines: %.0f bytes a step; the busiest sends for %.1f %% of the time\n",
+               p->wire_bytes, 100 * p->busiest_link);
+}
+
+static weft_status estimate(weft_context *context, const weft_train_options *options,
+                            const char *cluster)
+{
+    weft_step_estimate step;
+    weft_status status = weft_estimate_step(context, options, cluster, &step);
+    if (status == WEFT_OK) print_estimate(cluster, &step);
+    return status;
+}
+
+/* Whether the own options go together; prints an error if not. */
+static bool fit(const plan_options *plan)
+{
+    bool adds = plan->dump >= 0 || plan->cluster;
+    if (plan->passes >= 0 && adds)
+        fprintf(stderr, "weft: --dump and --cluster add to the plan, and --passes prints graphs in "
+                        "its place; leave one of them out\nTry 'weft help plan'.\n");
+    else if (plan->strategies && !plan->cluster)
+        fprintf(stderr, "weft: --strategies compares estimates, which need --cluster FILE; weft "
+                        "measure writes one\nTry 'weft help plan'.\n");
+    else if (plan->strategies && plan->dump >= 0)
+        fprintf(stderr, "weft: --dump is of one run, and --strategies are several; leave one of "
+                        "them out\nTry 'weft help plan'.\n");
+    else
+        return true;
+    return false;
+}
+
+static weft_status print_plan(weft_context *context, const weft_train_options *options,
+                              const plan_options *plan)
+{
+    char *text = NULL;
+    weft_status status = plan->passes >= 0
+                             ? weft_train_passes_text(context, options, (int)plan->passes, &text)
+                             : weft_train_plan_text(context, options, (int)plan->dump, &text);
+    if (status == WEFT_OK) printf("%s", text);
+    if (status == WEFT_OK && plan->cluster) status = estimate(context, options, plan->cluster);
+    weft_free(text);
+    return status;
+}
+
+static int run_with(weft_context *context, const plan_options *plan, int argc, char **argv)
 {
     weft_train_options options = {0};
-    plan_options plan = {.dump = -1, .passes = -1};
-    char *text = NULL;
-    weft_status status = take_own_options(own_table, &plan, &argc, argv);
-    if (status == WEFT_OK && plan.dump >= 0 && plan.passes >= 0) {
-        fprintf(stderr, "weft: --dump adds to the plan, and --passes prints graphs in its place; "
-                        "give one of them\nTry 'weft help plan'.\n");
-        return 2;
-    }
-    if (status == WEFT_OK) status = read_train_options(context, &options, argc, argv);
+    weft_status status = read_train_options(context, &options, argc, argv);
     if (status != WEFT_OK) {
         weft_options_free(weft_train_table(context), &options);
         return usage_failure("plan");
     }
     print_log(context, options.show.quiet);
     int code = load_plugins(context, weft_train_table(context), &options);
-    if (code == 0) {
-        if (plan.passes >= 0)
-            status = weft_train_passes_text(context, &options, (int)plan.passes, &text);
-        else
-            status = weft_train_plan_text(context, &options, (int)plan.dump, &text);
-        if (status == WEFT_OK) printf("%s", text);
-        weft_free(text);
-        code = report_failure(status);
-    }
+    if (code == 0 && plan->strategies)
+        code = plan_strategies(context, plan->cluster, plan->strategies, argc, argv);
+    else if (code == 0)
+        code = report_failure(print_plan(context, &options, plan));
     weft_options_free(weft_train_table(context), &options);
+    return code;
+}
+
+static int run(weft_context *context, int argc, char **argv)
+{
+    plan_options plan = {.dump = -1, .passes = -1};
+    weft_status status = take_own_options(own_table, &plan, &argc, argv);
+    int code = 2;
+    if (status != WEFT_OK)
+        code = usage_failure("plan");
+    else if (fit(&plan))
+        code = run_with(context, &plan, argc, argv);
+    weft_options_free(own_table, &plan);
     return code;
 }
 
 const command command_plan = {
     .name = "plan",
-    .usage = "[RUN.yaml] [--dump[=RANK] | --passes[=RANK]] [options of weft train]",
+    .usage =
+        "[RUN.yaml] [--dump[=RANK] | --passes[=RANK]] [--cluster FILE] [options of weft train]",
     .summary = "show what each rank of a run would hold, compute and send",
     .text =
         "Takes the options of weft train and runs nothing: prints for each rank its position in\n"
@@ -73,11 +152,17 @@ const command command_plan = {
         "every transfer in order, and the bubble of a pipeline. --dump adds the graph and the\n"
         "program of rank 0, --dump=K those of rank K. --passes prints in place of all this the\n"
         "graph after each pass: the model, its gradients, the optimizer, recomputation, the part\n"
-        "of rank 0 (--passes=K: of rank K), and the graphs that predict.",
+        "of rank 0 (--passes=K: of rank K), and the graphs that predict.\n\n"
+        "--cluster FILE adds the time of a step on the machines of that file, which weft measure\n"
+        "writes: the programs of all ranks are played with measured times in the place of\n"
+        "numbers, over links that carry one message at a time. --strategies prints a table of\n"
+        "several runs. The time of learners that do not wait for each other (server, gossip and\n"
+        "others) is not estimated: weft simulate runs these.",
     .examples = "  weft plan -n 4 --mesh data=2,tensor=2\n"
                 "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 10\n"
                 "  weft plan -n 8 --zero 3 --dump=1\n"
-                "  weft plan -n 2 --mesh tensor=2 --passes\n",
+                "  weft plan -n 2 --mesh tensor=2 --passes\n"
+                "  weft plan --cluster here.yaml -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n",
     .table = weft_train_table,
     .own = own_table,
     .run = run,

@@ -150,7 +150,7 @@ const command command_simulate = {
         "  bandwidth: 125e6      bytes per second; 0: unlimited\n"
         "  lost: 0.01            share of messages that are lost; likewise twice (duplicated) and "
         "reordered\n"
-        "  learners:             several groups, or -n equal learners\n"
+        "  machines:             several groups of one learner each, or -n equal learners\n"
         "    - count: 3\n"
         "      speed: 0.1        relative speed; default 1\n"
         "      jitter: 0.2       steps take up to this share longer\n"

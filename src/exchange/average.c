@@ -185,6 +185,13 @@ static weft_status average_end(weft_exchange *exchange)
     return exchange->changed ? average_learners(a, true) : WEFT_OK;
 }
 
+static int64_t average_meetings(const weft_exchange *exchange, bool *state)
+{
+    const average *a = (const average *)exchange;
+    *state = a->state->averages;
+    return a->every;
+}
+
 static const weft_exchange_ops average_ops = {
     .struct_size = sizeof(weft_exchange_ops),
     .size = sizeof(average),
@@ -192,7 +199,7 @@ static const weft_exchange_ops average_ops = {
     .lockstep = true,
     .open = average_open,
     .step = {.after = average_after},
-    .life = {.begin = average_begin, .end = average_end},
+    .life = {.begin = average_begin, .end = average_end, .meetings = average_meetings},
 };
 
 const weft_entry weft_exchange_average = {
@@ -212,7 +219,7 @@ static const weft_exchange_ops oneshot_ops = {
     .lockstep = true,
     .open = oneshot_open,
     .step = {.after = average_after},
-    .life = {.begin = average_begin, .end = average_end},
+    .life = {.begin = average_begin, .end = average_end, .meetings = average_meetings},
 };
 
 const weft_entry weft_exchange_oneshot = {

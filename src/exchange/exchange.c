@@ -121,6 +121,17 @@ weft_status weft_exchange_averages(weft_context *context, const char *spec, int 
     return WEFT_OK;
 }
 
+weft_status weft_exchange_meetings(weft_context *context, const char *spec, int64_t *period,
+                                   bool *state)
+{
+    weft_exchange *e;
+    WEFT_TRY(open_at(context, spec, NULL, &e));
+    *state = false;
+    *period = e->ops->life.meetings ? e->ops->life.meetings(e, state) : -1;
+    weft_exchange_close(&e);
+    return WEFT_OK;
+}
+
 weft_status weft_exchange_open(const char *spec, const weft_exchange_setup *setup,
                                weft_exchange **out)
 {

@@ -113,6 +113,9 @@ weft_status weft_exchange_check(weft_context *context, const char *spec) WEFT_NO
  * many learners (the hook `averages`). */
 weft_status weft_exchange_averages(weft_context *context, const char *spec, int learners,
                                    double *out) WEFT_NODISCARD;
+/* The hook `meetings` of the exchange of a specification; *period below 0: it has none. */
+weft_status weft_exchange_meetings(weft_context *context, const char *spec, int64_t *period,
+                                   bool *state) WEFT_NODISCARD;
 /* Checks a specification, and whether the planned run can have the exchange; weft_exchange_open
  * includes this check. */
 weft_status weft_exchange_fits(weft_context *context, const char *spec,

@@ -1,6 +1,7 @@
 /* Translates transfer nodes (ops/transfer.c) to operations of a communicator, and to the copies
  * that pack and unpack parts of tensors. */
 #include "program/transfer_bind.h"
+#include "program/walk.h"
 
 /* A copy of positions [begin, end) of a dimension from a tensor to a dense block (`out`), or
  * back. */
@@ -294,22 +295,35 @@ static weft_status bind_receive(transfer *t, const weft_address *in, const weft_
 static const struct kind {
     const char *op;
     weft_status (*bind)(transfer *t, const weft_address *in, const weft_address *out);
+    weft_transfer_kind kind; /* of the communicator */
 } kinds[] = {
-    {"all_reduce", bind_all_reduce},
-    {"reduce_scatter", bind_reduce_scatter},
-    {"all_gather", bind_all_gather},
-    {"all_to_all", bind_all_to_all},
-    {"halo", weft_transfer_halo},
-    {"halo_add", weft_transfer_halo},
-    {"send", bind_send},
-    {"receive", bind_receive},
+    {"all_reduce", bind_all_reduce, WEFT_ALL_REDUCE},
+    {"reduce_scatter", bind_reduce_scatter, WEFT_REDUCE_SCATTER},
+    {"all_gather", bind_all_gather, WEFT_ALL_GATHER},
+    {"all_to_all", bind_all_to_all, WEFT_ALL_TO_ALL},
+    {"halo", weft_transfer_halo, WEFT_ALL_TO_ALL},
+    {"halo_add", weft_transfer_halo, WEFT_ALL_TO_ALL},
+    {"send", bind_send, WEFT_SEND},
+    {"receive", bind_receive, WEFT_RECEIVE},
 };
+
+static const struct kind *find_kind(const weft_node *node)
+{
+    for (size_t i = 0; i < WEFT_COUNT(kinds); i++)
+        if (strcmp(kinds[i].op, node->op->name) == 0) return &kinds[i];
+    return NULL;
+}
+
+weft_transfer_kind weft_transfer_kind_of(const weft_node *node)
+{
+    const struct kind *kind = find_kind(node);
+    return kind ? kind->kind : WEFT_BARRIER;
+}
 
 weft_status weft_transfer_place(transfer *t, const weft_address *in, const weft_address *out)
 {
-    const struct kind *kind = kinds, *end = kinds + WEFT_COUNT(kinds);
-    while (kind < end && strcmp(kind->op, t->of->node->op->name) != 0) kind++;
-    if (kind == end) return weft_node_fail(t->of->node, "cannot be transferred");
+    const struct kind *kind = find_kind(t->of->node);
+    if (!kind) return weft_node_fail(t->of->node, "cannot be transferred");
     WEFT_TRY(WEFT_NEW(&t->counts, 2 * (size_t)t->of->ranks));
     weft_status status = kind->bind(t, in, out);
     free(t->counts); /* the operation has copied them */

@@ -129,7 +129,7 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     take_plan(t, k);
     k->carries = o->length.carry_state;
     WEFT_TRY(check_carried(t));
-    k->traced = o->output.trace != NULL;
+    k->traced = k->traced || o->output.trace != NULL;
     k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;
     k->drops = o->output.drop_state;

@@ -239,6 +239,21 @@ weft_status weft_trainer_create(weft_context *context, const weft_train_options 
     return weft_trainer_create_joining(context, options, NULL, out);
 }
 
+weft_status weft_trainer_create_traced(weft_context *context, const weft_train_options *options,
+                                       weft_trainer **out)
+{
+    weft_trainer *t;
+    weft_status status = begin(context, options, &t);
+    if (!t) return status;
+    t->run_spec.traced = true;
+    if (status == WEFT_OK) status = make(t);
+    if (status == WEFT_OK)
+        *out = t;
+    else
+        weft_trainer_destroy(&t);
+    return status;
+}
+
 void weft_trainer_destroy(weft_trainer **trainer)
 {
     if (!trainer || !*trainer) return;

@@ -189,6 +189,9 @@ typedef struct weft_joining {
 weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
                                         const weft_joining *joining,
                                         weft_trainer **out) WEFT_NODISCARD;
+/* As weft_trainer_create; each rank records the times of its first steps. */
+weft_status weft_trainer_create_traced(weft_context *context, const weft_train_options *options,
+                                       weft_trainer **out) WEFT_NODISCARD;
 
 /* Creates a trainer for a plan or a simulation: opens data and model for the ranks of the options,
  * but opens no communicator and builds no rank. engine NULL: that of the options. */

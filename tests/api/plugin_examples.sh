@@ -268,7 +268,7 @@ for policy in backup backup-drop; do
         accepts "$policy $way" timeout 300 "$weft" train $data -q --plugin "$plugins/libbackup.so" --exchange "server:policy=$policy" $way
     done
 done
-printf 'step: 0.1\nlearners:\n  - count: 2\n  - {speed: 0.2}\n' >cluster.yaml
+printf 'step: 0.1\nmachines:\n  - count: 2\n  - {speed: 0.2}\n' >cluster.yaml
 for policy in bsp backup backup-drop; do
     accepts "simulate $policy" "$weft" simulate ${data% -n 3} --plugin "$plugins/libbackup.so" --exchange "server:policy=$policy" --cluster cluster.yaml --metrics $policy.jsonl
     grep -o '"samples_per_second":[0-9]*' $policy.jsonl | tail -n 1 | cut -d : -f 2 >$policy.rate

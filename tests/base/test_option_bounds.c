@@ -2,7 +2,7 @@
  * and the next number beyond each is refused. An option without a row here fails. */
 #include <math.h>
 
-#include "train/sim/sim_cluster.h"
+#include "cost/cluster.h"
 #include "one_context.h"
 #include "support.h"
 
@@ -67,11 +67,10 @@ static const limits cluster_keys[] = {
 };
 
 static const limits group_keys[] = {
-    {"awake", 1e-6, 1},  {"bandwidth", 0, 1e15}, {"count", 1, 1024},
-    {"jitter", 0, 1e6},  {"latency", 0, 1e6},    {"latency-jitter", 0, 1e6},
-    {"lost", 0, 0.999},  {"period", 1e-6, 1e6},  {"reordered", 0, 0.999},
-    {"slow", 0, 1},      {"slowdown", 1, 1e6},   {"speed", 1e-6, 1e6},
-    {"twice", 0, 0.999},
+    {"awake", 1e-6, 1},   {"bandwidth", 0, 1e15}, {"cores", 1, 4096},         {"count", 1, 1024},
+    {"jitter", 0, 1e6},   {"latency", 0, 1e6},    {"latency-jitter", 0, 1e6}, {"lost", 0, 0.999},
+    {"memory", 0, 1e15},  {"period", 1e-6, 1e6},  {"reordered", 0, 0.999},    {"slow", 0, 1},
+    {"slowdown", 1, 1e6}, {"speed", 1e-6, 1e6},   {"twice", 0, 0.999},
 };
 
 /* The nearest numbers outside of the bounds. whole: the option is an integer. */
@@ -144,21 +143,21 @@ static void test_options(void **state)
     check_table(weft_server_table(context), server_options, WEFT_COUNT(server_options));
 }
 
-/* --- the cluster file of a simulation --- */
+/* --- the cluster file --- */
 
 static weft_status open_cluster(const char *before, const char *key, double value)
 {
     char path[] = "/tmp/cluster-XXXXXX";
     int64_t learners = 1;
-    weft_sim_cluster cluster;
+    weft_cluster cluster;
     int file = mkstemp(path);
     assert_true(file >= 0);
     FILE *out = fdopen(file, "w");
     assert_non_null(out);
     fprintf(out, "%s%s: %.17g\n", before, key, value);
     fclose(out);
-    weft_status status = weft_sim_cluster_open(path, &learners, &cluster);
-    if (status == WEFT_OK) weft_sim_cluster_free(&cluster);
+    weft_status status = weft_cluster_open(path, &learners, &cluster);
+    if (status == WEFT_OK) weft_cluster_free(&cluster);
     unlink(path);
     return status;
 }
@@ -168,7 +167,7 @@ static void check_keys(const char *before, const limits *keys, size_t count)
     char says[64];
     for (size_t i = 0; i < count; i++) {
         const limits *l = &keys[i];
-        bool whole = strcmp(l->name, "count") == 0;
+        bool whole = strcmp(l->name, "count") == 0 || strcmp(l->name, "cores") == 0;
         (void)snprintf(says, sizeof(says), "option '%s' is", l->name);
         assert_ok(open_cluster(before, l->name, l->low));
         assert_ok(open_cluster(before, l->name, l->high));
@@ -181,7 +180,7 @@ static void test_cluster_keys(void **state)
 {
     (void)state;
     check_keys("", cluster_keys, WEFT_COUNT(cluster_keys));
-    check_keys("learners:\n  - ", group_keys, WEFT_COUNT(group_keys));
+    check_keys("machines:\n  - ", group_keys, WEFT_COUNT(group_keys));
 }
 
 int main(void)

@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 small="--data glyphs:size=16,train=60,test=20 --batch 20"
 
 # Simulated runs, and clusters that are none.
-printf 'step: 0.1\nlearners:\n  - count: 3\n  - {speed: 0.1, jitter: 0.5}\n' >cluster.yaml
+printf 'step: 0.1\nmachines:\n  - count: 3\n  - {speed: 0.1, jitter: 0.5}\n' >cluster.yaml
 accepts simulate "$weft" simulate $small --cluster cluster.yaml --exchange server:policy=async --metrics s.jsonl
 holds out '^1 step of 4 learners in [0-9.]+ s of virtual time'
 holds out '^mean staleness of updates: '
@@ -42,12 +42,12 @@ for command in simulate train plan; do # the learners of easgd would leave the c
     refuses 2 "sends differences of parameters, which become 10 times as large" "$weft" $command $small -n 2 --exchange easgd --compress dgc --optimizer sgd --steps 1
     accepts "easgd with dgc" "$weft" $command $small -n 2 --exchange easgd --compress dgc:momentum=0 --optimizer sgd --steps 1
 done
-refuses 2 "cluster.yaml:2: there are 4 learners here, -n gives 3" "$weft" simulate $small -n 3 --cluster cluster.yaml --exchange server
+refuses 2 "cluster.yaml:2: there are 4 machines here, of one learner each, and -n gives 3" "$weft" simulate $small -n 3 --cluster cluster.yaml --exchange server
 refuses 2 "give --exchange server, easgd or gossip" "$weft" simulate $small -n 4 --exchange average
 refuses 2 "--mesh has no effect here" "$weft" simulate $small -n 4 --mesh data=2 --exchange server
 refuses 2 "no option is named 'cluster'" "$weft" train $small --cluster cluster.yaml
-printf 'learners: []\n' >none.yaml
-refuses 2 "none.yaml:1: there are no learners" "$weft" simulate $small --cluster none.yaml --exchange server
+printf 'machines: []\n' >none.yaml
+refuses 2 "none.yaml:1: there are no machines" "$weft" simulate $small --cluster none.yaml --exchange server
 # The last batch of an epoch may leave learners without samples: a step's loss is that of the samples, and of none it
 # is no number; and an epoch that is over is over.
 awk 'BEGIN { srand(7); print "a,b,c,k"; for (i = 0; i < 103; i++) print rand() "," rand() "," rand() "," i % 3 }' >odd.csv
@@ -79,16 +79,16 @@ done <<'WRONG'
 2: option 'step' is '-1', must be a finite number from|# so\nstep: -1\n
 1: 'step' must be one plain value|step: [1, 2]\n
 1: must be a mapping of keys to values (rate: ...)|- 1\n
-1: 'learners' must be a sequence of mappings (- count: ...)|learners: {count: 4}\n
-3: item 2 of 'learners' must be a mapping (- count: ...)|learners:\n  - count: 2\n  - 4\n
-3: no key is named 'spede'; did you mean 'speed'?|learners:\n  - count: 4\n    spede: 1\n
-2: option 'count' is '1e9', must be a whole number from 1 to|learners:\n  - count: 1e9\n
-1: 2000 learners in all; there can be|learners:\n  - count: 1000\n  - count: 1000\n
-3: the key 'count' is given twice; leave one of them out|learners:\n  - count: 4\n    count: 5\n
+1: 'machines' must be a sequence of mappings (- count: ...)|machines: {count: 4}\n
+3: item 2 of 'machines' must be a mapping (- count: ...)|machines:\n  - count: 2\n  - 4\n
+3: no key is named 'spede'; did you mean 'speed'?|machines:\n  - count: 4\n    spede: 1\n
+2: option 'count' is '1e9', must be a whole number from 1 to|machines:\n  - count: 1e9\n
+1: 2000 machines in all; there can be|machines:\n  - count: 1000\n  - count: 1000\n
+3: the key 'count' is given twice; leave one of them out|machines:\n  - count: 4\n    count: 5\n
 2: step is the time of a step|rate: 1\nstep: 1\n
 2: is not YAML|step: "1\n
 2: a second document begins|step: 1\n---\nstep: 2\n
-3: anchors and aliases are not allowed; write here what *g|learners:\n  - &g {count: 2}\n  - *g\n
+3: anchors and aliases are not allowed; write here what *g|machines:\n  - &g {count: 2}\n  - *g\n
 WRONG
 refuses 2 "nowhere.yaml: cannot open" "$weft" simulate $small --cluster nowhere.yaml --exchange server
 

@@ -5,21 +5,21 @@
 #include <math.h>
 
 #include "fuzz_file.h"
-#include "train/sim/sim_cluster.h"
+#include "cost/cluster.h"
 
 static void must(bool right)
 {
     if (!right) abort();
 }
 
-static void look(const weft_sim_cluster *c, int learner)
+static void look(const weft_cluster *c, int learner)
 {
     weft_random random;
     weft_random_start(&random, 1, (uint64_t)learner);
-    double seconds = weft_sim_cluster_step(c, learner, 1e6, &random);
+    double seconds = weft_cluster_step(c, learner, 1e6, &random);
     must(isfinite(seconds) && seconds > 0);
     for (int other = -1; other <= learner; other += learner + 1) {
-        weft_sim_link l = weft_sim_cluster_link(c, learner, other);
+        weft_sim_link l = weft_cluster_link(c, learner, other);
         must(isfinite(l.latency) && l.latency >= 0 && isfinite(l.jitter) && l.jitter >= 0);
         must(isfinite(l.bandwidth) && l.bandwidth >= 0);
         must(l.lost >= 0 && l.lost < 1 && l.twice >= 0 && l.twice < 1);
@@ -29,15 +29,15 @@ static void look(const weft_sim_cluster *c, int learner)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    weft_sim_cluster c;
+    weft_cluster c;
     int64_t learners = 1;
-    if (weft_sim_cluster_open(fuzz_file(data, size), &learners, &c) != WEFT_OK) {
+    if (weft_cluster_open(fuzz_file(data, size), &learners, &c) != WEFT_OK) {
         must(weft_last_message()[0]);
         return 0;
     }
     must(learners >= 1 && learners <= 1024 && c.group_count >= 1);
     look(&c, 0);
     look(&c, (int)learners - 1);
-    weft_sim_cluster_free(&c);
+    weft_cluster_free(&c);
     return 0;
 }

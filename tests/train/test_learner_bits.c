@@ -143,7 +143,7 @@ static void draw_words(const char *root, char *words, size_t room)
 static void check_servers(const char *root, const char *words)
 {
     static const char bad[] = "step: 0.01\nlatency: 0.02\nlatency-jitter: 0.1\nlost: 0.1\n"
-                              "twice: 0.1\nreordered: 0.2\nbandwidth: 1e6\nlearners:\n"
+                              "twice: 0.1\nreordered: 0.2\nbandwidth: 1e6\nmachines:\n"
                               "  - {jitter: 0.5, count: %d}\n";
     char way[6][300], text[300], more[9000];
     const char *codec = ONE_OF("", "", "compress=onebit ", "compress=topk:ratio=0.3 ");

@@ -5,7 +5,7 @@
 
 static const char *const BAD_LINKS = "step: 0.01\nlatency: 0.02\nlatency-jitter: 0.1\nlost: 0.1\n"
                                      "twice: 0.1\nreordered: 0.1\nbandwidth: 1e6\n"
-                                     "learners:\n  - speed: 2\n  - count: 2\n    jitter: 0.5\n"
+                                     "machines:\n  - speed: 2\n  - count: 2\n    jitter: 0.5\n"
                                      "  - slow: 0.2\n    slowdown: 5\n    latency: 0.1\n";
 
 /* With policies for which real runs give the same bits, the simulated run has the bits of the real
@@ -236,24 +236,25 @@ static void test_cluster_files(void **state)
     static const struct {
         const char *text, *says;
     } all[] = {
-        {"step: 0.1\nlearner:\n  - count: 2\n",
-         "cluster.yaml:2: no key is named 'learner'; did you mean 'learners'?"},
-        {"learners:\n  - count: 2\n    sped: 3\n",
+        {"step: 0.1\nmachine:\n  - count: 2\n",
+         "cluster.yaml:2: no key is named 'machine'; did you mean 'machines'?"},
+        {"machines:\n  - count: 2\n    sped: 3\n",
          "cluster.yaml:3: no key is named 'sped'; did you mean 'speed'?"},
-        {"latency: 0\nlearners: []\n", "cluster.yaml:2: there are no learners"},
-        {"learners:\n  - count: 0\n", "cluster.yaml:2: option 'count' is"},
-        {"learners:\n  - speed: -1\n", "cluster.yaml:2: option 'speed' is"},
+        {"latency: 0\nmachines: []\n", "cluster.yaml:2: there are no machines"},
+        {"machines:\n  - count: 0\n", "cluster.yaml:2: option 'count' is"},
+        {"machines:\n  - speed: -1\n", "cluster.yaml:2: option 'speed' is"},
         {"latency: -0.1\n", "cluster.yaml:1: option 'latency' is"},
-        {"learners:\n  - lost: 1.5\n", "cluster.yaml:2: option 'lost' is"},
-        {"learners:\n  - count: 1000\n  - count: 1000\n",
-         "cluster.yaml:1: 2000 learners in all; there can be 1024"},
+        {"machines:\n  - lost: 1.5\n", "cluster.yaml:2: option 'lost' is"},
+        {"machines:\n  - count: 1000\n  - count: 1000\n",
+         "cluster.yaml:1: 2000 machines in all; there can be 1024"},
         {"rate: 1e9\nstep: 0.1\n", "cluster.yaml:2: step is the time of a step"},
-        {"learners: [{count: 3}]\n", "cluster.yaml:1: there are 3 learners here, -n"},
-        {"learners: 3\n", "cluster.yaml:1: 'learners' must be a sequence of mappings"},
+        {"machines: [{count: 3}]\n",
+         "cluster.yaml:1: there are 3 machines here, of one learner each, and -n"},
+        {"machines: 3\n", "cluster.yaml:1: 'machines' must be a sequence of mappings"},
         {"step: soon\n", "cluster.yaml:1: option 'step' is"},
         {"step: [1\n", "cluster.yaml:"},
-        {"learners:\n  - 4\n", "cluster.yaml:2: item 1 of 'learners' must be a mapping"},
-        {"learners:\n  - count: 1\n  -\n", "cluster.yaml:3: item 2 of 'learners' must be"},
+        {"machines:\n  - 4\n", "cluster.yaml:2: item 1 of 'machines' must be a mapping"},
+        {"machines:\n  - count: 1\n  -\n", "cluster.yaml:3: item 2 of 'machines' must be"},
     };
     char *root = temporary_folder(), words[400];
     told t;
@@ -297,12 +298,12 @@ static void test_poor_links(void **state)
     told t;
     (void)snprintf(
         words, sizeof(words), SMALL "batch=4 steps=30 cluster=%s",
-        cluster_file(root, "lost.yaml", "step: 20\nlost: 0.7\nlearners:\n  - count: 3\n"));
+        cluster_file(root, "lost.yaml", "step: 20\nlost: 0.7\nmachines:\n  - count: 3\n"));
     assert_ok(simulate(words, "exchange=server:policy=bsp", NULL, &t));
     assert_int_equal(t.steps, 30);
     assert_true(t.lost > 0);
     (void)snprintf(words, sizeof(words), SMALL "batch=4 steps=30 exchange=server cluster=%s",
-                   cluster_file(root, "slow.yaml", "bandwidth: 10\nlearners:\n  - count: 3\n"));
+                   cluster_file(root, "slow.yaml", "bandwidth: 10\nmachines:\n  - count: 3\n"));
     assert_refused(simulate_stopped(words, false), WEFT_ERR_PEER,
                    "so the links of --cluster deliver too little: 0 of ");
     assert_refused(simulate_stopped(words, true), WEFT_ERR_INTERRUPTED,
@@ -312,7 +313,7 @@ static void test_poor_links(void **state)
         static const char *const exchanges[] = {"server", "easgd:every=2", "gossip"};
         (void)snprintf(
             words, sizeof(words), SMALL "batch=4 steps=30 exchange=%s cluster=%s", exchanges[e],
-            cluster_file(root, "none.yaml", "bandwidth: 1e-300\nlearners:\n  - count: 3\n"));
+            cluster_file(root, "none.yaml", "bandwidth: 1e-300\nmachines:\n  - count: 3\n"));
         assert_refused(simulate_stopped(words, false), WEFT_ERR_PEER,
                        "s wait to be sent over a link of 1e-300 bytes/s; no process");
     }

@@ -59,7 +59,7 @@ static void test_softsync(void **state)
         told t;
         const char *cluster =
             cluster_file(root, "jitter.yaml",
-                         "step: 1\nbandwidth: 0\nlatency: 0\nlearners: [{count: 30, jitter: 1}]\n");
+                         "step: 1\nbandwidth: 0\nlatency: 0\nmachines: [{count: 30, jitter: 1}]\n");
         (void)snprintf(words, sizeof(words), SMALL "batch=1 steps=60 cluster=%s", cluster);
         (void)snprintf(exchange, sizeof(exchange), "exchange=server:policy=softsync,c=%d",
                        all[i].c);
@@ -87,8 +87,8 @@ static void test_straggler(void **state)
                {"exchange=gossip:mode=average", 0.7, 0.8}};
     char *root = temporary_folder();
     const char *const files[] = {
-        "step: 0.1\nbandwidth: 0\nlatency: 0\nlearners: [{count: 4}]\n",
-        "step: 0.1\nbandwidth: 0\nlatency: 0\nlearners: [{count: 3}, {speed: 0.1}]\n"};
+        "step: 0.1\nbandwidth: 0\nlatency: 0\nmachines: [{count: 4}]\n",
+        "step: 0.1\nbandwidth: 0\nlatency: 0\nmachines: [{count: 3}, {speed: 0.1}]\n"};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         told t[2];
         for (int slow = 0; slow < 2; slow++) {
@@ -114,7 +114,7 @@ static void test_busy(void **state)
     char *root = temporary_folder(), words[400];
     const char *file =
         cluster_file(root, "cluster.yaml",
-                     "step: 1000\nbandwidth: 0\nlatency: 1e-9\nlearners: [{speed: 1}, "
+                     "step: 1000\nbandwidth: 0\nlatency: 1e-9\nmachines: [{speed: 1}, "
                      "{speed: 0.2}, {speed: 0.1}]\n");
     for (int steps = 2; steps <= 20; steps += 6) {
         told t;
@@ -139,7 +139,7 @@ static void test_clipped(void **state)
     char *root = temporary_folder(), words[400];
     const char *file = cluster_file(
         root, "cluster.yaml",
-        "step: 1000\nbandwidth: 0\nlatency: 1e-9\nlearners: [{speed: 1}, {speed: 0.1}]\n");
+        "step: 1000\nbandwidth: 0\nlatency: 1e-9\nmachines: [{speed: 1}, {speed: 0.1}]\n");
     for (int batch = 2; batch <= 16; batch *= 2)
         for (size_t i = 0; i < sizeof(clips) / sizeof(clips[0]); i++)
             for (int micro = 1; micro <= 2; micro++) {
@@ -165,7 +165,7 @@ static void test_stopped(void **state)
                                        "exchange=gossip:mode=average"};
     char *root = temporary_folder(), words[400];
     const char *file = cluster_file(root, "cluster.yaml",
-                                    "step: 1\nbandwidth: 0\nlatency: 1e-9\nlearners: [{count: 2}, "
+                                    "step: 1\nbandwidth: 0\nlatency: 1e-9\nmachines: [{count: 2}, "
                                     "{awake: 0.01, period: 10000}]\n");
     for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
         told t;
@@ -235,9 +235,9 @@ static void test_ends_of_links(void **state)
     static const struct {
         const char *keys;
         double server, peers; /* seconds of a step */
-    } all[] = {{"latency: 2\nlearners: [{count: 2, latency: 0}]", 1 + 4, 1},
-               {"latency: 0\nlearners: [{count: 2, latency: 2}]", 1 + 4, 1},
-               {"latency: 0\nlearners: [{count: 2}]", 1, 1}};
+    } all[] = {{"latency: 2\nmachines: [{count: 2, latency: 0}]", 1 + 4, 1},
+               {"latency: 0\nmachines: [{count: 2, latency: 2}]", 1 + 4, 1},
+               {"latency: 0\nmachines: [{count: 2}]", 1, 1}};
     char *root = temporary_folder(), words[400], text[200];
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         for (int peers = 0; peers < 2; peers++) {
@@ -272,7 +272,7 @@ static void test_left_learner_counts_no_more(void **state)
     (void)snprintf(way, sizeof(way), "steps=6 exchange=server:policy=softsync,c=2 cluster=%s",
                    cluster_file(root, "slow.yaml",
                                 "step: 1\nlatency: 0\nbandwidth: 0\n"
-                                "learners:\n  - speed: 1\n  - speed: 0.1\n"));
+                                "machines:\n  - speed: 1\n  - speed: 0.1\n"));
     const char *a = made(root, "serial");
     run(words, "steps=9", a, 0);
     const char *b = made(root, "softsync");
@@ -311,7 +311,7 @@ static void test_bytes_take_their_time(void **state)
             bool bad = weft_random_unit(&random) < 0.5;
             (void)snprintf(text, sizeof(text),
                            "step: %g\nlatency: %g\nbandwidth: %.17g\nlost: %g\ntwice: %g\n"
-                           "reordered: %g\nlearners: [{count: %d, jitter: %g}, {speed: 0.3}]\n",
+                           "reordered: %g\nmachines: [{count: %d, jitter: %g}, {speed: 0.3}]\n",
                            0.001 + 0.1 * weft_random_unit(&random),
                            0.01 * weft_random_unit(&random), bandwidth, bad ? 0.1 : 0,
                            bad ? 0.2 : 0, bad ? 0.2 : 0, learners - 1, weft_random_unit(&random));

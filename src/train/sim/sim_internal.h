@@ -4,7 +4,7 @@
 #define WEFT_TRAIN_SIM_INTERNAL_H
 
 #include "exchange/simulated.h"
-#include "train/sim/sim_cluster.h"
+#include "cost/cluster.h"
 #include "train/sim/thread_pool.h"
 #include "train/trainer.h"
 #include "weft/simulate.h"
@@ -31,7 +31,7 @@ typedef struct weft_sim_worker {
 typedef struct weft_simulation {
     weft_trainer *job;
     weft_rank *lead; /* the job's only real rank: it has the program and the store to evaluate */
-    weft_sim_cluster cluster;
+    weft_cluster cluster;
     weft_sim_exchange *exchange;
     weft_sim *sim;
     weft_thread_pool *pool;

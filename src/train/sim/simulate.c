@@ -38,7 +38,7 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
 static weft_sim_link link_of(void *user, weft_actor_id from, weft_actor_id to)
 {
     const weft_simulation *s = user;
-    return weft_sim_cluster_link(&s->cluster, learner_index(s, from), learner_index(s, to));
+    return weft_cluster_link(&s->cluster, learner_index(s, from), learner_index(s, to));
 }
 
 static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
@@ -50,7 +50,7 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
         return weft_fail(WEFT_ERR_INTERNAL, "step %lld is requested after step %lld",
                          (long long)ticket, (long long)p->steps);
     if (s->due) WEFT_TRY(weft_simulation_evaluate(s, false));
-    p->takes = work->seconds = weft_sim_cluster_step(&s->cluster, i, s->flops, &p->random);
+    p->takes = work->seconds = weft_cluster_step(&s->cluster, i, s->flops, &p->random);
     work->parts = s->makes;
     work->part_count = s->parts;
     return WEFT_OK;
@@ -102,7 +102,7 @@ static weft_status add_actors(weft_simulation *s)
     for (int i = 0; i < s->exchange->actors; i++)
         WEFT_TRY(weft_sim_add(s->sim, (weft_actor_id)i, 0));
     for (int i = 0; i < s->learners; i++) {
-        const weft_sim_cluster_group *g = weft_sim_cluster_group_of(&s->cluster, i);
+        const weft_machine_group *g = weft_cluster_group_of(&s->cluster, i);
         weft_actor_id id = s->exchange->first_learner + (weft_actor_id)i;
         if (g->awake < 1) WEFT_TRY(weft_sim_doze(s->sim, id, g->period, g->awake * g->period));
     }
@@ -230,7 +230,7 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
             weft_options_refuse_overwrite(table, given, "the file of --cluster", given->cluster));
     WEFT_TRY(weft_train_check_ranks(&given->train));
     WEFT_TRY(check_used(context, &given->train));
-    WEFT_TRY(weft_sim_cluster_open(given->cluster, &learners, &s->cluster));
+    WEFT_TRY(weft_cluster_open(given->cluster, &learners, &s->cluster));
     WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
     s->learners = (int)learners;
     o.job.ranks = learners;
@@ -246,7 +246,7 @@ static void destroy(weft_simulation *s)
     weft_sim_exchange_close(&s->exchange);
     weft_simulation_stop_learners(s);
     weft_trainer_destroy(&s->job);
-    weft_sim_cluster_free(&s->cluster);
+    weft_cluster_free(&s->cluster);
     free(s->needs);
     free(s->makes);
 }

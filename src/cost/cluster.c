@@ -1,4 +1,4 @@
-#include "train/sim/sim_cluster.h"
+#include "cost/cluster.h"
 
 #include <stddef.h>
 
@@ -6,14 +6,15 @@
 #include "base/option_rows.h"
 #include "weft/comm.h"
 
-/* Reads the YAML description of a simulated cluster, draws the durations of steps from it, and
+/* Reads the YAML description of a cluster, draws the durations of simulated steps from it, and
  * gives the link between two actors. */
 
 #define SHARE 0, 0.999
 #define SECONDS 0, 1e6
 #define BYTES 0, 1e15
+#define CORES 1, 4096
 
-#define CLUSTER(field_) .offset = offsetof(weft_sim_cluster, field_)
+#define CLUSTER(field_) .offset = offsetof(weft_cluster, field_)
 static const weft_option cluster_rows[] = {
     OPTION("rate", NULL, REAL("1e10", 1, 1e18), CLUSTER(rate)),
     OPTION("step", NULL, REAL(NULL, 1e-9, 1e6), CLUSTER(step)),
@@ -23,11 +24,14 @@ static const weft_option cluster_rows[] = {
     OPTION("lost", NULL, REAL("0", SHARE), CLUSTER(link.lost)),
     OPTION("twice", NULL, REAL("0", SHARE), CLUSTER(link.twice)),
     OPTION("reordered", NULL, REAL("0", SHARE), CLUSTER(link.reordered)),
+    OPTION("times", NULL, TEXT, CLUSTER(times)),
     {.name = NULL}};
 
-#define GROUP(field_) .offset = offsetof(weft_sim_cluster_group, field_)
+#define GROUP(field_) .offset = offsetof(weft_machine_group, field_)
 static const weft_option group_rows[] = {
     OPTION("count", NULL, WHOLE("1", 1, WEFT_MAX_RANKS), GROUP(count)),
+    OPTION("cores", NULL, WHOLE("1", CORES), GROUP(cores)),
+    OPTION("memory", NULL, REAL("0", BYTES), GROUP(memory)),
     OPTION("speed", NULL, REAL("1", 1e-6, 1e6), GROUP(speed)),
     OPTION("jitter", NULL, REAL("0", 0, 1e6), GROUP(jitter)),
     OPTION("slow", NULL, REAL("0", 0, 1), GROUP(slow)),
@@ -42,25 +46,25 @@ static const weft_option group_rows[] = {
     OPTION("reordered", NULL, REAL(NULL, SHARE), GROUP(link.reordered)),
     {.name = NULL}};
 
-static const char LEARNERS[] = "learners";
+static const char MACHINES[] = "machines";
 
-static weft_status read_group(const weft_yaml *y, int item, const weft_sim_cluster *c,
-                              weft_sim_cluster_group *out)
+static weft_status read_group(const weft_yaml *y, int item, const weft_cluster *c,
+                              weft_machine_group *out)
 {
-    *out = (weft_sim_cluster_group){.count = 0};
+    *out = (weft_machine_group){.count = 0};
     WEFT_TRY(weft_options_init(group_rows, out));
     out->link = c->link;
     return weft_yaml_apply(y, item, out);
 }
 
-static weft_status read_groups(const char *path, const weft_yaml *y, weft_sim_cluster *c)
+static weft_status read_groups(const char *path, const weft_yaml *y, weft_cluster *c)
 {
-    int count = weft_yaml_count(y), line = weft_yaml_line(y, -1, LEARNERS);
+    int count = weft_yaml_count(y), line = weft_yaml_line(y, -1, MACHINES);
     int64_t all = 0;
     c->line = line;
     if (weft_yaml_lists(y) && count == 0)
         return weft_fail(WEFT_ERR_FORMAT,
-                         "%s:%d: there are no learners; give at least one, as '- count: 4', or "
+                         "%s:%d: there are no machines; give at least one, as '- count: 4', or "
                          "leave the key out and give -n",
                          path, line);
     WEFT_TRY(WEFT_NEW(&c->groups, count + 1));
@@ -69,15 +73,15 @@ static weft_status read_groups(const char *path, const weft_yaml *y, weft_sim_cl
         all += c->groups[c->group_count].count;
     }
     if (all > WEFT_MAX_RANKS)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: %lld learners in all; there can be %d", path,
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: %lld machines in all; there can be %d", path,
                          line, (long long)all, WEFT_MAX_RANKS);
     return WEFT_OK;
 }
 
-static weft_status read_text(const char *path, const weft_bytes *text, weft_sim_cluster *c)
+static weft_status read_text(const char *path, const weft_bytes *text, weft_cluster *c)
 {
     weft_yaml *y;
-    WEFT_TRY(weft_yaml_parse(path, text->data, text->size, cluster_rows, LEARNERS, group_rows, &y));
+    WEFT_TRY(weft_yaml_parse(path, text->data, text->size, cluster_rows, MACHINES, group_rows, &y));
     weft_status status = weft_yaml_apply(y, -1, c);
     if (status == WEFT_OK && weft_yaml_gives(y, -1, "rate") && weft_yaml_gives(y, -1, "step"))
         status = weft_fail(WEFT_ERR_FORMAT,
@@ -90,7 +94,7 @@ static weft_status read_text(const char *path, const weft_bytes *text, weft_sim_
 }
 
 /* If the file has no groups, makes one group of `learners` equal learners. */
-static weft_status fill_up(weft_sim_cluster *c, int64_t learners)
+static weft_status fill_up(weft_cluster *c, int64_t learners)
 {
     if (!c->groups) WEFT_TRY(WEFT_NEW(&c->groups, 1));
     if (c->group_count > 0) return WEFT_OK;
@@ -101,15 +105,16 @@ static weft_status fill_up(weft_sim_cluster *c, int64_t learners)
     return WEFT_OK;
 }
 
-static weft_status agree(const char *path, const weft_sim_cluster *c, int64_t *learners)
+static weft_status agree(const char *path, const weft_cluster *c, int64_t *learners)
 {
     int64_t all = 0;
     for (int g = 0; g < c->group_count; g++) all += c->groups[g].count;
     if (*learners > 1 && *learners != all)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s:%d: there are %lld learner%s here, -n gives %lld; leave -n out, or "
-                         "give the same number",
-                         path, c->line, (long long)all, weft_plural(all), (long long)*learners);
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s:%d: there are %lld machine%s here, of one learner each, and -n gives %lld; "
+            "leave -n out, or give the same number",
+            path, c->line, (long long)all, weft_plural(all), (long long)*learners);
     *learners = all;
     return WEFT_OK;
 }
@@ -124,7 +129,7 @@ static weft_status as_argument(weft_status status)
     return weft_fail(WEFT_ERR_ARGUMENT, "%s", error.message);
 }
 
-static weft_status read_file(const char *path, weft_sim_cluster *c)
+static weft_status read_file(const char *path, weft_cluster *c)
 {
     weft_bytes text = {0};
     weft_status status = weft_file_map(path, &text);
@@ -133,36 +138,36 @@ static weft_status read_file(const char *path, weft_sim_cluster *c)
     return as_argument(status);
 }
 
-weft_status weft_sim_cluster_open(const char *path, int64_t *learners, weft_sim_cluster *out)
+weft_status weft_cluster_open(const char *path, int64_t *learners, weft_cluster *out)
 {
-    *out = (weft_sim_cluster){.rate = 0};
+    *out = (weft_cluster){.rate = 0};
     weft_status status = weft_options_init(cluster_rows, out);
     if (status == WEFT_OK && path) status = read_file(path, out);
     if (status == WEFT_OK) status = fill_up(out, *learners);
     if (status == WEFT_OK) status = agree(path, out, learners);
-    if (status != WEFT_OK) weft_sim_cluster_free(out);
+    if (status != WEFT_OK) weft_cluster_free(out);
     return status;
 }
 
-void weft_sim_cluster_free(weft_sim_cluster *cluster)
+void weft_cluster_free(weft_cluster *cluster)
 {
+    weft_options_free(cluster_rows, cluster);
     free(cluster->groups);
-    *cluster = (weft_sim_cluster){.rate = 0};
+    *cluster = (weft_cluster){.rate = 0};
 }
 
 /* --- times --- */
 
-const weft_sim_cluster_group *weft_sim_cluster_group_of(const weft_sim_cluster *c, int learner)
+const weft_machine_group *weft_cluster_group_of(const weft_cluster *c, int learner)
 {
-    const weft_sim_cluster_group *g = c->groups;
+    const weft_machine_group *g = c->groups;
     for (int64_t i = learner; i >= g->count; g++) i -= g->count;
     return g;
 }
 
-double weft_sim_cluster_step(const weft_sim_cluster *c, int learner, double flops,
-                             weft_random *random)
+double weft_cluster_step(const weft_cluster *c, int learner, double flops, weft_random *random)
 {
-    const weft_sim_cluster_group *g = weft_sim_cluster_group_of(c, learner);
+    const weft_machine_group *g = weft_cluster_group_of(c, learner);
     double seconds = (c->step > 0 ? c->step : flops / c->rate) / g->speed / g->awake;
     /* Both random numbers are always drawn, so that a change of `jitter` does not change which
      * steps are slow, and vice versa. */
@@ -186,12 +191,12 @@ static weft_sim_link worse(const weft_sim_link *a, const weft_sim_link *b)
                            .reordered = WEFT_MAX(a->reordered, b->reordered)};
 }
 
-static const weft_sim_link *end_of(const weft_sim_cluster *c, int learner)
+static const weft_sim_link *end_of(const weft_cluster *c, int learner)
 {
-    return learner < 0 ? &c->link : &weft_sim_cluster_group_of(c, learner)->link;
+    return learner < 0 ? &c->link : &weft_cluster_group_of(c, learner)->link;
 }
 
-weft_sim_link weft_sim_cluster_link(const weft_sim_cluster *c, int from, int to)
+weft_sim_link weft_cluster_link(const weft_cluster *c, int from, int to)
 {
     return worse(end_of(c, from), end_of(c, to));
 }

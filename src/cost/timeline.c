@@ -1,0 +1,148 @@
+/* Builds timelines and runs them: discrete events, the earliest rank first. */
+#include <math.h>
+
+#include "cost/timeline_internal.h"
+
+/* --- building --- */
+
+weft_status weft_timeline_new(int ranks, const int *machine, int machines, const weft_wire *wires,
+                              weft_timeline **out)
+{
+    weft_timeline *t;
+    WEFT_TRY(WEFT_NEW(&t, 1));
+    *out = t;
+    t->ranks = ranks;
+    t->machines = machines;
+    weft_status status = WEFT_NEW(&t->rank, ranks);
+    if (status == WEFT_OK) status = WEFT_NEW(&t->link, machines);
+    for (int r = 0; r < ranks && status == WEFT_OK; r++) {
+        t->rank[r].machine = machine[r];
+        t->rank[r].mark = SIZE_MAX;
+    }
+    for (int m = 0; m < machines && status == WEFT_OK; m++) t->link[m].wire = wires[m];
+    if (status != WEFT_OK) weft_timeline_free(out);
+    return status;
+}
+
+static void free_transfer(line_transfer *x)
+{
+    free(x->member);
+    free(x->cost);
+    free(x->reached);
+}
+
+void weft_timeline_free(weft_timeline **timeline)
+{
+    weft_timeline *t = *timeline;
+    *timeline = NULL;
+    if (!t) return;
+    for (int r = 0; t->rank && r < t->ranks; r++) {
+        free(t->rank[r].tasks);
+        free(t->rank[r].active);
+    }
+    for (size_t i = 0; i < t->transfer_count; i++) free_transfer(&t->transfers[i]);
+    free(t->transfers);
+    free(t->rank);
+    free(t->link);
+    free(t->heap);
+    free(t->keys.entries);
+    free(t);
+}
+
+static weft_status add_task(weft_timeline *t, int rank, line_task task)
+{
+    line_rank *r = &t->rank[rank];
+    WEFT_TRY(WEFT_GROW(&r->tasks, &r->task_capacity, r->task_count));
+    r->tasks[r->task_count++] = task;
+    return WEFT_OK;
+}
+
+weft_status weft_timeline_compute(weft_timeline *t, int rank, double seconds, bool polls)
+{
+    return add_task(t, rank, (line_task){.kind = LINE_COMPUTE, .seconds = seconds, .polls = polls});
+}
+
+/* The entry of a key in the table (open addressing, at most half full), which it adds. */
+static weft_status find_key(line_keys *k, uint64_t key, int **out)
+{
+    key = key ? key : 1;
+    if (2 * (k->count + 1) > k->capacity) {
+        line_keys larger = {.capacity = WEFT_MAX(2 * k->capacity, (size_t)64), .count = k->count};
+        WEFT_TRY(WEFT_NEW(&larger.entries, larger.capacity));
+        for (size_t i = 0; i < k->capacity; i++) {
+            if (!k->entries[i].key) continue;
+            size_t at = (size_t)weft_mix(k->entries[i].key, 0) & (larger.capacity - 1);
+            while (larger.entries[at].key) at = (at + 1) & (larger.capacity - 1);
+            larger.entries[at] = k->entries[i];
+        }
+        free(k->entries);
+        *k = larger;
+    }
+    size_t at = (size_t)weft_mix(key, 0) & (k->capacity - 1);
+    while (k->entries[at].key && k->entries[at].key != key) at = (at + 1) & (k->capacity - 1);
+    if (!k->entries[at].key) {
+        k->entries[at] = (line_entry){.key = key, .number = 0};
+        k->count++;
+    }
+    *out = &k->entries[at].number;
+    return WEFT_OK;
+}
+
+static weft_status new_transfer(weft_timeline *t, weft_meeting meeting, const int *members,
+                                int count, int *out)
+{
+    WEFT_TRY(WEFT_GROW(&t->transfers, &t->transfer_capacity, t->transfer_count));
+    line_transfer *x = &t->transfers[t->transfer_count];
+    *x = (line_transfer){.meeting = meeting, .count = count};
+    weft_status status = WEFT_NEW(&x->member, count);
+    if (status == WEFT_OK) status = WEFT_NEW(&x->cost, count);
+    if (status == WEFT_OK) status = WEFT_NEW(&x->reached, (size_t)count * LINE_STAGES);
+    if (status != WEFT_OK) {
+        free_transfer(x);
+        return status;
+    }
+    memcpy(x->member, members, (size_t)count * sizeof(*members));
+    *out = (int)t->transfer_count++;
+    return WEFT_OK;
+}
+
+weft_status weft_timeline_start(weft_timeline *t, int rank, uint64_t key, weft_meeting meeting,
+                                const int *members, int count, const weft_part_cost *cost, int *out)
+{
+    int *seen, *number, me = 0;
+    while (me < count && members[me] != rank) me++;
+    if (me == count)
+        return weft_fail(WEFT_ERR_INTERNAL, "rank %d begins a transfer of other ranks", rank);
+    WEFT_TRY(find_key(&t->keys, weft_mix(key, 2 * (uint64_t)rank + 1), &seen));
+    int sequence = (*seen)++;
+    WEFT_TRY(find_key(&t->keys, weft_mix(key, 2 * (uint64_t)sequence), &number));
+    int at = *number - 1;
+    if (at < 0) {
+        WEFT_TRY(new_transfer(t, meeting, members, count, &at));
+        *number = at + 1;
+    }
+    t->transfers[at].cost[me] = *cost;
+    *out = at;
+    return add_task(t, rank, (line_task){.kind = LINE_START, .transfer = at, .member = me});
+}
+
+weft_status weft_timeline_finish(weft_timeline *t, int rank, int transfer)
+{
+    return add_task(t, rank, (line_task){.kind = LINE_FINISH, .transfer = transfer});
+}
+
+void weft_timeline_mark(weft_timeline *t, int rank)
+{
+    t->rank[rank].mark = t->rank[rank].task_count;
+}
+
+weft_rank_times weft_timeline_rank(const weft_timeline *t, int rank)
+{
+    return t->rank[rank].times;
+}
+
+void weft_timeline_link(const weft_timeline *t, int machine, double *bytes, double *busy)
+{
+    *bytes = t->link[machine].bytes;
+    *busy = t->link[machine].busy[0];
+}

@@ -1,0 +1,61 @@
+/* Declares timelines: a step of all ranks with durations in the place of numbers. Each rank has a
+ * list of tasks; transfers tie the lists together as a communicator does: a rank takes part in a
+ * transfer when it polls, between its tasks, or when it waits. */
+#ifndef WEFT_COST_TIMELINE_H
+#define WEFT_COST_TIMELINE_H
+
+#include "base/base.h"
+
+typedef struct weft_timeline weft_timeline;
+
+/* A network between machines. Each machine sends one message at a time and receives one at a time,
+ * so no link carries more than its bandwidth times the time. */
+typedef struct weft_wire {
+    double latency;   /* seconds */
+    double bandwidth; /* bytes a second, each way; 0: unlimited */
+} weft_wire;
+
+/* machine: [ranks] the machine of each rank; wires: [machines] the end of each machine. */
+weft_status weft_timeline_new(int ranks, const int *machine, int machines, const weft_wire *wires,
+                              weft_timeline **out) WEFT_NODISCARD;
+void weft_timeline_free(weft_timeline **timeline);
+
+/* The rank computes for so many seconds; it polls transfers afterwards, if `polls`. */
+weft_status weft_timeline_compute(weft_timeline *t, int rank, double seconds,
+                                  bool polls) WEFT_NODISCARD;
+
+/* The part of a rank in a transfer. */
+typedef struct weft_part_cost {
+    double work;     /* seconds of the rank's processor in each stage */
+    double bytes[2]; /* that it sends to, and receives from, other machines in each stage */
+} weft_part_cost;
+/* The kinds of transfers, by what a rank waits for. */
+typedef enum weft_meeting {
+    WEFT_MEET_ONCE,  /* a collective: a part is worked on when all ranks are in it */
+    WEFT_MEET_TWICE, /* as an all-reduce: sums of parts, then their copies */
+    WEFT_MEET_PASS   /* a message: member 0 sends, member 1 receives */
+} weft_meeting;
+/* Begins a transfer. Ranks that give the same key with the same number `sequence` are in it;
+ * `members` lists their ranks, the same for all. *out: its number, for weft_timeline_finish. */
+weft_status weft_timeline_start(weft_timeline *t, int rank, uint64_t key, weft_meeting meeting,
+                                const int *members, int count, const weft_part_cost *cost,
+                                int *out) WEFT_NODISCARD;
+weft_status weft_timeline_finish(weft_timeline *t, int rank, int transfer) WEFT_NODISCARD;
+
+/* The following tasks of the rank are those of some runs alone. */
+void weft_timeline_mark(weft_timeline *t, int rank);
+
+/* The times of a rank: its end, and the seconds in which it computed, worked on transfers, and
+ * waited. */
+typedef struct weft_rank_times {
+    double end, computed, transferred, waited;
+} weft_rank_times;
+/* Runs all tasks from time 0, any number of times; whole: also those behind a mark. factors:
+ * [ranks] how many times as long each rank computes this time; NULL: all 1. INTERNAL: ranks wait
+ * for each other for ever, or a link has carried more than it can. */
+weft_status weft_timeline_run(weft_timeline *t, bool whole, const double *factors) WEFT_NODISCARD;
+weft_rank_times weft_timeline_rank(const weft_timeline *t, int rank);
+/* Bytes that a machine has sent to others, and the seconds in which its link was busy. */
+void weft_timeline_link(const weft_timeline *t, int machine, double *bytes, double *busy);
+
+#endif

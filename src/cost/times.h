@@ -1,0 +1,55 @@
+/* Declares measured times: how many seconds kernels, and the parts of transfers, took on a machine
+ * (weft measure). Times of other sizes are estimated from them. */
+#ifndef WEFT_COST_TIMES_H
+#define WEFT_COST_TIMES_H
+
+#include "base/base.h"
+
+/* Something that takes time. `kind` tells what runs: operators, types and implementation; `group`
+ * describes one size of it exactly, "": only the kind and the counts describe it. */
+typedef struct weft_timed {
+    const char *kind, *group;
+    int threads, ranks;  /* of a rank; ranks of the machine that compute at the same time */
+    double flops, bytes; /* operations, and bytes that it reads and writes */
+} weft_timed;
+
+/* How an estimate was made, the best way first. */
+typedef enum weft_estimate_by {
+    WEFT_BY_SIZE,     /* this kind was measured with this size */
+    WEFT_BY_KIND,     /* with other sizes */
+    WEFT_BY_OPERATOR, /* the operator was, by another implementation or with other epilogues */
+    WEFT_BY_RATES,    /* neither was: the machine's rates of operations and bytes */
+    WEFT_ESTIMATES
+} weft_estimate_by;
+
+typedef struct weft_estimate {
+    double seconds;
+    double error; /* relative: estimates of this way are wrong by so much in the median */
+    weft_estimate_by by;
+} weft_estimate;
+
+typedef struct weft_times weft_times;
+
+/* Creates a table of this machine, without times. */
+weft_status weft_times_new(weft_times **out) WEFT_NODISCARD;
+void weft_times_free(weft_times **times);
+/* Adds a measurement. The median of several measurements of the same thing counts. */
+weft_status weft_times_add(weft_times *times, const weft_timed *what,
+                           double seconds) WEFT_NODISCARD;
+size_t weft_times_count(const weft_times *times);
+
+/* Reads the text of a table. FORMAT: it is none, or is damaged; the message names the line of
+ * `where`. ARGUMENT: the table is of another version of Weft, whose kernels differ. */
+weft_status weft_times_read(const char *text, size_t size, const char *where,
+                            weft_times **out) WEFT_NODISCARD;
+weft_status weft_times_text(const weft_times *times, char **out) WEFT_NODISCARD;
+/* The processor on which the table was measured. */
+const char *weft_times_processor(const weft_times *times);
+
+/* Prepares a table, to which nothing is added any more, for estimates. */
+weft_status weft_times_index(weft_times *times) WEFT_NODISCARD;
+/* How far repeated measurements are from their median, in the mean, as a share. */
+double weft_times_spread(const weft_times *times);
+weft_estimate weft_times_estimate(const weft_times *times, const weft_timed *what);
+
+#endif

@@ -1,0 +1,44 @@
+/* Declares a walk through a step of a program without running it, for estimates of its time. */
+#ifndef WEFT_PROGRAM_WALK_H
+#define WEFT_PROGRAM_WALK_H
+
+#include "program/program.h"
+#include "program/tuning.h"
+
+typedef enum weft_walk_event {
+    WEFT_WALK_FEED,   /* the inputs of a micro-batch are written */
+    WEFT_WALK_RUN,    /* an instruction runs */
+    WEFT_WALK_START,  /* a transfer begins */
+    WEFT_WALK_FINISH, /* the rank waits for its end */
+    WEFT_WALK_LOSS    /* the ranks add up their losses */
+} weft_walk_event;
+typedef weft_status weft_walk_fn(void *user, weft_walk_event event, int instruction, int slot);
+
+/* Calls fn with everything that a step does, in the order of the schedule, which the update
+ * follows. The device shares the host's memory. */
+weft_status weft_program_walk(const weft_program *program, const weft_schedule *schedule,
+                              weft_walk_fn *fn, void *user) WEFT_NODISCARD;
+
+/* An instruction as something that takes time: `kind` names its operators, the type of its first
+ * operand and its implementation; `size` is equal for instructions of a kind with equal shapes,
+ * attributes and layouts. */
+typedef struct weft_work {
+    char kind[160], size[24];
+    double flops, bytes;
+} weft_work;
+/* The graph of the program must still exist. */
+weft_status weft_instruction_work(const weft_program *program, int i,
+                                  weft_work *out) WEFT_NODISCARD;
+/* The node of a transfer; NULL: the instruction is none. */
+const weft_node *weft_instruction_transfer(const weft_program *program, int i);
+/* transfer_bind.c: the operation of a communicator that a transfer becomes. */
+weft_transfer_kind weft_transfer_kind_of(const weft_node *node);
+
+/* trace_times.c: what an instance recorded, without the first steps. seconds: [instructions] the
+ * median time of each instruction that is no transfer; 0: it did not run. *step: the median time of
+ * a step; *rest: that of what the host does in a step beside its instructions and transfers. The
+ * device shares the host's memory. ARGUMENT: too few steps were recorded. */
+weft_status weft_instance_times(const weft_instance *instance, int first_steps, double *seconds,
+                                double *step, double *rest) WEFT_NODISCARD;
+
+#endif

@@ -1,0 +1,183 @@
+/* Measures this machine and writes its cluster file. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/option_rows.h"
+#include "train/estimate/measure.h"
+
+#define AT(field_) .offset = offsetof(weft_measure_options, field_)
+static const weft_option rows[] = {
+    OPTION("output", "FILE", TEXT_IS("cluster.yaml"), AT(output), .letter = 'o',
+           .help = "the cluster file to write; measured times go to FILE.times"),
+    OPTION("seconds", "S", REAL("60", 1, 86400), AT(seconds),
+           .help = "end after so many seconds, with the times that are there then"),
+    OPTION("overwrite", NULL, FLAG, AT(overwrite), .help = "replace files that exist"),
+    {.name = NULL}};
+
+const weft_option *weft_measure_table(const weft_context *context)
+{
+    (void)context;
+    return rows;
+}
+
+weft_status weft_measure_options_init(const weft_context *context, weft_measure_options *options)
+{
+    WEFT_NEED(context, options);
+    *options = (weft_measure_options){.struct_size = sizeof(*options)};
+    weft_status status = weft_options_init_size(rows, options, sizeof(*options));
+    options->struct_size = sizeof(*options);
+    return status;
+}
+
+typedef struct measuring {
+    weft_context *context;
+    const weft_measure_options *options;
+    const weft_stop *stop;
+    weft_measure_fn fn;
+    void *user;
+    weft_times *times;
+    weft_measured_setting settings[16];
+    int setting_count;
+    double begun;
+    char *text; /* file of the networks of texts; NULL: not written yet */
+} measuring;
+
+/* One rank with all cores, all cores with a rank each, and the powers of two between them. */
+static void find_settings(measuring *m)
+{
+    int cores = weft_cores();
+    m->settings[m->setting_count++] = (weft_measured_setting){cores, 1};
+    for (int threads = cores / 2; threads > 1 && m->setting_count < 15; threads /= 2)
+        m->settings[m->setting_count++] = (weft_measured_setting){threads, cores / threads};
+    if (cores > 1) m->settings[m->setting_count++] = (weft_measured_setting){1, cores};
+}
+
+/* Words of letters at random, with as many letters as tongues have. */
+static weft_status write_text(measuring *m)
+{
+    enum { BYTES = 60000 };
+    char *text;
+    weft_random random;
+    WEFT_TRY(WEFT_NEW(&text, BYTES));
+    weft_random_start(&random, 1, 1);
+    for (int i = 0; i < BYTES; i++) {
+        int letter = (int)(weft_random_unit(&random) * 64);
+        text[i] = letter < 10 ? ' ' : letter < 12 ? '\n' : (char)('!' + letter);
+    }
+    weft_status status = weft_format(&m->text, "%s.text", m->options->output);
+    if (status == WEFT_OK) status = weft_file_replace(m->text, WEFT_OUTPUT_OWN, text, BYTES);
+    free(text);
+    return status;
+}
+
+static weft_status check_stop(const measuring *m)
+{
+    if (!m->stop || !m->stop->wanted) return WEFT_OK;
+    return weft_fail(WEFT_ERR_INTERRUPTED,
+                     "stopped while this machine was measured; %s is not "
+                     "written",
+                     m->options->output);
+}
+
+static bool over(const measuring *m)
+{
+    return weft_seconds() - m->begun > m->options->seconds;
+}
+
+/* Each network twice, so that the table knows how far two runs differ; the first one at least. */
+static weft_status measure_networks(measuring *m)
+{
+    int count = 0, done = 0;
+    char what[160];
+    while (weft_measured_network_at(count)) count++;
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < count; i++)
+            for (int s = 0; s < m->setting_count; s++, done++) {
+                const weft_measured_network *n = weft_measured_network_at(i);
+                WEFT_TRY(check_stop(m));
+                if (i + round > 0 && over(m)) return WEFT_OK;
+                (void)snprintf(what, sizeof(what), "%.60s, %d rank%s of %d thread%s", n->model,
+                               m->settings[s].ranks, weft_plural(m->settings[s].ranks),
+                               m->settings[s].threads, weft_plural(m->settings[s].threads));
+                if (m->fn) m->fn(m->user, what, (double)done / (2 * count * m->setting_count));
+                WEFT_TRY(weft_measure_network(m->context, n, m->settings[s], m->text, m->times));
+            }
+    return WEFT_OK;
+}
+
+static weft_status measure_transfers(measuring *m)
+{
+    int cores = weft_cores();
+    for (int ranks = 2; ranks <= cores;
+         ranks = ranks < cores && 2 * ranks > cores ? cores : 2 * ranks) {
+        if (m->fn) m->fn(m->user, "transfers between threads", 1);
+        WEFT_TRY(weft_measure_transfers(m->context, ranks, m->times));
+    }
+    return WEFT_OK;
+}
+
+/* --- the files --- */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static weft_status write_files(const measuring *m, const char *times, double spread)
+{
+    const char *output = m->options->output;
+    char *times_file;
+    weft_text text = {0};
+    char *yaml = NULL;
+    WEFT_TRY(weft_format(&times_file, "%s.times", output));
+    weft_text_add(
+        &text,
+        "# %s, measured by weft %s. machines: add others of this kind by count, and slower "
+        "ones\n# with speed, as in weft help simulate.\ntimes: %s  # two runs of a kernel "
+        "differed by %.1f %% in the mean\nlatency: 0.0001       # "
+        "of links between machines, in seconds; measure yours\nbandwidth: 125e6      # "
+        "bytes a second\nmachines:\n  - count: 1\n    cores: %d\n    memory: %.4g\n",
+        weft_times_processor(m->times), weft_version(), base_name(times_file), 200 * spread,
+        weft_cores(), (double)weft_memory_limit(""));
+    weft_status status = weft_text_take(&text, &yaml);
+    if (status == WEFT_OK)
+        status = weft_file_replace(times_file, WEFT_OUTPUT_REPLACE, times, strlen(times));
+    if (status == WEFT_OK)
+        status = weft_file_replace(output, WEFT_OUTPUT_REPLACE, yaml, strlen(yaml));
+    free(times_file);
+    free(yaml);
+    return status;
+}
+
+weft_status weft_measure(weft_context *context, const weft_measure_options *options,
+                         const weft_stop *stop, weft_measure_fn fn, void *user, size_t *times,
+                         double *spread)
+{
+    WEFT_NEED(context, options, times, spread);
+    measuring m = {.context = context,
+                   .options = options,
+                   .stop = stop,
+                   .fn = fn,
+                   .user = user,
+                   .begun = weft_seconds()};
+    char *text = NULL;
+    if (!options->overwrite && weft_file_exists(options->output))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s: exists; --overwrite replaces it", options->output);
+    find_settings(&m);
+    WEFT_TRY(weft_times_new(&m.times));
+    weft_status status = write_text(&m);
+    if (status == WEFT_OK) status = measure_transfers(&m);
+    if (status == WEFT_OK) status = measure_networks(&m);
+    if (m.text) unlink(m.text);
+    free(m.text);
+    /* The text has all measurements, the index their medians. */
+    if (status == WEFT_OK) status = weft_times_text(m.times, &text);
+    if (status == WEFT_OK) status = weft_times_index(m.times);
+    if (status == WEFT_OK) *spread = weft_times_spread(m.times);
+    if (status == WEFT_OK) *times = weft_times_count(m.times);
+    if (status == WEFT_OK) status = write_files(&m, text, *spread);
+    free(text);
+    weft_times_free(&m.times);
+    return status;
+}

@@ -1,0 +1,134 @@
+/* Measures the kernels of a network where they run: in steps of training, with what caches hold
+ * then, while as many ranks compute as the machine has room for. */
+#include <stdio.h>
+
+#include "program/walk.h"
+#include "train/estimate/measure.h"
+#include "train/estimate/tracks.h"
+
+enum { FIRST_STEPS = 3 }; /* that warm up caches and clocks */
+
+static const weft_measured_network networks[] = {
+    {"mlp", "glyphs:size=28,train=2000,test=10", "100", "60", "f32"},
+    {"lenet", "glyphs:size=28,train=2000,test=10", "100", "30", "f32"},
+    {"lenet", "glyphs:size=28,train=1000,test=10", "20", "50", "f32"},
+    {"vgg11", "glyphs:size=32,train=400,test=10", "50", "7", "f32"},
+    {"vgg11", "glyphs:size=32,train=400,test=10", "12", "10", "f32"},
+    {"inception", "glyphs:size=28,train=400,test=10", "50", "10", "f32"},
+    {"gpt:layers=2,heads=4,width=128", "text:{text},unit=char,context=128", "8", "12", "f32"},
+    {"gpt:layers=1,heads=6,width=384", "text:{text},unit=char,context=256", "4", "7", "f32"},
+    {"char-lstm:layers=2,units=128", "text:{text},unit=char,context=64", "16", "12", "f32"},
+    {"char-lstm:layers=1,units=256", "text:{text},unit=char,context=128", "16", "8", "f32"},
+};
+
+const weft_measured_network *weft_measured_network_at(int i)
+{
+    return i >= 0 && i < (int)WEFT_COUNT(networks) ? &networks[i] : NULL;
+}
+
+static weft_status set(const weft_option *table, weft_train_options *o, const char *name,
+                       const char *value)
+{
+    return weft_options_set(table, o, name, value);
+}
+
+static weft_status set_number(const weft_option *table, weft_train_options *o, const char *name,
+                              int value)
+{
+    char text[16];
+    (void)snprintf(text, sizeof(text), "%d", value);
+    return set(table, o, name, text);
+}
+
+/* The data, with the file of texts in the place of {text}. */
+static weft_status set_data(const weft_option *table, weft_train_options *o, const char *data,
+                            const char *text)
+{
+    static const char mark[] = "{text}";
+    const char *at = strstr(data, mark);
+    char *with;
+    if (!at) return set(table, o, "data", data);
+    WEFT_TRY(weft_format(&with, "%.*s%s%s", (int)(at - data), data, text, at + strlen(mark)));
+    weft_status status = set(table, o, "data", with);
+    free(with);
+    return status;
+}
+
+static weft_status fill_options(const weft_option *table, const weft_measured_network *n,
+                                weft_measured_setting s, const char *text, weft_train_options *o)
+{
+    WEFT_TRY(set(table, o, "model", n->model));
+    WEFT_TRY(set_data(table, o, n->data, text));
+    WEFT_TRY(set(table, o, "batch", n->batch));
+    WEFT_TRY(set(table, o, "steps", n->steps));
+    WEFT_TRY(set(table, o, "dtype", n->dtype));
+    WEFT_TRY(set_number(table, o, "ranks", s.ranks));
+    WEFT_TRY(set_number(table, o, "threads", s.threads));
+    if (s.ranks == 1) return WEFT_OK;
+    WEFT_TRY(set_number(table, o, "ranks", s.ranks));
+    char mesh[32];
+    (void)snprintf(mesh, sizeof(mesh), "data=%d", s.ranks);
+    return set(table, o, "mesh", mesh);
+}
+
+/* --- times --- */
+
+static weft_status add_instruction(const weft_program *p, int i, weft_measured_setting s,
+                                   double seconds, weft_times *times)
+{
+    weft_work work;
+    WEFT_TRY(weft_instruction_work(p, i, &work));
+    const weft_timed what = {.kind = work.kind,
+                             .group = work.size,
+                             .threads = s.threads,
+                             .ranks = s.ranks,
+                             .flops = work.flops,
+                             .bytes = work.bytes};
+    return weft_times_add(times, &what, seconds);
+}
+
+static weft_status add_times(const weft_rank *r, weft_measured_setting s, weft_times *times)
+{
+    const weft_program *p = weft_instance_program(r->instance);
+    weft_program_info info = weft_program_describe(p);
+    double *seconds, step, rest;
+    WEFT_TRY(WEFT_NEW(&seconds, info.instructions + 1));
+    weft_status status = weft_instance_times(r->instance, FIRST_STEPS, seconds, &step, &rest);
+    for (int i = 0; i < info.instructions && status == WEFT_OK; i++)
+        if (seconds[i] > 0) status = add_instruction(p, i, s, seconds[i], times);
+    const weft_timed what = {.kind = WEFT_STEP_TIMED,
+                             .group = "",
+                             .threads = s.threads,
+                             .ranks = s.ranks,
+                             .flops = info.instructions,
+                             .bytes = (double)info.input_bytes};
+    if (status == WEFT_OK) status = weft_times_add(times, &what, WEFT_MAX(rest, 1e-9));
+    free(seconds);
+    return status;
+}
+
+/* The graph of each rank is needed to name its instructions, so a trainer's ranks are looked at
+ * before it ends. */
+static weft_status train(weft_context *context, const weft_train_options *o,
+                         weft_measured_setting s, weft_times *times)
+{
+    weft_trainer *t;
+    WEFT_TRY(weft_trainer_create_traced(context, o, &t));
+    weft_status status = weft_trainer_run(t, NULL, NULL);
+    for (int r = 0; r < t->local && status == WEFT_OK; r++)
+        status = add_times(&t->runs[r].rank, s, times);
+    weft_trainer_destroy(&t);
+    return status;
+}
+
+weft_status weft_measure_network(weft_context *context, const weft_measured_network *network,
+                                 weft_measured_setting setting, const char *text, weft_times *times)
+{
+    const weft_option *table = weft_train_table(context);
+    weft_train_options o = {.struct_size = 0};
+    weft_status status = weft_train_options_init(context, &o);
+    if (status == WEFT_OK) status = fill_options(table, network, setting, text, &o);
+    if (status == WEFT_OK) status = train(context, &o, setting, times);
+    weft_options_free(table, &o);
+    return status;
+}

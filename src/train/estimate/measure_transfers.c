@@ -1,0 +1,148 @@
+/* Measures transfers between ranks that are threads: how long a collective takes that all ranks
+ * enter at once. */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "train/estimate/measure.h"
+#include "train/estimate/tracks.h"
+
+static const char engine[] = "threads";
+static const int64_t sizes[] = {8, 1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 21};
+static const weft_transfer_kind kinds[] = {WEFT_ALL_REDUCE, WEFT_REDUCE_SCATTER, WEFT_ALL_GATHER,
+                                           WEFT_ALL_TO_ALL, WEFT_RECEIVE};
+enum { SAMPLES = 7, REPEATS = 5, MOST = 1 << 21 };
+
+typedef struct party {
+    weft_comm *comm;
+    float *send, *receive;
+    double seconds[WEFT_COUNT(kinds)][WEFT_COUNT(sizes)];
+    weft_status status;
+    weft_error error;
+    pthread_t thread;
+} party;
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The transfer of a kind in which this rank handles `count` elements. A message goes from each even
+ * rank to the next one. */
+static weft_transfer transfer_of(const party *p, weft_transfer_kind kind, int64_t count)
+{
+    int n = weft_comm_size(p->comm), me = weft_comm_rank(p->comm);
+    weft_transfer x = {.kind = kind,
+                       .dtype = WEFT_F32,
+                       .what = "a measured transfer",
+                       .send = p->send,
+                       .receive = p->receive,
+                       .count = count};
+    if (kind != WEFT_ALL_REDUCE && kind != WEFT_RECEIVE) x.count = WEFT_MAX(count / n, (int64_t)1);
+    if (kind == WEFT_RECEIVE && me % 2 == 0) x.kind = WEFT_SEND;
+    x.peer = kind == WEFT_RECEIVE ? me ^ 1 : 0;
+    return x;
+}
+
+static weft_status time_transfer(const party *p, weft_transfer_kind kind, int64_t count,
+                                 double *out)
+{
+    double samples[SAMPLES];
+    weft_transfer x = transfer_of(p, kind, count);
+    bool takes_part = kind != WEFT_RECEIVE || x.peer < weft_comm_size(p->comm);
+    int repeats = count < 1 << 16 ? 4 * REPEATS : REPEATS;
+    for (int s = 0; s < SAMPLES; s++) {
+        WEFT_TRY(weft_comm_barrier(p->comm));
+        double begin = weft_seconds();
+        for (int i = 0; i < repeats && takes_part; i++) WEFT_TRY(weft_comm_run(p->comm, &x));
+        samples[s] = (weft_seconds() - begin) / repeats;
+    }
+    qsort(samples, SAMPLES, sizeof(*samples), ascending);
+    *out = samples[SAMPLES / 2];
+    return WEFT_OK;
+}
+
+static weft_status measure_all(party *p)
+{
+    WEFT_TRY(weft_new_aligned(MOST * sizeof(float), &p->send));
+    WEFT_TRY(weft_new_aligned(MOST * sizeof(float), &p->receive));
+    memset(p->send, 0, MOST * sizeof(float));
+    memset(p->receive, 0, MOST * sizeof(float));
+    for (size_t k = 0; k < WEFT_COUNT(kinds); k++)
+        for (size_t s = 0; s < WEFT_COUNT(sizes); s++)
+            WEFT_TRY(time_transfer(p, kinds[k], sizes[s], &p->seconds[k][s]));
+    return WEFT_OK;
+}
+
+static void *run_party(void *user)
+{
+    party *p = user;
+    p->status = measure_all(p);
+    if (p->status == WEFT_OK) return NULL;
+    weft_error_catch(&p->error, p->status);
+    weft_comm_abort(p->comm);
+    return NULL;
+}
+
+static weft_status run_parties(party *all, int ranks)
+{
+    int started = 0;
+    weft_status status = WEFT_OK;
+    for (; started < ranks && status == WEFT_OK; started++)
+        status = weft_thread_start(&all[started].thread, run_party, &all[started]);
+    if (status != WEFT_OK) weft_comm_abort(all[0].comm);
+    if (status != WEFT_OK) started--;
+    for (int r = 0; r < started; r++) pthread_join(all[r].thread, NULL);
+    for (int r = 0; r < started && status == WEFT_OK; r++)
+        if (all[r].status != WEFT_OK) status = weft_error_raise(&all[r].error);
+    return status;
+}
+
+/* The bytes that a rank sends, as programs count them. */
+static double sent_bytes(weft_transfer_kind kind, int64_t count, int ranks)
+{
+    double bytes = (double)count * sizeof(float), others = ranks - 1;
+    switch (kind) {
+    case WEFT_ALL_REDUCE: return 2 * bytes * others / ranks;
+    case WEFT_ALL_GATHER: return bytes * others / ranks;
+    case WEFT_RECEIVE: return bytes;
+    default: return bytes * others / ranks;
+    }
+}
+
+static weft_status add_all(const party *p, int ranks, weft_times *times)
+{
+    char kind[WEFT_TRANSFER_KIND];
+    for (size_t k = 0; k < WEFT_COUNT(kinds); k++)
+        for (size_t s = 0; s < WEFT_COUNT(sizes); s++) {
+            weft_transfer_timed(kinds[k], engine, kind);
+            const weft_timed what = {.kind = kind,
+                                     .group = "",
+                                     .threads = 1,
+                                     .ranks = ranks,
+                                     .bytes = sent_bytes(kinds[k], sizes[s], ranks)};
+            WEFT_TRY(weft_times_add(times, &what, WEFT_MAX(p->seconds[k][s], 1e-9)));
+        }
+    return WEFT_OK;
+}
+
+weft_status weft_measure_transfers(weft_context *context, int ranks, weft_times *times)
+{
+    party *all;
+    weft_comm **comms = NULL;
+    int local = 0;
+    WEFT_TRY(WEFT_NEW(&all, ranks));
+    weft_status status = WEFT_NEW(&comms, ranks);
+    if (status == WEFT_OK) status = weft_comm_open(context, engine, ranks, comms, &local);
+    for (int r = 0; r < local; r++) all[r].comm = comms[r];
+    if (status == WEFT_OK) status = run_parties(all, ranks);
+    if (status == WEFT_OK) status = add_all(&all[1], ranks, times);
+    for (int r = 0; r < local; r++) {
+        weft_comm_close(&comms[r]);
+        free(all[r].send);
+        free(all[r].receive);
+    }
+    free((void *)comms);
+    free(all);
+    return status;
+}

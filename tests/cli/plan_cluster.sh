@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Estimates of steps (weft measure, weft plan --cluster): tests/cli/plan_cluster.sh PATH/TO/weft
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../support/check.sh"
+small="--data glyphs:size=16,train=60,test=20 --batch 20 --model mlp"
+version=$("$weft" --version | sed -n 's/^weft \([^ ]*\).*/\1/p')
+tab=$'\t'
+# A machine of 1e10 operations and 1e10 bytes a second, whose host works a millisecond for a step.
+times() { # FILE VERSION
+    printf 'weft-times\t1\nversion\t%s\nprocessor\tone\n' "$2" >"$1"
+    printf 'time\t1\t1\t1\t1e10\t0\tx\t\ntime\t1\t1\t1\t0\t2e10\ty\t\ntime\t1\t1\t1e-3\t10\t10\tstep\t\n' >>"$1"
+}
+times one.times "$version"
+cluster() { # FILE, keys, machine keys
+    printf 'times: one.times\n%b\nmachines:\n  - {%s}\n' "$2" "$3" >"$1"
+}
+field() { sed -n "s/$1/\\1/p" out; }
+kernels() { field 'of it \([0-9.e-]*\) ms of kernels.*'; }
+near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0 && a / b < 1.002 && b / a < 1.002) }'; }
+
+# One machine: times follow its rates, and a machine twice as fast takes half as long.
+cluster one.yaml '' 'count: 1, cores: 1'
+accepts "one machine" "$weft" plan $small --cluster one.yaml
+holds out '^Estimated for one.yaml: a step takes [0-9.]+ ms \([0-9.]+ to [0-9.]+\), [0-9.]+ samples/s$'
+holds out '^kernels: 0.0 % measured with these sizes, 100.0 % by rates alone$'
+slow=$(kernels)
+cluster fast.yaml '' 'count: 1, cores: 1, speed: 2'
+accepts "twice as fast" "$weft" plan $small --cluster fast.yaml
+near "$(kernels)" "$(awk -v a="$slow" 'BEGIN { print a / 2 }')" && pass || flunk "kernels of a machine twice as fast: $(kernels), not half of $slow"
+
+# Two machines: what crosses between them is what the plan says is sent, and takes its time.
+for mesh in data=2 tensor=2 'data=2 --zero 1' 'data=2 --zero 3'; do
+    cluster two.yaml 'bandwidth: 1e5\nlatency: 0' 'count: 2, cores: 1'
+    accepts "$mesh" "$weft" plan $small -n 2 --mesh $mesh --cluster two.yaml
+    sent=$(field '^On the wire in a step: .* (\([0-9]*\) bytes).*')
+    between=$(field '^between machines: \([0-9]*\) bytes.*')
+    # The sum of losses comes on top: four numbers of 8 bytes, once from each rank.
+    [ -n "$sent" ] && [ "$between" = $((sent + 64)) ] && pass || flunk "$mesh: $between bytes between machines, $sent sent"
+    long=$(field '.* a step takes \([0-9.e+]*\) ms.*')
+    awk -v ms="$long" -v bytes="$between" 'BEGIN { exit !(ms >= 1e3 * bytes / 2 / 1e5 * 0.999) }' && pass || flunk "$mesh: $between bytes in $long ms are more than the link carries"
+done
+cluster free.yaml 'bandwidth: 0\nlatency: 0' 'count: 2, cores: 1'
+accepts "free links" "$weft" plan $small -n 2 --mesh data=2 --cluster free.yaml
+near "$(field '.* a step takes \([0-9.e+]*\) ms.*')" "$(awk '/^of it/ { print $3 + $7 + $10 + $13 }' out)" && pass || flunk "the parts of a step do not add up: $(cat out)"
+
+# Machines that vary make an interval; slow steps of one of two machines hold up both.
+cluster varies.yaml 'bandwidth: 0\nlatency: 0' 'count: 2, cores: 1, jitter: 1'
+accepts jitter "$weft" plan $small -n 2 --mesh data=2 --cluster varies.yaml
+holds out 'a step takes [0-9.]+ ms \([0-9.]+ to [0-9.]+\)'
+
+# Several runs: the fastest first, and those that cannot be estimated with the reason.
+list='mesh=data=2; exchange=average:every=4; mesh=pipeline=2 microbatches=2; exchange=oneshot; exchange=gossip; mesh=tensor=2 batch=19'
+accepts table "$weft" plan $small -n 2 --cluster two.yaml --strategies "$list"
+awk '/^(mesh|average|oneshot)/ && $0 !~ /cannot|must/ { for (i = 1; i <= NF; i++) if ($i ~ /^to$/) { r = $(i + 2); if (last && r > last * 1.0001) bad = 1; last = r; n++; break } } END { exit bad || n < 4 }' out && pass || flunk "the table is not in order: $(cat out)"
+holds out '^oneshot +[0-9.]+ '
+holds out '^gossip +the time of a step with --exchange gossip cannot be estimated'
+holds out '^average:every=4 +[0-9.]+ '
+
+# What is refused.
+refuses 2 "which need --cluster FILE" "$weft" plan $small --strategies 'mesh=data=2'
+refuses 2 "leave one of them out" "$weft" plan $small --cluster one.yaml --passes
+refuses 2 "leave one of them out" "$weft" plan $small --cluster one.yaml --dump --strategies 'mesh=data=2'
+refuses 2 "strategies 'a;;b'" "$weft" plan $small --cluster one.yaml --strategies 'a;;b'
+printf 'machines:\n  - count: 1\n' >none.yaml
+refuses 2 "there is no key 'times'" "$weft" plan $small --cluster none.yaml
+refuses 2 "cannot open" "$weft" plan $small --cluster nowhere.yaml
+printf 'times: gone.times\n' >gone.yaml
+refuses 1 "gone.times: cannot open" "$weft" plan $small --cluster gone.yaml
+times one.times 0.0.1
+refuses 2 "one.times:2: these times are of weft 0.0.1" "$weft" plan $small --cluster one.yaml
+printf 'weft-times%s1\n' "$tab" >one.times
+refuses 1 "ends without the version" "$weft" plan $small --cluster one.yaml
+printf 'time: 3\n' >wrong.yaml
+refuses 2 "no key is named 'time'; did you mean 'times'?" "$weft" plan $small --cluster wrong.yaml
+
+# This machine: the networks that were measured are estimated from their own sizes.
+"$weft" measure -o here.yaml --seconds 1 >out 2>err && pass || flunk "measure: $(cat err)" # a busy machine gets a warning
+holds out '^here.yaml: [0-9]+ times, measured in [0-9]+ s; two runs of a kernel differ by [0-9.]+ % in the mean$'
+[ -f here.yaml.text ] && flunk "measure left a file behind" || pass
+refuses 2 "here.yaml: exists; --overwrite replaces it" "$weft" measure -o here.yaml
+refuses 1 "nowhere/here.yaml" "$weft" measure -o nowhere/here.yaml
+accepts "a network that was measured" "$weft" plan --cluster here.yaml --model mlp --data glyphs:size=28,train=2000,test=10 --batch 100
+holds out '^kernels: (100|99)\.[0-9] % measured with these sizes'
+accepts "another one" "$weft" plan --cluster here.yaml --model mlp --data glyphs:size=12,train=200,test=10 --batch 30
+holds out '^kernels: [0-9.]+ % measured with these sizes, [0-9.]+ % with others'
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
