@@ -46,10 +46,49 @@ static weft_status detach(weft_program *p, const weft_group *group, int i, weft_
     return WEFT_OK;
 }
 
+/* The group that makes the gradient of a parameter, before sums over micro-batches and ranks, and
+ * the group's output that it is; NULL: there is none. */
+static const weft_group *gradient_group(const weft_program *p, weft_value param, int *out)
+{
+    const weft_graph *g = p->graph;
+    weft_value made = g->values[param].gradient;
+    while (made != WEFT_NO_VALUE && g->values[made].node >= 0) {
+        int n = g->values[made].node, of = p->groups->of_node[n];
+        const weft_node *node = g->nodes[n];
+        if (node->op->narrows) {
+            *out = of < 0 ? -1 : weft_group_out(&p->groups->groups[of], made);
+            return *out < 0 ? NULL : &p->groups->groups[of];
+        }
+        made = WEFT_NO_VALUE;
+        for (int i = 0; i < node->in_count; i++)
+            if (g->values[node->in[i]].node >= 0) made = node->in[i];
+    }
+    return NULL;
+}
+
+/* Places a parameter whose first reader rounds it to bf16 in the layout in which its gradient is
+ * made, so that neither is converted for the update. */
+static weft_status place_rounded(weft_program *p, weft_value value, const weft_layout *want)
+{
+    const weft_layout *have;
+    choice chosen;
+    int out;
+    if (!want->rounds || p->schema->plain) return WEFT_OK;
+    WEFT_TRY(weft_program_layout_of(p, value, &have));
+    const weft_group *group = have ? NULL : gradient_group(p, value, &out);
+    if (!group) return WEFT_OK;
+    WEFT_TRY(weft_kernel_choose(p, group, &chosen));
+    weft_status status = weft_version_place(p, value, chosen.kernel->out[out]);
+    chosen.kernel->ops->destroy(chosen.kernel);
+    free(chosen.why);
+    return status;
+}
+
 static weft_status connect(weft_program *p, instruction *code)
 {
     const weft_group *group = &code->group;
     for (int i = 0; i < group->in_count; i++) {
+        WEFT_TRY(place_rounded(p, group->in[i], code->kernel->in[i]));
         WEFT_TRY(weft_version_provide(p, group->in[i], code->kernel->in[i], code->phase,
                                       code->transfer, &code->in[i]));
         if (code->transfer) WEFT_TRY(detach(p, group, i, code->phase, &code->in[i]));

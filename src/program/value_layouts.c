@@ -37,7 +37,9 @@ weft_status weft_version_plain(const weft_program *p, int space, weft_value valu
 static bool lies_as_made(const weft_program *p, weft_value value, const weft_layout *layout)
 {
     const weft_value_info *info = &p->graph->values[value];
-    bool rounded = info->type.dtype == WEFT_BF16 && info->assigned != WEFT_NO_VALUE;
+    bool rounded = info->assigned != WEFT_NO_VALUE &&
+                   (info->type.dtype == WEFT_BF16 ||
+                    (p->graph->wide_weights && info->kind == WEFT_VALUE_PARAM));
     return !p->schema->plain && !rounded && !layout->rounds &&
            layout_space(layout) == schema_home(p->schema);
 }

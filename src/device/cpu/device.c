@@ -2,6 +2,7 @@
  * creates kernels and reorders. */
 #include "base/core_lists.h"
 #include "device/cpu/in_f32.h"
+#include "device/cpu/pair_blocks.h"
 
 static const cpu_entry *const tables[] = {
 #define TABLE(file) cpu_##file##_entries,
@@ -151,7 +152,10 @@ weft_status cpu_reorder(weft_device *device, const weft_type *type, const weft_l
         {ONEDNN_X, CPU_IN, 0, plain, false},
         {ONEDNN_Y, CPU_OUT, 0, plain, false},
     };
-    WEFT_TRY(cpu_spec_make(device, &s, args, 2, out));
+    if (cpu_pair_blocks_has(s.x, s.y))
+        WEFT_TRY(cpu_pair_blocks_make(device, s.x, s.y, out));
+    else
+        WEFT_TRY(cpu_spec_make(device, &s, args, 2, out));
     (*out)->in[0] = from;
     (*out)->out[0] = to;
     return WEFT_OK;

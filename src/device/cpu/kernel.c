@@ -187,11 +187,13 @@ static weft_status loop_place(weft_bound *bound, const weft_address *in, const w
 {
     cpu_loop *k = &((loop_bound *)bound)->loop;
     const weft_node *node = k->group.node[0];
+    k->in[0] = weft_host(in[0]);
+    k->result = weft_host(out[0]);
+    if (!node) return WEFT_OK; /* a reorder */
     for (int i = 0; i < node->in_count; i++)
         k->in[i] = weft_host(in[weft_group_in(&k->group, node->in[i])]);
     weft_kernel_unread_bind(&k->group, bound->kernel, out, scratch, k->out);
     int sum = k->group.count == 2 ? weft_group_out(&k->group, k->group.node[1]->out) : -1;
-    k->result = weft_host(out[0]);
     k->bias = k->bias_at > 0 ? weft_host(in[k->bias_at - 1]) : NULL;
     k->sum = sum < 0 ? NULL : weft_host(out[sum]);
     k->scratch = weft_host(scratch);

@@ -33,10 +33,17 @@ static weft_status concat_make(weft_device *device, const weft_group *group,
     return cpu_spec_make(device, &s, args, node->in_count + 1, out);
 }
 
+/* Whether the group is a node of f32 or bf16 numbers, in which layouts have blocks. */
+static bool is_real(const weft_group *group)
+{
+    weft_dtype dtype = weft_out(group->graph, group->node[0], 0)->dtype;
+    return group->count == 1 && (dtype == WEFT_F32 || dtype == WEFT_BF16);
+}
+
 static bool concat_supports(const weft_group *group)
 {
     const weft_node *node = group->node[0];
-    if (!cpu_single(group) || node->in_count + 2 > CPU_MAX_ARGS) return false;
+    if (!is_real(group) || node->in_count + 2 > CPU_MAX_ARGS) return false;
     for (int i = 0; i < node->in_count; i++)
         for (int j = 0; j < i; j++)
             if (node->in[i] == node->in[j]) return false;
@@ -223,7 +230,7 @@ static double slice_seconds(const weft_group *group, const weft_layout *const *i
 const cpu_entry cpu_shape_entries[] = {
     {"concat", "onednn", concat_supports, concat_make, concat_seconds, CPU_HARDWARE},
     {"concat", "rows", cpu_single_of_any, rows_make, rows_seconds, CPU_ANY},
-    {"slice", "onednn", cpu_single, slice_make, slice_seconds, CPU_HARDWARE},
+    {"slice", "onednn", is_real, slice_make, slice_seconds, CPU_HARDWARE},
     {"slice", "rows", cpu_single_of_any, rows_make, rows_seconds, CPU_ANY},
     {"write_rows", "loop", cpu_one_type, write_rows_make, NULL, CPU_ANY},
     {"cast", "loop", cpu_single_of_any, cast_make, NULL, CPU_ANY},
