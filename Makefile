@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test check bench bench-links bench-serve bench-peers clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
+.PHONY: all deps demo test check bench bench-gate bench-links bench-serve bench-peers clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
 
 all: $(BUILD)/weft
 
@@ -35,7 +35,12 @@ check: deps
 
 bench: deps
 	@scripts/deps bench
-	@scripts/run-bench
+	@OLDER="$(OLDER)" scripts/run-bench
+
+# Training beside that of the last release, or of OLDER, a commit or a program: a model that is below 0.9 of it is an error.
+# ROUNDS and MODELS choose.
+bench-gate: $(BUILD)/weft
+	@older=$$(scripts/older $(OLDER)) && /usr/bin/python3 bench/older.py $(BUILD)/weft "$$older" $(or $(ROUNDS),5) $(MODELS)
 
 # A client that nobody here wrote, from PyPI, against the server.
 clients: $(BUILD)/weft

@@ -6,7 +6,6 @@ usage: devices.py WEFT [ROUNDS [OLDER_WEFT]]
 Rows for lenet, mlp and a small gpt: milliseconds of a step on the cpu, on OpenCL's first device, their ratio, and the peak memory of
 both processes; then the median start of the command and its size and that of its library, beside those of an older command.
 """
-import json
 import os
 import pathlib
 import statistics
@@ -14,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import runs
 
 WEFT = os.path.abspath(sys.argv[1])
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 3
@@ -25,15 +26,11 @@ CASES = {
 }
 
 
-def train(device, words, steps, folder):
+def train(device, words, steps):
     """Median seconds of a step, and the peak memory of the process in MB."""
-    metrics = f"{folder}/metrics"
-    subprocess.run([WEFT, "train", "-q", "--steps", str(steps), "--device", device, "--metrics", metrics] + words.split(), check=True,
-                   stdout=subprocess.DEVNULL)
-    rows = [json.loads(line) for line in open(metrics)]
-    ends = [row["seconds"] for row in rows if row["event"] == "step"]
-    os.unlink(metrics)
-    return statistics.median(b - a for a, b in zip(ends[2:], ends[3:])), rows[-1]["peak_rss_bytes"] / 1e6
+    rows, summary = runs.train(WEFT, "--steps", steps, "--device", device, *words.split())
+    ends = [row["seconds"] for row in rows]
+    return statistics.median(b - a for a, b in zip(ends[2:], ends[3:])), summary["peak_rss_bytes"] / 1e6
 
 
 def milliseconds(weft, words):
@@ -57,11 +54,11 @@ def steps(folder):
     for name, words in CASES.items():
         words = words.format(text=text)
         try:
-            train("opencl", words, 4, folder)  # kernels are compiled once and kept
+            train("opencl", words, 4)  # kernels are compiled once and kept
         except subprocess.CalledProcessError:
             print("  no OpenCL device")
             return
-        pairs = [(train("cpu", words, 20, folder), train("opencl", words, 20, folder)) for _ in range(ROUNDS)]
+        pairs = [(train("cpu", words, 20), train("opencl", words, 20)) for _ in range(ROUNDS)]
         cpu, other = (statistics.median(pair[i][0] for pair in pairs) for i in (0, 1))
         ratio = statistics.median(pair[1][0] / pair[0][0] for pair in pairs)
         print(f"  {name:<8} step: cpu {1e3 * cpu:8.2f} ms, opencl {1e3 * other:8.2f} ms, ratio {ratio:6.1f};"

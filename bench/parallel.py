@@ -5,13 +5,13 @@ usage: parallel.py WEFT [ROUNDS [WORD]]
 
 With WORD only those comparisons whose title has it.
 """
-import json
 import os
 import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
+
+import runs
 
 WEFT = os.path.abspath(sys.argv[1])
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
@@ -24,13 +24,8 @@ DATA = f"idx:{SHARED}" if SHARED.exists() else "glyphs"
 def rate(arguments, steps):
     """Median samples/s of the later steps, and the last metrics line of a step. Where learners do not go
     in lock step, the first one's times their number."""
-    with tempfile.TemporaryDirectory() as folder:
-        metrics = f"{folder}/m.jsonl"
-        command = [WEFT, "train", "-q", "--steps", str(steps), "--metrics", metrics, *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        rows = [json.loads(line) for line in open(metrics)]
-    rows = [row for row in rows if row["event"] == "step"][steps // 4:]
-    return statistics.median(row["samples_per_second"] for row in rows), rows[-1]
+    rows, _ = runs.train(WEFT, "--steps", steps, *arguments)
+    return runs.rate(rows), rows[-1]
 
 
 def torch_ddp():
@@ -50,7 +45,6 @@ def compare(title, configurations, steps, goals={}):
             if value:
                 rates[name].append(value)
     print(f"\n{title}")
-    base = statistics.median(rates[configurations[0][0]])
     for name, _ in configurations:
         if not rates[name]:
             print(f"  {name:44} not installed")

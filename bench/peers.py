@@ -10,7 +10,6 @@ oneDNN, and the pass of Adam, `length`, the memory of attention over 1,024 to 8,
 than f32 for each built-in model, or `row`, a lone row of vgg11 beside ONNX Runtime. The last two take turns on one thread and
 compare processor time, so that other work on the machine changes little.
 """
-import json
 import os
 import pathlib
 import statistics
@@ -18,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import runs
 
 HERE = pathlib.Path(__file__).resolve().parent
 TEXT = HERE.parent.parent / "shared" / "data" / "tinyshakespeare" / "input.txt"
@@ -49,13 +50,9 @@ def own_memory():
 
 def of_weft(weft, name, dtype):
     model, data, batch, steps, _ = CASES[name]
-    with tempfile.TemporaryDirectory() as folder:
-        metrics = f"{folder}/metrics"
-        subprocess.run([weft, "train", "-q", "--model", model, "--data", data.format(text=TEXT), "--batch", str(batch), "--steps", str(steps),
-                        "--threads", str(THREADS), "--dtype", dtype, "--metrics", metrics], check=True, stdout=subprocess.DEVNULL)
-        rows = [json.loads(line) for line in open(metrics)]
-    rates = [row["samples_per_second"] for row in rows if row["event"] == "step"][steps // 4:]
-    return statistics.median(rates), next(row["peak_rss_bytes"] for row in rows if row["event"] == "summary")
+    rows, summary = runs.train(weft, "--model", model, "--data", data.format(text=TEXT), "--batch", batch, "--steps", steps,
+                               "--threads", THREADS, "--dtype", dtype)
+    return runs.rate(rows), summary["peak_rss_bytes"]
 
 
 # --- PyTorch ---
@@ -197,12 +194,9 @@ def length(weft, rounds, missed):
     print("gpt:layers=2,heads=4,width=128, one sample a step: positions, tokens/s, peak memory, MB more for each 1,024 positions more")
     before = None
     for positions in (1024, 2048, 4096, 8192):
-        with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([weft, "train", "-q", "--model", "gpt:layers=2,heads=4,width=128", "--data", f"text:{TEXT},unit=char,context={positions}",
-                            "--batch", "1", "--steps", "3", "--threads", str(THREADS), "--metrics", f"{folder}/m"], check=True, stdout=subprocess.DEVNULL)
-            rows = [json.loads(line) for line in open(f"{folder}/m")]
-        rate = statistics.median(row["samples_per_second"] for row in rows if row["event"] == "step") * positions
-        peak = next(row["peak_rss_bytes"] for row in rows if row["event"] == "summary") / 1e6
+        rows, summary = runs.train(weft, "--model", "gpt:layers=2,heads=4,width=128", "--data", f"text:{TEXT},unit=char,context={positions}",
+                                   "--batch", 1, "--steps", 3, "--threads", THREADS)
+        rate, peak = runs.rate(rows) * positions, summary["peak_rss_bytes"] / 1e6
         more = (peak - before[1]) / (positions - before[0]) * 1024 if before else 0
         print(f"{positions:6} {rate:10.0f} {peak:10.0f} MB" + (f"{more:10.1f}" if before else ""), flush=True)
         slope, before = (before and before[2]), (positions, peak, more)
@@ -229,14 +223,6 @@ SMALL = {
 }
 
 
-def processor(*words):
-    child = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(child.pid, 0)
-    if status:
-        sys.exit(f"failed: {' '.join(map(str, words))}")
-    return used.ru_utime
-
-
 def types(weft, rounds, missed):
     listed = subprocess.run([weft, "inspect", "--list"], check=True, capture_output=True, text=True).stdout
     section = listed.split("models:\n")[1].split("\n\n")[0]
@@ -245,12 +231,12 @@ def types(weft, rounds, missed):
             missed.append(f"types of {name}, which has no data here")
             continue
         data, steps = SMALL[name]
-        run = [weft, "train", "-q", "-t", "1", "--model", name, "--data", data.format(text=TEXT), "--batch", "20", "--steps"]
+        words = ["--model", name, "--data", data.format(text=TEXT), "--batch", 20, "--dtype"]
         taken = {dtype: [] for dtype in TYPES}
         for _ in range(rounds):
             for dtype in TYPES:
-                taken[dtype].append(processor(*run, str(steps + 1), "--dtype", dtype) - processor(*run, "1", "--dtype", dtype))
-        f32, bf16 = (1e3 * min(taken[dtype]) / steps for dtype in TYPES)
+                taken[dtype].append(1e3 * runs.step(weft, [*words, dtype], steps))
+        f32, bf16 = (min(taken[dtype]) for dtype in TYPES)
         print(f"{name}: a step {f32:.2f} ms in f32, {bf16:.2f} in bf16; ratio {f32 / bf16:.2f} (asked 1{'' if f32 >= bf16 else '; MISSED'})", flush=True)
         if f32 < bf16:
             missed.append(f"types of {name}")
@@ -268,7 +254,7 @@ def row(weft, rounds, missed):
         subprocess.run([weft, "export", "-q", f"{folder}/f32", "-o", f"{folder}/w.safetensors"], check=True)
         for _ in range(rounds):
             for dtype in TYPES:
-                few, many = (processor(weft, "eval", "-q", "-t", "1", "-b", "1", "-c", f"{folder}/{dtype}", "-d", f"glyphs:size=32,train=100,test={n}") for n in (100, 600))
+                few, many = (runs.processor(weft, "eval", "-q", "-t", "1", "-b", "1", "-c", f"{folder}/{dtype}", "-d", f"glyphs:size=32,train=100,test={n}") for n in (100, 600))
                 ours[dtype].append((many - few) / 500 * 1e3)
             said = subprocess.run([sys.executable, HERE / "onnx_server.py", f"{folder}/w.safetensors", "vgg11", "1,32,32", "500"], check=True, capture_output=True, text=True)
             theirs.append(float(said.stdout))

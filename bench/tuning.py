@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Steps with kernels chosen by the rule and by a table of measurements, in turns: bench/tuning.py WEFT [ROUNDS]"""
-import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
+
+import runs
 
 weft, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5
 IMAGES = "glyphs:size=16,train=2000,test=100"
@@ -13,16 +13,13 @@ RUNS = [("lenet", IMAGES, 100, 60, "cpu"), ("vgg11", "glyphs:size=32,train=1000,
         ("inception", IMAGES, 100, 12, "cpu"), ("lenet", IMAGES, 100, 6, "opencl")]
 
 
-def step(words, metrics):
+def step(batch, words):
     """The median milliseconds of a step."""
-    subprocess.run([weft, "train", "-q", *words, "--metrics", metrics], check=True)
-    with open(metrics) as lines:
-        times = [row["seconds"] for row in map(json.loads, lines) if row["event"] == "step"]
-    return 1e3 * statistics.median(times[2:])
+    return 1e3 * batch / runs.rate(runs.train(weft, *words)[0])
 
 
 with tempfile.TemporaryDirectory() as folder:
-    table, metrics = os.path.join(folder, "table"), os.path.join(folder, "metrics")
+    table = os.path.join(folder, "table")
     for model, data, batch, steps, device in RUNS:
         words = ["--model", model, "--data", data, "--batch", str(batch), "--steps", str(steps), "--device", device]
         made = subprocess.run([weft, "train", "-q", *words[:-4], "--steps", "1", "--device", device, "--tune", table], stderr=subprocess.PIPE, text=True)
@@ -31,7 +28,7 @@ with tempfile.TemporaryDirectory() as folder:
             continue
         with open(table) as lines:
             measured = sum(line.startswith("measured") for line in lines)
-        rule, tuned = zip(*[(step(words, metrics), step([*words, "--tune", table], metrics)) for _ in range(rounds)])
+        rule, tuned = zip(*[(step(batch, words), step(batch, [*words, "--tune", table])) for _ in range(rounds)])
         print(f"{model:10} batch {batch} on {device}: by the rule {min(rule):.2f} ms a step, by a table of {measured} measurements {min(tuned):.2f} ms; "
               f"tuned/rule {min(tuned) / min(rule):.2f} (rounds: {', '.join(f'{b / a:.2f}' for a, b in zip(rule, tuned))})", flush=True)
         os.remove(table)
