@@ -1,8 +1,22 @@
 /* Which of a device's candidates for an operator is chosen: the cheapest, including the time to
  * reorder or copy operands; and what the dump of a program reports of the other candidates. The
  * test gives devices of the library other candidates or other estimated costs. */
+#include <dlfcn.h>
+
 #include "program/program.h"
 #include "support.h"
+
+/* Instruction sets of a processor as oneDNN reports them to the library; 0: those of this one. */
+static unsigned claimed;
+enum { AVX512 = 0x67, AVX512_BF16 = 0xe7, AMX = 0x3e7 };
+
+/* The library's calls come here, those within oneDNN do not, so kernels run on this processor. */
+unsigned dnnl_get_effective_cpu_isa(void);
+unsigned dnnl_get_effective_cpu_isa(void)
+{
+    unsigned (*true_isa)(void) = (unsigned (*)(void))(uintptr_t)dlsym(RTLD_NEXT, __func__);
+    return claimed ? claimed : true_isa();
+}
 
 /* A candidate that the device offers for offered_op; other operators have its own candidates. */
 typedef struct offer {
@@ -308,6 +322,55 @@ static void test_of_the_cpu_device(void **state)
     }
 }
 
+/* Appends to `out` the candidate that is chosen on such a processor for the gradient of a
+ * convolution for its weight: of many channels and few positions, of operands of this type. */
+static void choose_weight_grad(unsigned sets, weft_dtype dtype, char *out)
+{
+    const weft_layout *in[2];
+    weft_candidate found[WEFT_CANDIDATES];
+    weft_shape image = weft_shape_of(4, (int64_t[]){8, 64, 8, 8});
+    weft_init one = {WEFT_INIT_CONSTANT, 1};
+    weft_attr attrs[] = {WEFT_ATTR_PAIR("padding", 1, 1), WEFT_ATTR_PAIR("kernel", 3, 3)};
+    bed b = {0};
+    claimed = sets;
+    open_bed(&b, "cpu", NULL, 0);
+    weft_device *device = b.store->schema->devices[0];
+    weft_value x = weft_graph_leaf(b.graph, WEFT_VALUE_INPUT, "x", dtype, &image, one);
+    weft_value dy = weft_graph_leaf(b.graph, WEFT_VALUE_INPUT, "dy", dtype, &image, one);
+    weft_value dw = weft_graph_node(b.graph, "conv_dw", "dw", (weft_value[]){x, dy}, 2, attrs, 2);
+    assert_ok(weft_graph_status(b.graph));
+    const weft_group group = {.graph = b.graph,
+                              .node = {b.graph->nodes[b.graph->values[dw].node]},
+                              .count = 1,
+                              .in = {x, dy},
+                              .in_count = 2,
+                              .out = {dw},
+                              .out_count = 1};
+    for (int i = 0; i < 2; i++)
+        assert_ok(true_ops->plain(device, weft_value_type(b.graph, group.in[i]), &in[i]));
+    int count = true_ops->candidates(device, &group, in, found), least = 0;
+    for (int i = 1; i < count; i++)
+        if (found[i].seconds < found[least].seconds) least = i;
+    strcat(strcat(out, count ? found[least].name : "none"), " ");
+    close_bed(&b);
+    claimed = 0;
+}
+
+/* Our own products of bf16 numbers are by AVX512-BF16, so they yield to oneDNN's where the
+ * processor has AMX; those of f32 numbers do not, since AMX has none. */
+static void test_amx_is_oneDNNs(void **state)
+{
+    char f32[64] = "", bf16[64] = "";
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        static const unsigned sets[] = {AVX512, AVX512_BF16, AMX};
+        choose_weight_grad(sets[i], WEFT_F32, f32);
+        choose_weight_grad(sets[i], WEFT_BF16, bf16);
+    }
+    assert_string_equal(f32, "panels panels panels ");
+    assert_string_equal(bf16, "in f32 panels direct ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_what_nobody_else_can_read),
         cmocka_unit_test(test_fusion_has_a_price),
         cmocka_unit_test(test_of_the_cpu_device),
+        cmocka_unit_test(test_amx_is_oneDNNs),
     };
     return cmocka_run_group_tests_name("choose", tests, NULL, NULL);
 }

@@ -154,7 +154,7 @@ const cpu_entry cpu_conv_entries[] = {
      CPU_WIDE},
     {"conv_dw", "direct", dw_supports, dw_make, NULL, CPU_HARDWARE},
     {"conv_dw", "panels", cpu_weight_grad_supports, dw_panels_make, cpu_weight_grad_seconds,
-     CPU_HARDWARE},
+     CPU_PAIRS},
     {"conv_dw", "winograd", cpu_winograd_supports, dw_winograd_make, cpu_winograd_seconds,
      CPU_WIDE},
     {.op = NULL},

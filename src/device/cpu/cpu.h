@@ -12,6 +12,7 @@ typedef struct cpu_device {
     weft_device head;
     onednn *library;
     bool narrow; /* the processor multiplies bf16 numbers */
+    bool amx;    /* and oneDNN does so by AMX */
 } cpu_device;
 
 static inline onednn *cpu_onednn(weft_device *device)
@@ -187,8 +188,10 @@ static inline void *cpu_take(void *base, size_t *used, int64_t count)
 /* --- implementations, by operator --- */
 
 /* When an entry takes bf16 values: never; always; or if the processor has instructions for products
- * of them, without which oneDNN has none or slow ones. */
-typedef enum cpu_narrow { CPU_WIDE, CPU_ANY, CPU_HARDWARE } cpu_narrow;
+ * of them, without which oneDNN has none or slow ones. Products of CPU_PAIRS are our own, by
+ * AVX512-BF16. AMX multiplies at several times that rate: where the processor has it, oneDNN's
+ * candidates, which use it, are faster. */
+typedef enum cpu_narrow { CPU_WIDE, CPU_ANY, CPU_HARDWARE, CPU_PAIRS } cpu_narrow;
 
 /* A candidate that the rule of its file finds slower takes so many times as long as the others: so
  * much that conversions of operands, which the others may need, do not outweigh it. So the choice,

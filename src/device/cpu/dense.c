@@ -141,7 +141,7 @@ const cpu_entry cpu_dense_entries[] = {
     {"dense_dx", "inner", cpu_single, dx_make, NULL, CPU_HARDWARE},
     {"dense_dw", "inner", dw_supports, dw_make, NULL, CPU_HARDWARE},
     {"dense_dw", "panels", cpu_weight_grad_supports, dw_panels_make, cpu_weight_grad_seconds,
-     CPU_HARDWARE},
+     CPU_PAIRS},
     {"matmul", "matmul", matmul_supports, matmul_make, NULL, CPU_HARDWARE},
     {.op = NULL},
 };

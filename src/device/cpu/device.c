@@ -45,6 +45,7 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
     if (status == WEFT_OK) {
         status = onednn_open(&d->library);
         d->narrow = onednn_bf16() != NULL;
+        d->amx = onednn_has_amx();
         weft_reserve_leave();
     }
     if (status != WEFT_OK) {
@@ -75,11 +76,12 @@ static bool is_single(const weft_group *group, bool narrow)
 static void add_candidate(const weft_device *device, const cpu_entry *e, const weft_group *group,
                           const weft_layout *const *in, weft_candidate *out, int *count)
 {
-    bool narrow =
-        e->narrow == CPU_ANY || (e->narrow == CPU_HARDWARE && ((const cpu_device *)device)->narrow);
+    const cpu_device *d = (const cpu_device *)device;
+    bool narrow = e->narrow == CPU_ANY || (e->narrow != CPU_WIDE && d->narrow);
     if (*count == WEFT_CANDIDATES || !is_single(group, narrow) || !e->supports(group)) return;
     double seconds =
         e->seconds ? e->seconds(group, in) : weft_group_seconds(&device->ops->rates, group);
+    if (e->narrow == CPU_PAIRS && d->amx && !is_single(group, false)) seconds *= CPU_SLOWER;
     out[(*count)++] = (weft_candidate){e->name, seconds, e};
 }
 

@@ -194,7 +194,7 @@ bool cpu_weight_grad_supports(const weft_group *group)
 
 /* Whether panels are faster than oneDNN's primitive by measurements with oneDNN 2.6 and 3.7 on
  * AVX-512: for convolutions of many channels and small images, and for f32 products of many rows.
- * oneDNN's kernels for AMX are faster. */
+ */
 static bool is_faster(const weft_group *group)
 {
     const weft_graph *g = group->graph;
@@ -202,7 +202,7 @@ static bool is_faster(const weft_group *group)
     const weft_shape *x = &weft_in(g, node, 0)->shape, *w = &weft_out(g, node, 0)->shape;
     bool narrow = weft_in(g, node, 0)->dtype == WEFT_BF16;
     int64_t channels = WEFT_MIN(w->dim[0], w->dim[1]), all = weft_shape_elements(x);
-    if (!panel_shape_of(narrow).masks || onednn_has_amx()) return false;
+    if (!panel_shape_of(narrow).masks) return false;
     if (!node->op->window) return !narrow && channels >= 128 && all / w->dim[0] >= 512;
     int64_t positions = all / (x->dim[0] * x->dim[1]);
     int64_t taps = weft_shape_elements(w) / (w->dim[0] * w->dim[1]);
