@@ -9,8 +9,8 @@
  *   images:DIR[,size=N|HxW,gray,test=0.2,broken=0.01,cache=256]  JPEG, PNG, WebP in class folders
  *   tar:FILES[,size=N|HxW,gray,test=0.2|FILES,...]               archives, as of WebDataset
  *   mnist[:DIR], fashion-mnist[:DIR], cifar10[:DIR]              where weft_data_folder says
- *   csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2] plain or gzip; further
- *   keys say how texts, dates and missing values become features (docs/guide/training.md)
+ *   csv:FILES[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2|FILES] plain or gzip;
+ *   further keys say how texts, dates and missing values become features (docs/guide/training.md)
  *   npy:SAMPLES,LABELS[,weight=FILE,layout=hwc|chw,test=0.2]     NumPy arrays
  *   npy:SAMPLES,target=FILE[,weight=FILE,layout=hwc|chw,test=0.2]
  *   npy:NAME=FILE,NAME=FILE,...,label=FILE|target=FILE[,...]     several inputs

@@ -90,6 +90,7 @@ typedef struct weft_prediction {
     int fields;
     char *const *field;      /* [fields] */
     char *const *field_name; /* [fields] */
+    const char *file;        /* whose row `sample` is, if the data are of several; else NULL */
 } weft_prediction;
 /* Called once for each sample of the split and each of its positions, in order; the prediction is
  * valid during the call. */

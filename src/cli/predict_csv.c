@@ -70,12 +70,13 @@ static void csv_header(sink *s, const weft_prediction *p)
 {
     static const char *const of_numbers[] = {"target", "predicted"};
     if (p->targets == 0) {
-        sink_put(s, weft_output_print(s->to, "sample,%s%slabel,predicted,probability",
-                                      p->id ? "id," : "", p->position >= 0 ? "position," : ""));
+        sink_put(s, weft_output_print(s->to, "%ssample,%s%slabel,predicted,probability",
+                                      p->file ? "file," : "", p->id ? "id," : "",
+                                      p->position >= 0 ? "position," : ""));
         csv_output_names(s, p);
         return;
     }
-    sink_put(s, weft_output_print(s->to, "sample%s", p->id ? ",id" : ""));
+    sink_put(s, weft_output_print(s->to, "%ssample%s", p->file ? "file," : "", p->id ? ",id" : ""));
     for (int what = 0; what < 2; what++)
         for (int j = 0; j < p->targets; j++) {
             sink_put(s, weft_output_print(s->to, ",%s", of_numbers[what]));
@@ -88,6 +89,10 @@ void sink_csv(sink *s, const weft_prediction *p)
 {
     if (!s->started) csv_header(s, p);
     s->started = true;
+    if (p->file) {
+        csv_name(s, p->file);
+        sink_put(s, weft_output_write(s->to, ",", 1));
+    }
     sink_put(s, weft_output_print(s->to, "%lld,", (long long)p->sample));
     if (p->id) {
         csv_name(s, p->id);

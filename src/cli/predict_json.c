@@ -74,7 +74,10 @@ static void json_row(sink *s, const weft_prediction *p)
 
 void sink_json(sink *s, const weft_prediction *p)
 {
-    sink_put(s, weft_output_print(s->to, "{\"sample\":%lld,", (long long)p->sample));
+    sink_put(s, weft_output_print(s->to, p->file ? "{\"file\":" : "{"));
+    if (p->file) json_text(s, p->file);
+    sink_put(s, weft_output_print(s->to, "%s\"sample\":%lld,", p->file ? "," : "",
+                                  (long long)p->sample));
     if (p->id) {
         sink_put(s, weft_output_print(s->to, "\"id\":"));
         json_text(s, p->id);

@@ -84,6 +84,12 @@ int64_t weft_dataset_row(const weft_dataset *d, weft_split split, int64_t i)
     return d->source->ops->row ? d->source->ops->row(d->source, split, i) : i;
 }
 
+const char *weft_dataset_file(const weft_dataset *d, weft_split split, int64_t i)
+{
+    d = weft_dataset_part(d, &split);
+    return d->source->ops->file ? d->source->ops->file(d->source, split, i) : NULL;
+}
+
 const char *weft_dataset_id(const weft_dataset *d, weft_split split, int64_t i)
 {
     d = weft_dataset_part(d, &split);

@@ -64,6 +64,9 @@ struct weft_source_ops {
     double (*weight)(const weft_source *source, weft_split split, int64_t i, int64_t position);
     /* The row of the file that has sample i, from 0. NULL: i. */
     int64_t (*row)(const weft_source *source, weft_split split, int64_t i);
+    /* The name of that file, if the samples are those of several; NULL, also in place of the
+     * function: they are not. */
+    const char *(*file)(const weft_source *source, weft_split split, int64_t i);
     /* The identifier of sample i; NULL, also in place of the function: there is none. */
     const char *(*id)(const weft_source *source, weft_split split, int64_t i);
     /* The fields of a sample of a table as they are in the file, until the next call, and the names
@@ -235,10 +238,10 @@ static inline bool weft_bytes_large(const weft_bytes *bytes)
     return bytes->mapped && bytes->size > WEFT_CHECKED_FIRST;
 }
 
-extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy,
-    weft_source_text, weft_source_tokens, weft_source_pairs, weft_source_images,
-    weft_source_images_parts, weft_source_tar, weft_source_tar_parts, weft_source_cifar10,
-    weft_source_mnist, weft_source_fashion_mnist;
+extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv,
+    weft_source_csv_parts, weft_source_npy, weft_source_text, weft_source_tokens, weft_source_pairs,
+    weft_source_images, weft_source_images_parts, weft_source_tar, weft_source_tar_parts,
+    weft_source_cifar10, weft_source_mnist, weft_source_fashion_mnist;
 /* Registers the built-in kinds of data and of normalisation. */
 weft_status weft_sources_register(weft_context *context) WEFT_NODISCARD;
 
@@ -342,6 +345,8 @@ bool weft_dataset_mixes(const weft_dataset *dataset);
 weft_status weft_dataset_starved(const weft_dataset *dataset) WEFT_NODISCARD;
 /* The number of a sample in its file, from 0, and its identifier (NULL: it has none). */
 int64_t weft_dataset_row(const weft_dataset *dataset, weft_split split, int64_t i);
+/* The file of a sample, if there are several; else NULL. */
+const char *weft_dataset_file(const weft_dataset *dataset, weft_split split, int64_t i);
 const char *weft_dataset_id(const weft_dataset *dataset, weft_split split, int64_t i);
 /* The row of a sample as it is in the file; count 0: there are no fields. */
 weft_status weft_dataset_fields(const weft_dataset *dataset, weft_split split, int64_t i,
@@ -351,9 +356,12 @@ weft_status weft_dataset_fields(const weft_dataset *dataset, weft_split split, i
  * frees, and the keys. ARGUMENT: there is no file, or a key is wrong; *path is NULL then. */
 weft_status weft_spec_file(const char *kind, const char *arguments, const weft_spec_key *keys,
                            const weft_source_request *request, char **path) WEFT_NODISCARD;
-/* Sets *files to the files of a pattern as of a shell, in the order of their names; a name that
- * exists is itself. *count 0: there are none. The caller frees them by weft_strings_free. */
+/* Sets *files to the files of a pattern as of a shell, or of several with + between them, in the
+ * order of their names; a name that exists is itself. *count 0: one of them has none. The caller
+ * frees them by weft_strings_free. */
 weft_status weft_spec_files(const char *pattern, char ***files, int64_t *count) WEFT_NODISCARD;
+/* Fails as opening the first of the patterns that has no file does. */
+weft_status weft_spec_no_file(const char *pattern) WEFT_NODISCARD;
 /* Replaces a relative path or pattern by that in the folder of the request, if files are there. */
 weft_status weft_spec_locate(const weft_source_request *request, char **path) WEFT_NODISCARD;
 /* Sets *value to that of "KIND:key=value" of the training if the later data are of that kind; else

@@ -41,6 +41,22 @@ static uint64_t mix_row(uint64_t hash, const weft_dataset *d, weft_split split, 
     return hash;
 }
 
+/* Mixes in the samples at the edges of each file, if there are several. */
+static uint64_t mix_edges(uint64_t hash, const weft_dataset *d, weft_split split, int64_t count,
+                          void *x)
+{
+    const weft_source *s = d->source;
+    const char *before = NULL;
+    for (int64_t i = 0; i < count && s->ops->file; i++) {
+        const char *file = s->ops->file(s, split, i);
+        if (file == before) continue;
+        if (i > 0) hash = mix_row(hash, d, split, i - 1, x);
+        hash = mix_row(hash, d, split, i, x);
+        before = file;
+    }
+    return hash;
+}
+
 weft_status weft_dataset_identify(const weft_dataset *d, weft_split split, weft_split_id *out)
 {
     enum { ROWS = 4 };
@@ -58,6 +74,7 @@ weft_status weft_dataset_identify(const weft_dataset *d, weft_split split, weft_
     WEFT_TRY(WEFT_NEW(&x, WEFT_MAX(weft_source_largest(d->source), weft_source_labels(d->source))));
     for (int64_t i = 0; i < WEFT_MIN(count, ROWS) && weft_dataset_labelled(d); i++)
         hash = mix_row(hash, d, split, i * (count - 1) / (ROWS - 1) % count, x);
+    if (weft_dataset_labelled(d)) hash = mix_edges(hash, d, split, count, x);
     free(x);
     WEFT_TRY(weft_source_status(d->source));
     *out = (weft_split_id){.samples = count, .hash = hash};

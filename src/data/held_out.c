@@ -64,6 +64,12 @@ static int64_t row(const weft_source *source, weft_split split, int64_t i)
     return p.source->ops->row ? p.source->ops->row(p.source, p.split, p.i) : p.i;
 }
 
+static const char *file(const weft_source *source, weft_split split, int64_t i)
+{
+    place p = place_of(source, split, i);
+    return p.source->ops->file(p.source, p.split, p.i);
+}
+
 static const char *id(const weft_source *source, weft_split split, int64_t i)
 {
     place p = place_of(source, split, i);
@@ -188,6 +194,7 @@ weft_status weft_source_hold_out(weft_source **source, double share, uint64_t se
                             .target = target,
                             .weight = ops->weight ? weight : NULL,
                             .row = row,
+                            .file = ops->file ? file : NULL,
                             .id = ops->id ? id : NULL,
                             .fields = ops->fields ? fields : NULL,
                             .describe = describe,

@@ -23,9 +23,11 @@ static void describe(const weft_source *s, weft_split split, int64_t i, int colu
                    : column < s->inputs && s->tabular      ? s->ops->number(s, split, i, j)
                    : column == s->inputs && s->targets > 0 ? s->ops->target(s, split, i, j)
                                                            : NAN;
+    const char *file = s->ops->file ? s->ops->file(s, split, i) : NULL;
+    if (!file) file = s->file;
     int head =
-        s->file
-            ? snprintf(out, size, "%.3000s: row %lld", s->file, (long long)s->ops->row(s, split, i))
+        file
+            ? snprintf(out, size, "%.3000s: row %lld", file, (long long)s->ops->row(s, split, i))
             : snprintf(out, size, "the %s part, sample %lld", weft_split_name(split), (long long)i);
     int used = head + snprintf(out + head, size - (size_t)head, ": %s %lld%s%.60s%s", what,
                                (long long)j, name ? " (" : "", name ? name : "", name ? ")" : "");

@@ -1,48 +1,9 @@
-/* Checks data specifications (paths, kind of target), and divides the rows of a table or array into
+/* Checks data specifications (keys, kind of target), and divides the rows of a table or array into
  * a training and a test split. */
-#include <glob.h>
 #include <stdio.h>
 
 #include "data/data.h"
 #include "weft/output.h"
-
-weft_status weft_spec_files(const char *pattern, char ***files, int64_t *count)
-{
-    glob_t found = {.gl_pathc = 0};
-    char *one[] = {(char *)(uintptr_t)pattern};
-    *files = NULL;
-    *count = 1;
-    if (weft_file_exists(pattern)) return weft_strings_copy(one, 1, files);
-    if (glob(pattern, GLOB_BRACE, NULL, &found) == GLOB_NOSPACE)
-        return weft_fail_memory(strlen(pattern));
-    *count = (int64_t)found.gl_pathc;
-    weft_status status = *count > 0 ? weft_strings_copy(found.gl_pathv, *count, files) : WEFT_OK;
-    globfree(&found);
-    return status;
-}
-
-static weft_status is_there(const char *pattern, bool *there)
-{
-    char **files;
-    int64_t count;
-    weft_status status = weft_spec_files(pattern, &files, &count);
-    *there = status == WEFT_OK && count > 0;
-    weft_strings_free(&files, count);
-    return status;
-}
-
-weft_status weft_spec_locate(const weft_source_request *request, char **path)
-{
-    char *there;
-    bool found;
-    if (!request->folder || !*path || **path == '/') return WEFT_OK;
-    WEFT_TRY(weft_format(&there, "%s/%s", request->folder, *path));
-    weft_status status = is_there(there, &found);
-    char **worse = found ? path : &there;
-    free(*worse);
-    if (worse == path) *path = there;
-    return status;
-}
 
 weft_status weft_spec_held(const weft_source_request *request, const char *kind, const char *key,
                            char **value)
@@ -67,39 +28,6 @@ weft_status weft_spec_file(const char *kind, const char *arguments, const weft_s
     if (arguments[size]) WEFT_TRY(weft_spec_parse(title, arguments + size + 1, keys));
     WEFT_TRY(weft_format(path, "%.*s", (int)size, arguments));
     return weft_spec_locate(request, path);
-}
-
-/* Sets *same if one of the files of a pattern is `path`. */
-static weft_status leads_to(const char *pattern, const char *path, bool *same)
-{
-    char **files;
-    int64_t count;
-    weft_status status = weft_spec_files(pattern, &files, &count);
-    for (int64_t i = 0; i < count && status == WEFT_OK; i++)
-        *same = *same || weft_output_same(files[i], path);
-    weft_strings_free(&files, count);
-    return status;
-}
-
-weft_status weft_spec_refuse_overwrite(const char *spec, const char *option, const char *path)
-{
-    const char *rest = strchr(spec, ':');
-    char *piece;
-    for (size_t size; path && rest && *rest; rest += size) {
-        rest++; /* a colon or a comma */
-        size = strcspn(rest, ",");
-        WEFT_TRY(weft_format(&piece, "%.*s", (int)size, rest));
-        const char *file = strchr(piece, '=') ? strchr(piece, '=') + 1 : piece;
-        bool same = *file && (weft_output_same(piece, path) || weft_output_same(file, path));
-        weft_status status = *file ? leads_to(file, path, &same) : WEFT_OK;
-        free(piece);
-        WEFT_TRY(status);
-        if (same)
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "--%s %s is a file of the data %s, which would be lost; give another",
-                             option, path, spec);
-    }
-    return WEFT_OK;
 }
 
 /* A piece of a specification NAME:PIECE,...: a word, or key=value. */

@@ -2,12 +2,12 @@
 #include <stdio.h>
 
 #include "formats/csv_cells.h"
-#include "formats/csv_columns.h"
+#include "formats/csv_parse.h"
 
-/* Parses CSV (RFC 4180): one pass over the text, which converts the fields to numbers and class
- * labels. csv_weight.c and csv_columns.c decide which column is which. */
+/* Converts the fields of the rows of a table to numbers and class labels. csv_parse.c goes through
+ * its files, csv_weight.c and csv_columns.c decide which column is which. */
 
-static char *trimmed(char *text)
+char *weft_csv_trimmed(char *text)
 {
     while (*text == ' ' || *text == '\t') text++;
     size_t size = strlen(text);
@@ -17,37 +17,24 @@ static char *trimmed(char *text)
 
 static bool number(const weft_csv *csv, char *text, double *out)
 {
-    return weft_csv_number(trimmed(text), csv->comma, out);
+    return weft_csv_number(weft_csv_trimmed(text), csv->comma, out);
 }
-
-/* The table that is being filled. A class label is text; its class number is its index among the
- * distinct labels, in order of appearance (sort_classes renumbers them at the end). */
-typedef struct table {
-    weft_csv *csv;
-    const weft_csv_known *known; /* may be NULL */
-    const char *text;            /* what was parsed */
-    size_t begin_capacity;
-    size_t value_capacity, label_capacity, weight_capacity, id_capacity, class_capacity;
-    weft_csv_classes classes; /* of class_names */
-    bool measured;            /* the label column holds a numeric target */
-    bool ignored;             /* labels are not read */
-    bool unlabelled;          /* the table may lack a label column */
-    bool vacant;              /* it has one without labels */
-} table;
 
 /* As many as an npy file may have (data/npy_check.c). */
 enum { MOST_CLASSES = 65536 };
 
-static weft_status intern(const weft_csv_reader *r, table *t, const char *text, int32_t *out)
+static weft_status intern(const weft_csv_reader *r, weft_csv_parser *t, const char *text,
+                          int32_t *out)
 {
-    weft_csv *csv = t->csv;
+    weft_csv *csv = &t->csv;
     *out = weft_csv_classes_find(&t->classes, text);
     if (*out >= 0) return WEFT_OK;
     if (csv->classes >= MOST_CLASSES)
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s:%lld: more than %d different labels in column %d; is it the label? If "
                          "it holds numbers to predict, give it as target=COLUMN",
-                         r->name, (long long)r->line, MOST_CLASSES, csv->label + 1);
+                         r->name, (long long)r->line, MOST_CLASSES,
+                         weft_csv_shown(csv, csv->label));
     WEFT_TRY(WEFT_GROW(&csv->class_names, &t->class_capacity, csv->classes));
     WEFT_TRY(weft_strdup(text, &csv->class_names[csv->classes]));
     *out = csv->classes++;
@@ -55,38 +42,39 @@ static weft_status intern(const weft_csv_reader *r, table *t, const char *text, 
 }
 
 /* Refuses a label that is a mark of a missing value. */
-static weft_status missing_label(const char *name, int64_t line, const table *t, const char *label)
+static weft_status missing_label(const char *name, int64_t line, const weft_csv_parser *t,
+                                 const char *label)
 {
-    const weft_csv *csv = t->csv;
+    const weft_csv *csv = &t->csv;
     if (!*label)
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "%s:%lld: column %d: the label is empty; leave the %s out", name,
-                         (long long)line, csv->label + 1, t->unlabelled ? "column" : "row");
+        return weft_fail(
+            WEFT_ERR_FORMAT, "%s:%lld: column %d: the label is empty; leave the %s out", name,
+            (long long)line, weft_csv_shown(csv, csv->label), t->unlabelled ? "column" : "row");
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s:%lld: column %d: the label '%s' marks a missing value; leave the row out, "
                      "or, if a class is meant, give it another name",
-                     name, (long long)line, csv->label + 1, label);
+                     name, (long long)line, weft_csv_shown(csv, csv->label), label);
 }
 
-static weft_status add_label(weft_csv_reader *r, table *t)
+static weft_status add_label(weft_csv_reader *r, weft_csv_parser *t)
 {
-    weft_csv *csv = t->csv;
-    char *label = trimmed(r->fields[csv->label]);
+    weft_csv *csv = &t->csv;
+    char *label = weft_csv_trimmed(r->fields[csv->label]);
     if (weft_csv_is_missing(label, true)) return missing_label(r->name, r->line, t, label);
     if (!weft_is_printable(label))
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s:%lld: column %d: the label '%.60s' must be UTF-8 without control "
                          "characters",
-                         r->name, (long long)r->line, csv->label + 1, label);
+                         r->name, (long long)r->line, weft_csv_shown(csv, csv->label), label);
     WEFT_TRY(WEFT_GROW(&csv->labels, &t->label_capacity, csv->rows));
     return intern(r, t, label, &csv->labels[csv->rows]);
 }
 
 /* Adds the numeric target of a row. FORMAT: it is missing or not finite. */
-static weft_status add_target(weft_csv_reader *r, table *t)
+static weft_status add_target(weft_csv_reader *r, weft_csv_parser *t)
 {
-    weft_csv *csv = t->csv;
-    char *text = trimmed(r->fields[csv->label]);
+    weft_csv *csv = &t->csv;
+    char *text = weft_csv_trimmed(r->fields[csv->label]);
     const char *name = csv->header ? csv->header[csv->label] : NULL;
     double *value;
     WEFT_TRY(WEFT_GROW(&csv->targets, &t->label_capacity, csv->rows));
@@ -96,56 +84,56 @@ static weft_status add_target(weft_csv_reader *r, table *t)
                      "%s:%lld: column %d%s%s%s, the target, %s%.40s%s; a finite number must stand "
                      "in every row: leave the row out, or, if the column holds classes, give it as "
                      "label=%s",
-                     r->name, (long long)r->line, csv->label + 1, name ? " (" : "",
+                     r->name, (long long)r->line, weft_csv_shown(csv, csv->label), name ? " (" : "",
                      name ? name : "", name ? ")" : "", *text ? "holds '" : "is empty", text,
                      *text ? "'" : "", name ? name : "COLUMN");
 }
 
-static weft_status add_weight(weft_csv_reader *r, table *t)
+static weft_status add_weight(weft_csv_reader *r, weft_csv_parser *t)
 {
-    weft_csv *csv = t->csv;
-    char *text = trimmed(r->fields[csv->weight]);
+    weft_csv *csv = &t->csv;
+    char *text = weft_csv_trimmed(r->fields[csv->weight]);
     WEFT_TRY(WEFT_GROW(&csv->weights, &t->weight_capacity, csv->rows));
     double *value = &csv->weights[csv->rows];
     if (number(csv, text, value) && isfinite(*value) && *value >= 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s:%lld: column %d, the weight, holds '%.40s'; a number of at least 0 must "
                      "stand in every row (0: the row does not count)",
-                     r->name, (long long)r->line, csv->weight + 1, text);
+                     r->name, (long long)r->line, weft_csv_shown(csv, csv->weight), text);
 }
 
-static weft_status add_id(weft_csv_reader *r, table *t)
+static weft_status add_id(weft_csv_reader *r, weft_csv_parser *t)
 {
-    weft_csv *csv = t->csv;
-    const char *id = trimmed(r->fields[csv->id]);
+    weft_csv *csv = &t->csv;
+    const char *id = weft_csv_trimmed(r->fields[csv->id]);
     WEFT_TRY(WEFT_GROW(&csv->ids, &t->id_capacity, csv->rows));
     csv->ids[csv->rows] = NULL;
     if (!weft_is_printable(id))
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s:%lld: column %d: the id '%.60s' must be UTF-8 without control "
                          "characters",
-                         r->name, (long long)r->line, csv->id + 1, id);
+                         r->name, (long long)r->line, weft_csv_shown(csv, csv->id), id);
     return weft_strdup(id, &csv->ids[csv->rows]);
 }
 
 /* Adds the label or target of a row. A table that may lack the column may also have it without
  * contents, which the first row shows. */
-static weft_status add_answer(weft_csv_reader *r, table *t)
+static weft_status add_answer(weft_csv_reader *r, weft_csv_parser *t)
 {
-    const weft_csv *csv = t->csv;
-    const char *text = trimmed(r->fields[csv->label]);
+    const weft_csv *csv = &t->csv;
+    const char *text = weft_csv_trimmed(r->fields[csv->label]);
     if (csv->rows == 0) t->vacant = t->unlabelled && !*text;
     if (!t->vacant) return t->measured ? add_target(r, t) : add_label(r, t);
     if (!*text) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s:%lld: column %d: the label is '%.40s', and empty in the rows before; fill "
                      "in all of them, or leave the column out",
-                     r->name, (long long)r->line, csv->label + 1, text);
+                     r->name, (long long)r->line, weft_csv_shown(csv, csv->label), text);
 }
 
-static weft_status add_row(weft_csv_reader *r, table *t)
+weft_status weft_csv_add_row(weft_csv_reader *r, weft_csv_parser *t)
 {
-    weft_csv *csv = t->csv;
+    weft_csv *csv = &t->csv;
     if (r->count != (size_t)csv->columns)
         return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: has %zu columns, the rows before have %d",
                          r->name, (long long)r->line, r->count, csv->columns);
@@ -155,7 +143,7 @@ static weft_status add_row(weft_csv_reader *r, table *t)
         WEFT_TRY(WEFT_GROW(&csv->values, &t->value_capacity, at));
         double *value = &csv->values[at];
         if (csv->cells) {
-            WEFT_TRY(weft_csv_cell(r, csv, t->known, j, trimmed(r->fields[i]), value));
+            WEFT_TRY(weft_csv_cell(r, csv, t->known, j, weft_csv_trimmed(r->fields[i]), value));
             continue;
         }
         bool known = number(csv, r->fields[i], value);
@@ -169,7 +157,6 @@ static weft_status add_row(weft_csv_reader *r, table *t)
     if (!t->known || !t->known->begins) return WEFT_OK;
     WEFT_TRY(WEFT_GROW(&csv->begin, &t->begin_capacity, csv->rows));
     csv->begin[csv->rows - 1] = r->begin - t->text;
-    csv->begin[csv->rows] = WEFT_MIN(r->next, r->end) - t->text;
     return WEFT_OK;
 }
 
@@ -207,7 +194,7 @@ weft_status weft_csv_sort_words(char **names, int count, int32_t *place)
     return WEFT_OK;
 }
 
-static weft_status sort_classes(weft_csv *csv)
+weft_status weft_csv_sort_classes(weft_csv *csv)
 {
     int32_t *place;
     WEFT_TRY(WEFT_NEW(&place, csv->classes));
@@ -218,129 +205,17 @@ static weft_status sort_classes(weft_csv *csv)
     return status;
 }
 
-static weft_status take_header(weft_csv_reader *r, weft_csv *csv)
-{
-    WEFT_TRY(WEFT_NEW(&csv->header, r->count));
-    for (size_t i = 0; i < r->count; i++) WEFT_TRY(weft_strdup(r->fields[i], &csv->header[i]));
-    return weft_csv_read_row(r);
-}
-
-/* Refuses a single word among labels that are numbers: a mark of a missing value, such as none, or
- * the word of the first row alone, which may be a header whose other names are numbers. first: that
- * row may be a header. */
-static weft_status check_only_word(const weft_csv_reader *r, int64_t line, const weft_csv *csv,
-                                   bool first)
-{
-    double ignored;
-    int word = -1, words = 0;
-    int64_t row = -1, times = 0;
-    for (int i = 0; i < csv->classes; i++) {
-        if (weft_parse_real(csv->class_names[i], &ignored)) continue;
-        word = i;
-        words++;
-    }
-    if (words != 1 || csv->classes < 2) return WEFT_OK;
-    for (int64_t i = csv->rows - 1; i >= 0; i--) {
-        if (csv->labels[i] != word) continue;
-        row = i;
-        times++;
-    }
-    const char *name = csv->class_names[word];
-    if (first && row == 0 && times == 1)
-        return weft_fail(
-            WEFT_ERR_FORMAT,
-            "%s:%lld: column %d, the label, holds '%.40s', and a number in all other rows; if "
-            "row 1 is a header, give label=NAME, else a number must stand there",
-            r->name, (long long)line, csv->label + 1, name);
-    if (!weft_csv_is_missing(name, false)) return WEFT_OK;
-    return weft_fail(WEFT_ERR_FORMAT,
-                     "%s: column %d, the label, holds '%s' in row %lld (counted from 0), and "
-                     "numbers in others: that marks a missing value; leave the row out, or, if a "
-                     "class is meant, give it another name",
-                     r->name, csv->label + 1, name, (long long)row);
-}
-
-static weft_status parse(weft_csv_reader *r, const char *label, const char *weight,
-                         const weft_csv_known *known, const char *text, weft_csv *csv)
-{
-    WEFT_TRY(weft_csv_read_row(r));
-    int64_t line = r->line;
-    for (size_t i = 0; i < r->count; i++) r->fields[i] = trimmed(r->fields[i]);
-    WEFT_TRY(weft_csv_columns(r->name, line, r->fields, (int)r->count, label, weight, known, csv));
-    if (csv->has_header) WEFT_TRY(take_header(r, csv));
-    WEFT_TRY(weft_csv_cells_open(r->name, known, csv));
-    table t = {.csv = csv,
-               .known = known,
-               .text = text,
-               .measured = known && known->measured,
-               .ignored = known && known->label_ignored,
-               .unlabelled = known && known->unlabelled};
-    int64_t most = known && known->most_rows > 0 ? known->most_rows : INT64_MAX;
-    weft_status status = WEFT_OK;
-    while (status == WEFT_OK && r->count > 0 && csv->rows < most) {
-        status = add_row(r, &t);
-        if (status == WEFT_OK) status = weft_csv_read_row(r);
-    }
-    weft_csv_classes_free(&t.classes);
-    WEFT_TRY(status);
-    if (csv->rows == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: has a header but no rows", r->name);
-    if (t.vacant) csv->label = -1;
-    if (!csv->labels) return WEFT_OK;
-    bool first = !csv->has_header && !(known && known->features > 0);
-    WEFT_TRY(check_only_word(r, line, csv, first));
-    return sort_classes(csv);
-}
-
-/* Whether a text begins as UTF-16 does: with its mark, or a character with a zero byte beside it.
- */
-static bool starts_utf16(const char *begin, const char *end)
-{
-    if (end - begin < 2) return false;
-    bool marked = memcmp(begin, "\xFF\xFE", 2) == 0 || memcmp(begin, "\xFE\xFF", 2) == 0;
-    return marked || !begin[0] != !begin[1];
-}
-
-weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
-                           const char *weight, const weft_csv_known *known, weft_csv *out)
-{
-    static const char mark[] = "\xEF\xBB\xBF"; /* byte order mark */
-    size_t marked = 0;
-    if (size >= sizeof(mark) - 1 && memcmp(data, mark, sizeof(mark) - 1) == 0)
-        marked = sizeof(mark) - 1;
-    const char *text = data, *end = text + size, *begin = text + marked;
-    const char *zero = begin < end ? memchr(begin, 0, (size_t)(end - begin)) : NULL;
-    if (begin == end) return weft_fail(WEFT_ERR_FORMAT, "%s: is empty", name);
-    if (zero && (starts_utf16(begin, end)))
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "%s: looks like text in UTF-16, and tables are read in UTF-8; save it as "
-                         "UTF-8",
-                         name);
-    if (zero)
-        return weft_fail(WEFT_ERR_FORMAT, "%s: byte %zu is zero, so this is not text", name,
-                         (size_t)(zero - begin));
-    weft_csv_reader r = {.name = name,
-                         .next = begin,
-                         .end = end,
-                         .line = 1,
-                         .next_line = 1,
-                         .most = known ? known->most_columns : 0};
-    weft_csv_read_separator(&r);
-    weft_csv csv = {.comma = r.separator != ',', .separator = r.separator};
-    weft_status status = parse(&r, label, weight, known, text, &csv);
-    weft_csv_reader_free(&r);
-    if (status == WEFT_OK)
-        *out = csv;
-    else
-        weft_csv_free(&csv);
-    return status;
-}
-
 void weft_csv_free(weft_csv *csv)
 {
     for (int i = 0; csv->header && i < csv->columns; i++) free(csv->header[i]);
     for (int i = 0; i < csv->classes; i++) free(csv->class_names[i]);
     for (int64_t i = 0; csv->ids && i < csv->rows; i++) free(csv->ids[i]);
     weft_csv_cells_free(csv->cells, csv->features);
+    for (int k = 0; k < csv->files; k++) {
+        free(csv->file[k].name);
+        free(csv->file[k].field);
+    }
+    free(csv->file);
     free(csv->dropped);
     free(csv->begin);
     free(csv->ids);

@@ -129,7 +129,7 @@ weft_status weft_csv_not_a_number(const weft_csv *csv, const char *file, int64_t
 {
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s:%lld: column %d%s%s%s holds '%.40s', a finite number must stand there%s",
-                     file, (long long)line, i + 1, csv->header ? " (" : "",
+                     file, (long long)line, weft_csv_shown(csv, i), csv->header ? " (" : "",
                      csv->header ? csv->header[i] : "", csv->header ? ")" : "", text, more);
 }
 
@@ -156,12 +156,12 @@ static weft_status refuse_gap(const weft_csv_reader *r, const weft_csv *csv, boo
                        csv->cells[j].kind == WEFT_CSV_CATEGORIES ? "category" : "mean", name);
     if (number) return weft_csv_not_a_number(csv, r->name, r->line, i, text, more);
     return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: column %d%s%s%s holds '%.40s', a missing value%s",
-                     r->name, (long long)r->line, i + 1, csv->header ? " (" : "",
+                     r->name, (long long)r->line, weft_csv_shown(csv, i), csv->header ? " (" : "",
                      csv->header ? csv->header[i] : "", csv->header ? ")" : "", text, more);
 }
 
 /* Refuses numbers and texts in one column: `text` is a text in column i of that line. */
-static weft_status refuse_text(const weft_csv_reader *r, const weft_csv *csv, bool later, int i,
+static weft_status refuse_text(const char *file, const weft_csv *csv, bool later, int i,
                                int64_t line, const char *text)
 {
     char more[400] = "", name[128];
@@ -173,7 +173,7 @@ static weft_status refuse_text(const weft_csv_reader *r, const weft_csv *csv, bo
                        name, text,
                        !csv->header && line == 1 ? ", and if row 1 is a header, give label=NAME"
                                                  : "");
-    return weft_csv_not_a_number(csv, r->name, line, i, text, more);
+    return weft_csv_not_a_number(csv, file, line, i, text, more);
 }
 
 /* --- fields --- */
@@ -192,12 +192,12 @@ static weft_status find_word(const weft_csv_reader *r, const weft_csv *csv, bool
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s:%lld: column %d: the text '%.60s' must be UTF-8 without control "
                              "characters",
-                             r->name, (long long)r->line, i + 1, text);
+                             r->name, (long long)r->line, weft_csv_shown(csv, i), text);
         if (c->words >= MOST_WORDS)
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s:%lld: more than %d different texts in column %d, which are too "
                              "many for categories; drop=%d leaves it out",
-                             r->name, (long long)r->line, MOST_WORDS, i + 1, i);
+                             r->name, (long long)r->line, MOST_WORDS, weft_csv_shown(csv, i), i);
         WEFT_TRY(WEFT_GROW(&c->word, &c->word_capacity, c->words));
         WEFT_TRY(weft_strdup(text, &c->word[c->words]));
         number = c->words++;
@@ -214,7 +214,7 @@ static weft_status read_date(const weft_csv_reader *r, const weft_csv *csv, int 
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s:%lld: column %d holds '%.40s', a date must stand there, as 2024-02-29 or "
                      "2024-02-29T18:30:00",
-                     r->name, (long long)r->line, csv->order[j] + 1, text);
+                     r->name, (long long)r->line, weft_csv_shown(csv, csv->order[j]), text);
 }
 
 weft_status weft_csv_cell(const weft_csv_reader *r, weft_csv *csv, const weft_csv_known *known,
@@ -231,7 +231,10 @@ weft_status weft_csv_cell(const weft_csv_reader *r, weft_csv *csv, const weft_cs
                    : usual || c->kind == WEFT_CSV_DATES ? known->rules->gaps
                                                         : known->rules->text_gaps;
         if (c->kind == WEFT_CSV_OPEN && !later) may = known->rules->text_gaps;
-        if (c->missing++ == 0) c->gap = r->line;
+        if (c->missing++ == 0) {
+            c->gap = r->line;
+            c->gap_file = csv->files - 1;
+        }
         *out = NAN;
         return may ? WEFT_OK : refuse_gap(r, csv, later, j, text);
     }
@@ -241,11 +244,13 @@ weft_status weft_csv_cell(const weft_csv_reader *r, weft_csv *csv, const weft_cs
         bool any = number || weft_csv_number(text, csv->comma, &infinite);
         c->kind = any ? WEFT_CSV_NUMBERS : WEFT_CSV_CATEGORIES;
         c->line = r->line;
+        c->line_file = csv->files - 1;
     }
     if (c->kind == WEFT_CSV_NUMBERS && number) return WEFT_OK;
     if (c->kind == WEFT_CSV_NUMBERS)
-        return refuse_text(r, csv, later, csv->order[j], r->line, text);
+        return refuse_text(r->name, csv, later, csv->order[j], r->line, text);
     if (!later && !c->forced && weft_csv_number(text, csv->comma, out))
-        return refuse_text(r, csv, later, csv->order[j], c->line, c->word[0]);
+        return refuse_text(csv->file[c->line_file].name, csv, later, csv->order[j], c->line,
+                           c->word[0]);
     return find_word(r, csv, later, j, text, out);
 }

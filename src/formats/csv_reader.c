@@ -92,7 +92,9 @@ weft_status weft_csv_read_row(weft_csv_reader *r)
         for (bool last = false; !last;) WEFT_TRY(field(r, &last));
     } while (r->count == 1 && r->row[0] == '\0');
     WEFT_TRY(WEFT_GROW(&r->fields, &r->capacity, r->count));
-    for (size_t i = 0; i < r->count; i++) r->fields[i] = r->row + r->offsets[i];
+    const int *field = r->field && r->count == r->fields_known ? r->field : NULL;
+    for (size_t i = 0; i < r->count; i++)
+        r->fields[i] = r->row + r->offsets[field ? (size_t)field[i] : i];
     return WEFT_OK;
 }
 
@@ -188,13 +190,18 @@ bool weft_csv_number(const char *text, bool comma, double *out)
     return weft_parse_real(copy, out);
 }
 
-weft_status weft_csv_fields(const weft_csv *csv, const void *data, int64_t row, weft_csv_row *out)
+weft_status weft_csv_fields(const weft_csv *csv, const weft_bytes *text, int64_t row,
+                            weft_csv_row *out)
 {
-    const char *text = data;
+    const weft_csv_file *f = weft_csv_file_of(csv, row);
+    const weft_bytes *of = &text[f - csv->file];
+    const char *begin = (const char *)of->data;
     weft_csv_reader r = {.name = "row",
-                         .next = text + csv->begin[row],
-                         .end = text + csv->begin[row + 1],
-                         .separator = csv->separator};
+                         .next = begin + csv->begin[row],
+                         .end = begin + of->size,
+                         .field = f->field,
+                         .fields_known = (size_t)csv->columns,
+                         .separator = f->separator};
     weft_status status = weft_csv_read_row(&r);
     *out = (weft_csv_row){r.row, r.fields, r.count};
     free(r.offsets);

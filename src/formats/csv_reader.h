@@ -17,7 +17,9 @@ typedef struct weft_csv_reader {
     char **fields;     /* [count], in `row` */
     size_t *offsets;   /* [count], of the fields in `row` */
     size_t count, capacity, offset_capacity;
-    size_t most;    /* fields of a row; 0: any number */
+    size_t most;      /* fields of a row; 0: any number */
+    const int *field; /* [fields_known]: their order in rows of so many; NULL: as they stand */
+    size_t fields_known;
     char separator; /* between fields */
 } weft_csv_reader;
 

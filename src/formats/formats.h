@@ -88,15 +88,26 @@ typedef struct weft_csv_cells {
     int words;
     char **word; /* the different texts in order of appearance, unless they are known */
     size_t word_capacity;
-    weft_csv_classes found; /* of the words, or those of the training */
-    int64_t line;           /* of the first text */
-    bool forced;            /* categories even of numbers */
-    int64_t missing, gap;   /* values; the line of the first */
-    int64_t unknown;        /* texts that the training had not */
-    char *stranger;         /* the first of them */
+    weft_csv_classes found;  /* of the words, or those of the training */
+    int64_t line;            /* of the first text */
+    int line_file, gap_file; /* whose lines they are */
+    bool forced;             /* categories even of numbers */
+    int64_t missing, gap;    /* values; the line of the first */
+    int64_t unknown;         /* texts that the training had not */
+    char *stranger;          /* the first of them */
 } weft_csv_cells;
 
+/* A file of a table, whose rows follow those of the files before. */
+typedef struct weft_csv_file {
+    char *name;
+    int64_t first; /* its first row in the table */
+    int *field;    /* [columns]: the field of a row that has the column; NULL: they are in order */
+    char separator;
+} weft_csv_file;
+
 typedef struct weft_csv {
+    int files;
+    weft_csv_file *file; /* [files]; columns are numbered as in the first */
     int columns;
     int64_t rows; /* without the header */
     bool has_header;
@@ -122,8 +133,7 @@ typedef struct weft_csv {
     char **ids;      /* [rows], the identifiers; NULL: none */
     int classes;
     char **class_names; /* sorted; numbers by value */
-    int64_t *begin; /* [rows + 1]: where rows begin in the text, and the end; NULL: not wanted */
-    char separator;
+    int64_t *begin;     /* [rows]: where rows begin in the text of their file; NULL: not wanted */
 } weft_csv;
 
 /* The fields of a row, which are in `text`. */
@@ -202,11 +212,25 @@ WEFT_PRIVATE_API weft_status weft_csv_parse(const char *name, const void *data, 
                                             const weft_csv_known *known,
                                             weft_csv *out) WEFT_NODISCARD;
 WEFT_PRIVATE_API void weft_csv_free(weft_csv *csv);
+/* Parses a table of several files with the same columns, which later ones with a header may have in
+ * another order: a text for each, in their order; what `begin` is given must stay until the end. */
+typedef struct weft_csv_parser weft_csv_parser;
+weft_status weft_csv_begin(const char *label, const char *weight, const weft_csv_known *known,
+                           weft_csv_parser **out) WEFT_NODISCARD;
+/* As weft_csv_parse; FORMAT also: the columns are not those of the first file. */
+weft_status weft_csv_add(weft_csv_parser *parser, const char *name, const void *data,
+                         size_t size) WEFT_NODISCARD;
+/* Frees *parser and sets it to NULL. out: gets the table; NULL: it is not wanted. */
+weft_status weft_csv_end(weft_csv_parser **parser, weft_csv *out) WEFT_NODISCARD;
+/* The file that has a row. */
+const weft_csv_file *weft_csv_file_of(const weft_csv *csv, int64_t row);
+/* The number, from 1, of column i in the file that is being read, for messages. */
+int weft_csv_shown(const weft_csv *csv, int i);
 /* Column i of the file as options name it, by name or number. */
 const char *weft_csv_option_name(const weft_csv *csv, int i, char *room, size_t size);
-/* Reads the fields of a row again from the text that was parsed, of which `begin` is known. The
- * caller frees *out with weft_csv_row_free, also after a failure. */
-weft_status weft_csv_fields(const weft_csv *csv, const void *data, int64_t row,
+/* Reads the fields of a row again from the texts that were parsed, [files], of which `begin` is
+ * known. The caller frees *out with weft_csv_row_free, also after a failure. */
+weft_status weft_csv_fields(const weft_csv *csv, const weft_bytes *text, int64_t row,
                             weft_csv_row *out) WEFT_NODISCARD;
 void weft_csv_row_free(weft_csv_row *row);
 /* csv_classes.c: whether two labels mean the same class: equal text, or equal numbers below 2^53.

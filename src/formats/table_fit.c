@@ -142,7 +142,7 @@ static weft_status fit_column(const fit *f, int j, weft_table_column *c)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s:%lld: column %s has no number; missing=mean fills such gaps, drop=%s "
                          "leaves the column out",
-                         f->path, (long long)csv->cells[j].gap,
+                         csv->file[csv->cells[j].gap_file].name, (long long)csv->cells[j].gap,
                          column_name(f, j, name, sizeof(name)), name);
     c->parts = rules->parts && c->kind == WEFT_CSV_DATES;
     if (csv->header) WEFT_TRY(weft_strdup(csv->header[csv->order[j]], &c->name));

@@ -275,6 +275,7 @@ static void take_sample(evaluation *v, const part *mine, int64_t row, int64_t sa
         int64_t position = mine->first_position + j;
         weft_prediction p = {.sample = weft_dataset_row(v->data, v->split, sample),
                              .id = weft_dataset_id(v->data, v->split, sample),
+                             .file = weft_dataset_file(v->data, v->split, sample),
                              .position = stats->positions ? position : -1};
         if (stats->targets > 0)
             take_numbers(v, row, sample, &p);

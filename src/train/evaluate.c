@@ -54,12 +54,15 @@ static weft_status note_changed(const session *s, const char *data)
     return WEFT_OK;
 }
 
-/* The value of the key test= of a specification; below 0: it has none. */
+/* The value of the key test= of a specification; below 0: it has none, or files. */
 static double share_of(const char *spec)
 {
+    char *end;
     for (const char *at = spec; (at = strpbrk(at, ":,")) != NULL;) {
         at++;
-        if (strncmp(at, "test=", 5) == 0) return strtod(at + 5, NULL);
+        if (strncmp(at, "test=", 5) != 0) continue;
+        double share = strtod(at + 5, &end);
+        return end > at + 5 && (!*end || *end == ',') ? share : -1;
     }
     return -1;
 }
