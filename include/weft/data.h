@@ -87,7 +87,11 @@ typedef struct weft_data_stats {
     /* How the columns of a table with texts, dates or gaps became features, which are then more
      * than the columns; NULL: each column is a number. The library makes and frees it. */
     struct weft_table *table;
-    uint64_t room[7]; /* of later versions: 0 */
+    char **target_names; /* [targets], of several targets of a table with a header; NULL: none */
+    /* Each target is a label of 0 or 1, of which any may be 1 (multi-label); target_mean is 0,
+     * target_deviation 1. */
+    bool binary;
+    uint64_t room[5]; /* of later versions: 0 */
 } weft_data_stats;
 
 /* Opens a data set. normalize is "none", "unit" (bytes / 255), "standard" (training mean and

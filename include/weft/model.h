@@ -36,6 +36,7 @@ typedef struct weft_model_options {
     /* In training, the loss has two labels of each sample: its `mixed_weights`, a part of its
      * `weights`, is the weight of `mixed_labels`, and the rest that of `labels`. */
     bool mixes;
+    bool binary; /* the numbers of the target are labels of 0 and 1 (weft_data_stats.binary) */
 } weft_model_options;
 
 WEFT_API void weft_model_options_init_size(weft_model_options *options, size_t size);

@@ -28,6 +28,15 @@ typedef struct weft_class_figures {
     double precision, recall, f1, support, predicted;
 } weft_class_figures;
 
+/* Metrics of one of several labels that are 0 or 1: those of its ones, the share of its samples
+ * that are predicted right, and, if the option `metric` names auc, the area under its curve (NaN:
+ * it is undefined, or not asked for). */
+typedef struct weft_label_figures {
+    weft_class_figures ones;
+    double accuracy, auc;
+    uint64_t room[4]; /* of later versions: 0 */
+} weft_label_figures;
+
 struct weft_figure;
 
 /* The most classes of which a report has a confusion matrix. */
@@ -50,14 +59,18 @@ typedef struct weft_report {
     weft_class_figures *by_class; /* [classes]; NULL: numeric targets */
     struct weft_figure *figures;  /* [figure_count], see weft_report_figure */
     int64_t figure_count;
-    uint64_t room[5]; /* of later versions: 0 */
+    /* Targets that are labels of 0 and 1 have these metrics in place of `fits`, and
+     * `class_names` has their names, [targets]. NULL: they are not. */
+    weft_label_figures *by_label; /* [targets] */
+    uint64_t room[4];             /* of later versions: 0 */
 } weft_report;
 
 /* Frees the arrays of the report and zeroes it. */
 WEFT_API void weft_report_free(weft_report *report);
 
-/* A metric of a report. With classes: loss, accuracy, f1_macro; with numbers: loss, r2, mae, rmse;
- * then those that the option `metric` names. */
+/* A metric of a report. With classes: loss, accuracy, f1_macro; with labels: loss, accuracy,
+ * f1_macro, f1_micro, subset_accuracy; with numbers: loss, r2, mae, rmse; then those that the
+ * option `metric` names. */
 typedef struct weft_figure {
     const char *name, *title; /* for programs and for people: "f1_macro", "macro F1" */
     double value;
@@ -91,6 +104,8 @@ typedef struct weft_prediction {
     char *const *field;      /* [fields] */
     char *const *field_name; /* [fields] */
     const char *file;        /* whose row `sample` is, if the data are of several; else NULL */
+    bool binary; /* targets are labels of 0 and 1, and `numbers` are the probabilities of 1 */
+    char *const *target_names; /* [targets]; NULL: they have none */
 } weft_prediction;
 /* Called once for each sample of the split and each of its positions, in order; the prediction is
  * valid during the call. */

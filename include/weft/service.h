@@ -158,8 +158,10 @@ typedef struct weft_servable_info {
     const weft_model_output *output; /* [output_count] */
     int64_t output_count;
     const struct weft_table *table_columns; /* `table` of weft_data_stats */
-    bool fills; /* pictures are scaled to cover the shape, and cut, as those of the training */
-    uint64_t room[2]; /* of later versions: 0 */
+    bool fills;  /* pictures are scaled to cover the shape, and cut, as those of the training */
+    bool binary; /* the targets are labels of 0 and 1, and answers their probabilities */
+    char *const *target_names; /* [targets], of several; NULL: they have none */
+    uint64_t room[1];          /* of later versions: 0 */
 } weft_servable_info;
 /* Sets *out to the description of a version. */
 WEFT_API void weft_servable_describe(const weft_servable *servable, weft_servable_info *out);

@@ -14,7 +14,8 @@ static void describe_target(const weft_data_stats *s, weft_text *text)
         }
         return;
     }
-    weft_text_add(text, "predicts %d number%s", s->targets, weft_plural(s->targets));
+    weft_text_add(text, "predicts %d %s%s", s->targets, s->binary ? "label" : "number",
+                  weft_plural(s->targets));
     if (s->label_name) weft_text_add(text, ", ");
     if (s->label_name) weft_text_add_printable(text, s->label_name);
     if (s->targets == 1)

@@ -87,6 +87,8 @@ json_t *weft_stats_json(const weft_data_stats *stats)
     if (stats->id_column) json_object_set_new(object, "id_column", json_integer(stats->id_column));
     if (stats->table) json_object_set_new(object, "table", weft_table_json(stats->table));
     if (stats->targets == 0) return object;
+    if (stats->binary) json_object_set_new(object, "binary", json_true());
+    json_object_set_new(object, "target_names", names_json(stats->target_names, stats->targets));
     json_object_set_new(object, "target_mean", numbers_json(stats->target_mean, stats->targets));
     json_object_set_new(object, "target_deviation",
                         numbers_json(stats->target_deviation, stats->targets));
@@ -202,6 +204,11 @@ static weft_status read_target(const char *file, const json_t *object, weft_data
         (targets > 0) != (out->classes == 0))
         return weft_checkpoint_damaged(file, "its data statistics are incomplete");
     out->targets = (int)targets;
+    out->binary = json_is_true(json_object_get(object, "binary"));
+    const json_t *names = json_object_get(object, "target_names");
+    if (names && json_array_size(names) != targets)
+        return weft_checkpoint_damaged(file, "its names of targets are incomplete");
+    WEFT_TRY(read_names(file, names, &out->target_names));
     WEFT_TRY(read_numbers(file, mean, out->targets, ANY_FINITE, &out->target_mean));
     return read_numbers(file, deviation, out->targets, POSITIVE, &out->target_deviation);
 }

@@ -178,6 +178,8 @@ void print_confusion_json(const weft_report *report);
 /* A table of the metrics by class, and the key by_class of an object. */
 void print_by_class(const weft_report *report);
 void print_by_class_json(const weft_report *report);
+/* The key labels: the metrics of each label. */
+void print_labels_json(const weft_report *report);
 /* Prints a JSON string in its quotes. */
 void print_json_string(const char *text);
 /* Formats the value of a metric, or the reason why it has none. */

@@ -42,7 +42,7 @@ static void take_quality(compared_run *c, const weft_report *report)
     weft_figure f;
     if (!weft_report_figure(report, 1, &f)) return;
     c->quality = f.value;
-    c->quality_name = report->classes ? "accuracy" : "R2";
+    c->quality_name = f.title;
 }
 
 static void take_summary(comparison *k, const weft_event *e)

@@ -1,5 +1,6 @@
 /* Prints a confusion matrix or, if it is too wide for a line, the pairs of classes that are most
  * confused, and the metrics by class; writes them as JSON. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -172,53 +173,85 @@ void print_confusion_json(const weft_report *r)
 
 /* --- metrics by class --- */
 
-enum { BY_CLASS = 4 };
-static const char *const by_class[BY_CLASS] = {"precision", "recall", "f1", "support"};
+/* A class, or a label, with its figures; those behind COMMON are of labels. */
+typedef struct entry {
+    const char *name, *title;
+    double value;
+} entry;
+enum { COMMON = 4, BY_LABEL = 6 };
 
-static double by_class_figure(const weft_class_figures *f, int i)
+/* Sets the figures of class or label c; returns their number. */
+static int figures_of(const weft_report *r, int c, entry out[BY_LABEL])
 {
-    const double all[BY_CLASS] = {f->precision, f->recall, f->f1, f->support};
-    return all[i];
+    const weft_label_figures *l = r->by_label ? &r->by_label[c] : NULL;
+    const weft_class_figures *f = l ? &l->ones : &r->by_class[c];
+    const entry all[BY_LABEL] = {{"precision", "precision", f->precision},
+                                 {"recall", "recall", f->recall},
+                                 {"f1", "f1", f->f1},
+                                 {"support", "support", f->support},
+                                 {"accuracy", "accuracy", l ? l->accuracy : 0},
+                                 {"auc", "AUC", l ? l->auc : 0}};
+    memcpy(out, all, sizeof(all));
+    return l ? BY_LABEL : COMMON;
 }
 
-/* The text of column i of a class; support, the last one, is a weight. */
-static const char *by_class_text(const weft_class_figures *f, int i, char *out, size_t size)
+/* The text of column i; support is a weight. */
+static const char *entry_text(const entry *e, int i, char *out, size_t size)
 {
-    if (i + 1 < BY_CLASS) return score_text(by_class_figure(f, i), out, size);
-    (void)snprintf(out, size, "%.10g", by_class_figure(f, i));
+    if (isnan(e->value)) return "-";
+    if (i + 1 != COMMON) return score_text(e->value, out, size);
+    (void)snprintf(out, size, "%.10g", e->value);
     return out;
 }
 
 void print_by_class(const weft_report *r)
 {
     char name[NAME], number[64];
-    int width = 5;
-    for (int c = 0; c < r->classes; c++) {
+    entry all[BY_LABEL];
+    int width = 5, count = r->by_label ? r->targets : r->classes;
+    for (int c = 0; c < count; c++) {
         int own = width_of(class_text(r->class_names, c, name, sizeof(name)));
         if (own > width) width = own;
     }
     printf("\n");
-    print_column("class", -width);
-    for (int i = 0; i < BY_CLASS; i++) print_column(by_class[i], 11);
+    print_column(r->by_label ? "label" : "class", -width);
+    for (int i = 0, n = figures_of(r, 0, all); i < n; i++) print_column(all[i].title, 11);
     printf("\n");
-    for (int c = 0; c < r->classes; c++) {
+    for (int c = 0; c < count; c++) {
         print_column(class_text(r->class_names, c, name, sizeof(name)), -width);
-        for (int i = 0; i < BY_CLASS; i++)
-            print_column(by_class_text(&r->by_class[c], i, number, sizeof(number)), 11);
+        for (int i = 0, n = figures_of(r, c, all); i < n; i++)
+            print_column(entry_text(&all[i], i, number, sizeof(number)), 11);
         printf("\n");
     }
 }
 
-void print_by_class_json(const weft_report *r)
+static void print_entries_json(const weft_report *r, int count)
 {
     char number[32];
-    printf(",\"by_class\":[");
-    for (int c = 0; c < r->classes; c++) {
+    entry all[BY_LABEL];
+    for (int c = 0; c < count; c++) {
         printf(c > 0 ? ",{" : "{");
-        for (int i = 0; i < BY_CLASS; i++)
-            printf("%s\"%s\":%s", i > 0 ? "," : "", by_class[i],
-                   weft_json_real(by_class_figure(&r->by_class[c], i), 9, number, sizeof(number)));
+        if (r->by_label && r->class_names) {
+            printf("\"name\":");
+            print_json_string(r->class_names[c]);
+            printf(",");
+        }
+        for (int i = 0, n = figures_of(r, c, all); i < n; i++)
+            printf("%s\"%s\":%s", i > 0 ? "," : "", all[i].name,
+                   weft_json_real(all[i].value, 9, number, sizeof(number)));
         printf("}");
     }
     printf("]");
+}
+
+void print_by_class_json(const weft_report *r)
+{
+    printf(",\"by_class\":[");
+    print_entries_json(r, r->classes);
+}
+
+void print_labels_json(const weft_report *r)
+{
+    printf(",\"labels\":[");
+    print_entries_json(r, r->targets);
 }

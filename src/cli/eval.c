@@ -29,11 +29,13 @@ static void print_json(const weft_report *r, bool by_class)
     printf("{\"split\":\"%s\",\"samples\":%lld", r->part, (long long)r->samples);
     for (int i = 0; weft_report_figure(r, i, &f); i++)
         printf(",\"%s\":%s", f.name, weft_json_real(f.value, 9, number, sizeof(number)));
-    if (r->targets)
+    if (r->by_label)
+        print_labels_json(r);
+    else if (r->targets)
         print_fits(r);
     else
         print_confusion_json(r);
-    if (by_class) print_by_class_json(r);
+    if (by_class && !r->by_label) print_by_class_json(r);
     printf("}\n");
 }
 
@@ -56,7 +58,7 @@ static void print_figures(const weft_report *r)
     for (int i = 0; weft_report_figure(r, i, &f); i++)
         printf(", %s %s", f.title, figure_text(&f, number, sizeof(number)));
     printf("\n");
-    for (int t = 0; t < r->targets && r->targets > 1; t++) {
+    for (int t = 0; t < r->targets && r->targets > 1 && r->fits; t++) {
         printf("  target %d:", t);
         for (int i = 0; weft_fit_figure(&r->fits[t], i, &f); i++)
             printf("%s %s %s", i ? "," : "", f.title, figure_text(&f, number, sizeof(number)));
@@ -127,7 +129,8 @@ const command command_eval = {
         "the terminal, or elsewhere than 80 columns, is printed as a list of the classes most\n"
         "confused; --json has the whole matrix, and the names of the classes in its order.\n"
         "--by-class prints precision, recall, F1 and support (the weight of its samples) of\n"
-        "each class, and --metric adds metrics that weft help metrics lists. Of the training\n"
+        "each class, or of each of several labels with its accuracy and, with --metric auc,\n"
+        "its AUC; --metric adds metrics that weft help metrics lists. Of the training\n"
         "data the test part is taken, of another file all, unless --split or test= asks for a\n"
         "part.",
     .examples = "  weft eval --checkpoint runs/a/latest\n"

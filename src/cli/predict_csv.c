@@ -64,11 +64,26 @@ static void csv_outputs(sink *s, const weft_prediction *p)
     sink_put(s, weft_output_print(s->to, "\n"));
 }
 
+/* The name of column j of several targets, "target_1" or, if they have names, "target_NAME". */
+static const char *target_name(const weft_prediction *p, const char *what, int64_t j, char *name,
+                               size_t size)
+{
+    if (p->target_names)
+        (void)snprintf(name, size, "%s_%s", what, p->target_names[j]);
+    else
+        (void)snprintf(name, size, p->targets > 1 ? "%s_%lld" : "%s", what, (long long)j);
+    return name;
+}
+
 /* Writes the header. The columns of numbers are "target,predicted", or with several targets
- * "target_0,target_1,predicted_0,predicted_1". */
+ * "target_0,target_1,predicted_0,predicted_1"; those of labels are "label_NAME,...", which are 0 or
+ * 1, "predicted_NAME,..." and "probability_NAME,...". */
 static void csv_header(sink *s, const weft_prediction *p)
 {
-    static const char *const of_numbers[] = {"target", "predicted"};
+    static const char *const of_numbers[] = {"target", "predicted"}, *const of_labels[] = {
+                                                                         "label", "predicted",
+                                                                         "probability"};
+    char name[1024];
     if (p->targets == 0) {
         sink_put(s, weft_output_print(s->to, "%ssample,%s%slabel,predicted,probability",
                                       p->file ? "file," : "", p->id ? "id," : "",
@@ -77,12 +92,21 @@ static void csv_header(sink *s, const weft_prediction *p)
         return;
     }
     sink_put(s, weft_output_print(s->to, "%ssample%s", p->file ? "file," : "", p->id ? ",id" : ""));
-    for (int what = 0; what < 2; what++)
+    for (int what = 0; what < (p->binary ? 3 : 2); what++)
         for (int j = 0; j < p->targets; j++) {
-            sink_put(s, weft_output_print(s->to, ",%s", of_numbers[what]));
-            if (p->targets > 1) sink_put(s, weft_output_print(s->to, "_%d", j));
+            sink_put(s, weft_output_write(s->to, ",", 1));
+            csv_name(s, target_name(p, (p->binary ? of_labels : of_numbers)[what], j, name,
+                                    sizeof(name)));
         }
     csv_output_names(s, p);
+}
+
+/* Writes which labels are predicted, and the probability of each. */
+static void csv_labels(sink *s, const weft_prediction *p)
+{
+    for (int j = 0; j < p->targets; j++)
+        sink_put(s, weft_output_print(s->to, "%d,", p->numbers[j] >= 0.5));
+    sink_numbers(s, p->numbers, p->targets, SINGLE);
 }
 
 void sink_csv(sink *s, const weft_prediction *p)
@@ -102,7 +126,10 @@ void sink_csv(sink *s, const weft_prediction *p)
     if (p->targets > 0) {
         sink_numbers(s, p->target, p->targets, EXACT);
         sink_put(s, weft_output_print(s->to, ","));
-        sink_numbers(s, p->numbers, p->targets, EXACT);
+        if (p->binary)
+            csv_labels(s, p);
+        else
+            sink_numbers(s, p->numbers, p->targets, EXACT);
         csv_outputs(s, p);
         return;
     }
@@ -121,7 +148,7 @@ void sink_csv(sink *s, const weft_prediction *p)
 /* Columns of the prediction itself. */
 static int64_t own_columns(const weft_prediction *p)
 {
-    return p->targets > 0 ? p->targets : 1 + p->classes;
+    return p->targets > 0 ? p->targets * (p->binary ? 2 : 1) : 1 + p->classes;
 }
 
 /* The name of column i behind those of the table; false: past the end. */
@@ -130,7 +157,8 @@ static bool joined_name(const weft_prediction *p, int64_t i, char *name, size_t 
     int64_t own = own_columns(p);
     if (i >= own) return output_name(p, i - own, name, size);
     if (p->targets > 1)
-        (void)snprintf(name, size, "predicted_%lld", (long long)i);
+        (void)target_name(p, i < p->targets ? "predicted" : "probability", i % p->targets, name,
+                          size);
     else if (i == 0)
         (void)snprintf(name, size, "predicted");
     else if (p->class_names)
@@ -175,7 +203,10 @@ void sink_joined(sink *s, const weft_prediction *p)
         csv_name(s, p->field[i]);
         sink_put(s, weft_output_write(s->to, ",", 1));
     }
-    if (p->targets > 0) sink_numbers(s, p->numbers, p->targets, EXACT);
+    if (p->binary)
+        csv_labels(s, p);
+    else if (p->targets > 0)
+        sink_numbers(s, p->numbers, p->targets, EXACT);
     if (p->targets == 0) csv_class(s, p->predicted, p->class_names);
     for (int c = 0; p->targets == 0 && c < p->classes; c++) {
         sink_put(s, weft_output_write(s->to, ",", 1));

@@ -32,6 +32,46 @@ static void json_probabilities(sink *s, const weft_prediction *p)
     sink_put(s, weft_output_print(s->to, p->class_names ? "}" : "]"));
 }
 
+/* Writes the name of label j or, if labels have none, its number. */
+static void json_label(sink *s, const weft_prediction *p, int j)
+{
+    if (p->target_names)
+        json_text(s, p->target_names[j]);
+    else
+        sink_put(s, weft_output_print(s->to, "\"%d\"", j));
+}
+
+/* Lists the labels of which a number is from 1/2 on. */
+static void json_chosen(sink *s, const weft_prediction *p, const double *numbers)
+{
+    bool any = false;
+    sink_put(s, weft_output_print(s->to, "["));
+    for (int j = 0; j < p->targets; j++) {
+        if (!(numbers[j] >= 0.5)) continue;
+        sink_put(s, weft_output_print(s->to, "%s", any ? "," : ""));
+        json_label(s, p, j);
+        any = true;
+    }
+    sink_put(s, weft_output_print(s->to, "]"));
+}
+
+/* Writes the true labels and the predicted ones, and the probability of each. */
+static void json_labels(sink *s, const weft_prediction *p)
+{
+    sink_put(s, weft_output_print(s->to, "\"labels\":%s", p->target ? "" : "null"));
+    if (p->target) json_chosen(s, p, p->target);
+    sink_put(s, weft_output_print(s->to, ",\"predicted\":"));
+    json_chosen(s, p, p->numbers);
+    sink_put(s, weft_output_print(s->to, ",\"probabilities\":{"));
+    for (int j = 0; j < p->targets; j++) {
+        sink_put(s, weft_output_print(s->to, "%s", j ? "," : ""));
+        json_label(s, p, j);
+        sink_put(s, weft_output_print(s->to, ":"));
+        sink_number(s, p->numbers[j], SINGLE);
+    }
+    sink_put(s, weft_output_print(s->to, "}"));
+}
+
 /* Writes the elements of an output from dimension d on as nested arrays. */
 static void json_value(sink *s, const weft_model_output *o, const void *array, int d, int64_t *at)
 {
@@ -85,7 +125,9 @@ void sink_json(sink *s, const weft_prediction *p)
     }
     if (p->position >= 0)
         sink_put(s, weft_output_print(s->to, "\"position\":%lld,", (long long)p->position));
-    if (p->targets > 0) {
+    if (p->binary) {
+        json_labels(s, p);
+    } else if (p->targets > 0) {
         sink_put(s, weft_output_print(s->to, "\"target\":%s", p->target ? "[" : "null"));
         if (p->target) sink_numbers(s, p->target, p->targets, EXACT);
         sink_put(s, weft_output_print(s->to, "%s,\"predicted\":[", p->target ? "]" : ""));

@@ -10,6 +10,8 @@ static void csv_close(weft_source *source)
 {
     weft_csv_source *s = (weft_csv_source *)source;
     weft_strings_free(&s->names, weft_shape_elements(weft_source_shape(source)));
+    free(s->answer_names);
+    free(s->label_name);
     weft_csv_free(&s->csv);
     weft_table_free(s->table);
     if (s->row) weft_csv_row_free(s->row);
@@ -72,8 +74,7 @@ static void csv_label(const weft_source *source, weft_split split, int64_t i, in
 static double csv_target(const weft_source *source, weft_split split, int64_t i, int64_t j)
 {
     const weft_csv_source *s = (const weft_csv_source *)source;
-    (void)j; /* a table has one target column */
-    return s->csv.targets[row_of(source, split, i)];
+    return s->csv.targets[row_of(source, split, i) * s->csv.answers + j];
 }
 
 static double csv_weight(const weft_source *source, weft_split split, int64_t i, int64_t position)
@@ -104,7 +105,7 @@ static weft_status csv_fields(const weft_source *source, weft_split split, int64
 static weft_status csv_summary(const weft_source *source, weft_text *text)
 {
     const weft_csv_source *s = (const weft_csv_source *)source;
-    return weft_csv_summary(&s->csv, s->table, text);
+    return weft_csv_summary(&s->csv, s->table, s->head.binary, text);
 }
 
 static weft_status csv_open(const char *arguments, const weft_source_request *request,
@@ -159,8 +160,9 @@ static weft_status csv_open(const char *arguments, const weft_source_request *re
             "drop=COLUMNS|only=COLUMNS]",                                                          \
     .help = "a table, plain or gzip, with or without a header, of one file or several with the "   \
             "same columns, by a pattern or FILE+FILE; columns "                                    \
-            "are given by name or by number from 0: label is a class (default: the "               \
-            "last column), target is a number to predict, weight is the sample "                   \
+            "are given by name or by number from 0: label is a class (default: the last column), " \
+            "or several of 0 and 1 as A+B, target is a number to predict, or several as A+B, "     \
+            "weight is the sample "                                                                \
             "weight (at least 0), id names the row and is no feature; columns of numbers are "     \
             "standardized, each text of another column becomes a feature of 0 and 1; test is a "   \
             "share, or the files of the test part",                                                \

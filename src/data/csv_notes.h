@@ -12,8 +12,8 @@ weft_status weft_csv_note(const weft_csv *csv, const char *path, bool named,
                           const weft_source_request *request) WEFT_NODISCARD;
 
 /* csv_summary.c: adds a line or two for each column: what it has, and what became of it. table:
- * NULL: each column is a feature. */
-weft_status weft_csv_summary(const weft_csv *csv, const weft_table *table,
+ * NULL: each column is a feature. binary: the targets are labels of 0 and 1. */
+weft_status weft_csv_summary(const weft_csv *csv, const weft_table *table, bool binary,
                              weft_text *text) WEFT_NODISCARD;
 
 #endif

@@ -16,6 +16,24 @@ static weft_status name_features(weft_csv_source *s)
     return WEFT_OK;
 }
 
+/* Sets the name of the label, and of several labels or targets those of each. */
+static weft_status name_answers(weft_csv_source *s)
+{
+    const weft_csv *csv = &s->csv;
+    weft_text all = {0};
+    s->head.label_name = csv->header[csv->label];
+    if (csv->answers < 2) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&s->answer_names, csv->answers));
+    for (int j = 0; j < csv->answers; j++) {
+        s->answer_names[j] = csv->header[csv->answer[j]];
+        weft_text_add(&all, "%s%s", j ? "+" : "", s->answer_names[j]);
+    }
+    s->label_name = all.data;
+    s->head.label_name = all.data;
+    s->head.target_names = s->answer_names;
+    return all.failed ? weft_fail(WEFT_ERR_MEMORY, "out of memory") : WEFT_OK;
+}
+
 /* Sets numbers and names of the columns (features, label or target, weights) in the head of the
  * source. The parsed table owns the names of the latter. */
 static weft_status name_columns(weft_csv_source *s)
@@ -39,7 +57,7 @@ static weft_status name_columns(weft_csv_source *s)
     if (!csv->header) return WEFT_OK;
     WEFT_TRY(name_features(s));
     s->head.column_names = s->names;
-    if (csv->label >= 0) s->head.label_name = csv->header[csv->label];
+    if (csv->label >= 0) WEFT_TRY(name_answers(s));
     if (csv->weight >= 0) s->head.weight_name = csv->header[csv->weight];
     if (csv->id >= 0) s->head.id_name = csv->header[csv->id];
     return WEFT_OK;
@@ -91,22 +109,36 @@ static weft_status add_files(weft_csv_source *s, const weft_source_request *requ
     return status;
 }
 
-/* Parses one file after the other. */
-static weft_status parse_files(weft_csv_source *s, const weft_csv_keys *keys,
-                               const weft_csv_known *known)
+/* Finds out whether an option gives several columns, since the name of one may have a +, too. */
+static void find_several(const weft_csv_keys *keys, const weft_bytes *text, bool later,
+                         weft_csv_known *known)
 {
-    weft_csv_parser *parser;
+    const char *given = keys->target ? keys->target : keys->label;
+    known->several =
+        given && strchr(given, '+') && !weft_csv_has_name(text->data, text->size, given);
+    if (!later) known->binary = known->several && keys->label;
+    known->measured = known->measured || known->binary;
+}
+
+/* Parses one file after the other. */
+static weft_status parse_files(weft_csv_source *s, const weft_csv_keys *keys, bool later,
+                               weft_csv_known *known)
+{
+    weft_csv_parser *parser = NULL;
     weft_status status = WEFT_OK;
     WEFT_TRY(WEFT_NEW(&s->text, s->file_count));
-    WEFT_TRY(
-        weft_csv_begin(keys->target ? keys->target : keys->label, keys->weight, known, &parser));
     for (int64_t k = 0; k < s->file_count && status == WEFT_OK; k++) {
         weft_bytes *text = &s->text[k];
         status = weft_gzip_open(s->files[k], text);
+        if (status == WEFT_OK && k == 0) {
+            find_several(keys, text, later, known);
+            status = weft_csv_begin(keys->target ? keys->target : keys->label, keys->weight, known,
+                                    &parser);
+        }
         if (status == WEFT_OK) status = weft_csv_add(parser, s->files[k], text->data, text->size);
         if (!known->begins) weft_gzip_close(text);
     }
-    weft_status ended = weft_csv_end(&parser, status == WEFT_OK ? &s->csv : NULL);
+    weft_status ended = parser ? weft_csv_end(&parser, status == WEFT_OK ? &s->csv : NULL) : status;
     return status == WEFT_OK ? ended : status;
 }
 
@@ -130,6 +162,9 @@ static weft_status parse(weft_csv_source *s, const weft_csv_keys *keys, bool mea
         known.names = stats->column_names;
         known.table = table;
         known.label = stats->label_name;
+        known.answers = stats->targets;
+        known.answer_names = stats->target_names;
+        known.binary = stats->binary;
         known.place = stats->label_column - 1;
         known.weight = stats->weight_name;
         known.weight_place = stats->weight_column - 1;
@@ -140,7 +175,10 @@ static weft_status parse(weft_csv_source *s, const weft_csv_keys *keys, bool mea
         WEFT_TRY(weft_table_column_names(table, &names));
         known.names = names;
     }
-    weft_status status = parse_files(s, keys, &known);
+    weft_status status = parse_files(s, keys, stats != NULL, &known);
+    s->head.binary = known.binary;
+    if (known.measured)
+        s->head.targets = s->csv.answers ? s->csv.answers : stats ? stats->targets : 1;
     if (status == WEFT_OK && request->fields) status = WEFT_NEW(&s->row, 1);
     free(names);
     return status;
@@ -212,7 +250,6 @@ weft_status weft_csv_source_read(weft_csv_source *s, char **path, weft_csv_keys 
     weft_source_set_shape(
         &s->head, weft_shape_of(1, (int64_t[]){s->table ? s->table->features : s->csv.features}));
     s->head.table = s->table;
-    s->head.targets = measured;
     s->head.weighted = s->csv.weights != NULL;
     s->head.classes = s->csv.classes;
     s->head.class_names = s->csv.class_names;

@@ -17,9 +17,10 @@ typedef struct weft_csv_source {
     weft_source head;
     weft_csv csv;
     int64_t
-        *rows;    /* row numbers of the file: those of the training split, then of the test split */
-    char **names; /* [features], NULL: the table has no header */
-    char **files; /* [count]: first those of the training */
+        *rows; /* row numbers of the file: those of the training split, then of the test split */
+    char **answer_names, *label_name; /* of several labels or targets; NULL: there are none */
+    char **names;                     /* [features], NULL: the table has no header */
+    char **files;                     /* [count]: first those of the training */
     int64_t file_count, of_training;
     weft_bytes *text;  /* [file_count]: their texts, if fields are wanted */
     weft_csv_row *row; /* of which fields were asked for last; NULL: they are not wanted */

@@ -103,22 +103,37 @@ static weft_status tell_column(const weft_csv *csv, int j, const weft_table_colu
     return WEFT_OK;
 }
 
-static weft_status tell_label(const weft_csv *csv, weft_text *text)
+static void tell_targets(const weft_csv *csv, bool binary, weft_text *text)
+{
+    char name[128];
+    for (int j = 0; j < csv->answers; j++) {
+        double low = INFINITY, high = -INFINITY, mean = 0;
+        (void)weft_csv_option_name(csv, csv->answer[j], name, sizeof(name));
+        for (int64_t i = 0; i < csv->rows; i++) {
+            double value = csv->targets[i * csv->answers + j];
+            mean += (value - mean) / (double)(i + 1);
+            low = fmin(low, value);
+            high = fmax(high, value);
+        }
+        weft_text_add(text, "%s%s %s: ", j ? "" : "\n", binary ? "label" : "target", name);
+        if (binary)
+            weft_text_add(text, "1 in %.10g of %lld rows\n", round(mean * (double)csv->rows),
+                          (long long)csv->rows);
+        else
+            weft_text_add(text, "%g to %g, mean %.5g\n", low, high, mean);
+    }
+}
+
+static weft_status tell_label(const weft_csv *csv, bool binary, weft_text *text)
 {
     char name[128];
     int64_t *times;
     if (csv->label < 0) return WEFT_OK;
-    (void)weft_csv_option_name(csv, csv->label, name, sizeof(name));
     if (csv->targets) {
-        double low = INFINITY, high = -INFINITY, mean = 0;
-        for (int64_t i = 0; i < csv->rows; i++) {
-            mean += (csv->targets[i] - mean) / (double)(i + 1);
-            low = fmin(low, csv->targets[i]);
-            high = fmax(high, csv->targets[i]);
-        }
-        weft_text_add(text, "\ntarget %s: %g to %g, mean %.5g\n", name, low, high, mean);
+        tell_targets(csv, binary, text);
         return WEFT_OK;
     }
+    (void)weft_csv_option_name(csv, csv->label, name, sizeof(name));
     WEFT_TRY(WEFT_NEW(&times, csv->classes));
     for (int64_t i = 0; i < csv->rows; i++) times[csv->labels[i]]++;
     weft_text_add(text, "\nlabel %s: %d class%s: ", name, csv->classes,
@@ -129,13 +144,14 @@ static weft_status tell_label(const weft_csv *csv, weft_text *text)
     return status;
 }
 
-weft_status weft_csv_summary(const weft_csv *csv, const weft_table *table, weft_text *text)
+weft_status weft_csv_summary(const weft_csv *csv, const weft_table *table, bool binary,
+                             weft_text *text)
 {
     weft_text_add(text, "%-20s %-10s %8s  %s\n", "column", "type", "missing", "features");
     for (int j = 0; j < csv->features; j++)
         WEFT_TRY(tell_column(csv, j, table ? &table->column[j] : NULL, text));
     if (table && table->dropped) weft_text_add(text, "left out: %s\n", table->dropped);
-    WEFT_TRY(tell_label(csv, text));
+    WEFT_TRY(tell_label(csv, binary, text));
     weft_text_add(text, "%lld row%s, %d feature%s\n", (long long)csv->rows, weft_plural(csv->rows),
                   table ? table->features : csv->features,
                   weft_plural(table ? table->features : csv->features));

@@ -216,6 +216,7 @@ struct weft_source {
     const char *found_in;  /* where the labels are, for messages: "column 5 (price)" */
     const char *as_target; /* the option that would make them a numeric target, "target=price" */
     int targets;           /* numbers in the target of a sample; 0: the target is a class */
+    bool binary;           /* they are labels of 0 and 1 */
     /* How the bytes of the file are read, as stored in a checkpoint: "tokens:type=uint32"; NULL:
      * the file says so itself. */
     const char *reading;
@@ -227,6 +228,7 @@ struct weft_source {
     /* For tables, as in weft_data_stats; owned by the source. */
     char **column_names;
     const char *label_name, *weight_name, *id_name;
+    char **target_names; /* [targets], of several; NULL: none */
     const struct weft_table *table;
     int label_column, weight_column, id_column;
 };

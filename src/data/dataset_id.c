@@ -70,6 +70,7 @@ weft_status weft_dataset_identify(const weft_dataset *d, weft_split split, weft_
     uint64_t hash = weft_mix(0, (uint64_t)count);
     hash = mix_names(hash, stats->class_names, stats->classes);
     hash = mix_names(hash, stats->column_names, size);
+    hash = mix_names(hash, stats->target_names, stats->targets);
     if (stats->label_name) hash = weft_mix(hash, weft_hash_text(stats->label_name));
     WEFT_TRY(WEFT_NEW(&x, WEFT_MAX(weft_source_largest(d->source), weft_source_labels(d->source))));
     for (int64_t i = 0; i < WEFT_MIN(count, ROWS) && weft_dataset_labelled(d); i++)

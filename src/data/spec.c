@@ -200,7 +200,12 @@ weft_status weft_check_target(const char *kind, const char *label, const char *t
                          "%s: both label=%s and target=%s are given; a label is a class, a target "
                          "a number: give the one that is to be learned",
                          kind, label, target);
-    if (known && known->targets > 0 && label)
+    if (known && known->binary && target)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: target=%s asks for numbers, the training data had labels of 0 and 1; "
+                         "give label=%s",
+                         kind, target, target);
+    if (known && known->targets > 0 && !known->binary && label)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: label=%s asks for classes, the training data had numbers; "
                          "give target=%s",

@@ -15,6 +15,7 @@ void weft_data_stats_free(weft_data_stats *stats)
 {
     weft_strings_free(&stats->class_names, stats->classes);
     weft_strings_free(&stats->column_names, weft_shape_elements(&stats->input[0].shape));
+    weft_strings_free(&stats->target_names, stats->targets);
     free(stats->label_name);
     free(stats->tokenizer);
     free(stats->reading);
@@ -47,6 +48,8 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
     to->range = from->range;
     to->classes = from->classes;
     to->targets = from->targets;
+    to->binary = from->binary;
+    WEFT_TRY(weft_strings_copy(from->target_names, from->targets, &to->target_names));
     WEFT_TRY(numbers_copy(from->mean, from->features, &to->mean));
     WEFT_TRY(numbers_copy(from->deviation, from->features, &to->deviation));
     WEFT_TRY(numbers_copy(from->target_mean, from->targets, &to->target_mean));
@@ -168,10 +171,12 @@ weft_status weft_data_stats_measure(const weft_source *s, weft_data_stats *stats
 static weft_status measure_target(const weft_source *s, bool standard, weft_data_stats *stats)
 {
     stats->targets = s->targets;
+    stats->binary = s->binary;
     if (s->targets == 0) return WEFT_OK;
+    WEFT_TRY(weft_strings_copy(s->target_names, s->targets, &stats->target_names));
     WEFT_TRY(WEFT_NEW(&stats->target_mean, s->targets));
     WEFT_TRY(WEFT_NEW(&stats->target_deviation, s->targets));
-    int64_t rows = standard ? s->count[WEFT_TRAIN] : 0;
+    int64_t rows = standard && !s->binary ? s->count[WEFT_TRAIN] : 0;
     double n = 0, factor = weight_factor(s);
     for (int64_t i = 0; i < rows; i++) {
         double weight = factor * weft_source_weight_sum(s, WEFT_TRAIN, i);

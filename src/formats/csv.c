@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "formats/csv_cells.h"
 #include "formats/csv_parse.h"
@@ -70,23 +71,51 @@ static weft_status add_label(weft_csv_reader *r, weft_csv_parser *t)
     return intern(r, t, label, &csv->labels[csv->rows]);
 }
 
-/* Adds the numeric target of a row. FORMAT: it is missing or not finite. */
+/* Refuses a target that is missing or not finite, or, of several labels, not 0 or 1. */
+static weft_status refuse_target(const weft_csv_reader *r, const weft_csv_parser *t, int column,
+                                 const char *text)
+{
+    const weft_csv *csv = &t->csv;
+    const char *name = csv->header ? csv->header[column] : NULL;
+    bool binary = t->known->binary;
+    char more[256];
+    (void)snprintf(more, sizeof(more), ", or, if the column holds classes, give it as label=%.100s",
+                   name ? name : "COLUMN");
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "%s:%lld: column %d%s%s%s, %s, %s%.40s%s; %s must stand in every row: leave "
+                     "the row out%s",
+                     r->name, (long long)r->line, weft_csv_shown(csv, column), name ? " (" : "",
+                     name ? name : "", name ? ")" : "",
+                     binary             ? "one of the labels"
+                     : csv->answers > 1 ? "one of the targets"
+                                        : "the target",
+                     *text ? "holds '" : "is empty", text, *text ? "'" : "",
+                     binary ? "0 or 1 (also false or true)" : "a finite number",
+                     binary || csv->answers > 1 ? "" : more);
+}
+
+/* Sets *value to the number of a target; false: there is none. */
+static bool read_target(const weft_csv_parser *t, char *text, double *value)
+{
+    if (!t->known->binary) return number(&t->csv, text, value) && isfinite(*value);
+    bool is_true = strcasecmp(text, "true") == 0;
+    *value = is_true;
+    if (is_true || strcasecmp(text, "false") == 0) return true;
+    return number(&t->csv, text, value) && (*value == 0 || *value == 1);
+}
+
+/* Adds the numeric targets of a row. */
 static weft_status add_target(weft_csv_reader *r, weft_csv_parser *t)
 {
     weft_csv *csv = &t->csv;
-    char *text = weft_csv_trimmed(r->fields[csv->label]);
-    const char *name = csv->header ? csv->header[csv->label] : NULL;
-    double *value;
-    WEFT_TRY(WEFT_GROW(&csv->targets, &t->label_capacity, csv->rows));
-    value = &csv->targets[csv->rows];
-    if (number(csv, text, value) && isfinite(*value)) return WEFT_OK;
-    return weft_fail(WEFT_ERR_FORMAT,
-                     "%s:%lld: column %d%s%s%s, the target, %s%.40s%s; a finite number must stand "
-                     "in every row: leave the row out, or, if the column holds classes, give it as "
-                     "label=%s",
-                     r->name, (long long)r->line, weft_csv_shown(csv, csv->label), name ? " (" : "",
-                     name ? name : "", name ? ")" : "", *text ? "holds '" : "is empty", text,
-                     *text ? "'" : "", name ? name : "COLUMN");
+    for (int j = 0; j < csv->answers; j++) {
+        size_t at = (size_t)csv->rows * (size_t)csv->answers + (size_t)j;
+        char *text = weft_csv_trimmed(r->fields[csv->answer[j]]);
+        WEFT_TRY(WEFT_GROW(&csv->targets, &t->label_capacity, at));
+        if (!read_target(t, text, &csv->targets[at]))
+            return refuse_target(r, t, csv->answer[j], text);
+    }
+    return WEFT_OK;
 }
 
 static weft_status add_weight(weft_csv_reader *r, weft_csv_parser *t)
@@ -225,6 +254,7 @@ void weft_csv_free(weft_csv *csv)
     free(csv->values);
     free(csv->labels);
     free(csv->targets);
+    free(csv->answer);
     free(csv->weights);
     *csv = (weft_csv){0};
 }

@@ -20,9 +20,15 @@ int weft_csv_place(const weft_csv_table *t, int64_t index)
     return index > t->total ? at + (int)WEFT_MIN(index - t->total, (int64_t)t->total) : at;
 }
 
+/* Whether the target is numbers that are none of labels, which may be words. */
+static bool of_numbers(const weft_csv_table *t)
+{
+    return t->known->measured && !t->known->binary;
+}
+
 const char *weft_csv_role(const weft_csv_table *t)
 {
-    return t->known->measured ? "target" : "label";
+    return of_numbers(t) ? "target" : "label";
 }
 
 static int compare_placed(const void *a, const void *b)
@@ -186,7 +192,7 @@ static weft_status find_header(const weft_csv_table *t, const char *label, bool 
     if (*header) return WEFT_OK;
     for (int i = 0; i < t->count; i++) {
         bool target = i == t->label, gap = weft_csv_is_missing(t->fields[i], true);
-        if (target ? !t->known->measured : is_text(t, i) || (gap && may_lack(t))) continue;
+        if (target ? !of_numbers(t) : is_text(t, i) || (gap && may_lack(t))) continue;
         int *first = weft_csv_number(t->fields[i], t->comma, &ignored) ? &number : &word;
         if (*first < 0 || (gap && first == &word)) *first = i;
         texts = texts && (first == &number || (!gap && !target));

@@ -62,6 +62,16 @@ bool weft_csv_is_option(const weft_csv_table *t, const char *given, int at, bool
  * of what was name i. */
 weft_status weft_csv_sort_words(char **names, int count, int32_t *place) WEFT_NODISCARD;
 
+/* csv_answers.c: takes the columns of several labels or targets out, all but the first, which
+ * becomes `label`, of `size` bytes; otherwise that stays as it is. given: label= or target=; NULL:
+ * the columns are those of the training, of which the table may lack all. The caller frees *out
+ * with weft_csv_part_free. */
+weft_status weft_csv_take_answers(const weft_csv_table *all, const char *given, const char *weight,
+                                  bool *named, weft_csv *csv, weft_csv_table *out, char *label,
+                                  size_t size) WEFT_NODISCARD;
+/* Makes the label the only answer, unless there are some. */
+weft_status weft_csv_one_answer(weft_csv *csv) WEFT_NODISCARD;
+
 /* Assigns label and features. `t` has all columns of the table except those of identifiers and
  * weights; named: the first row is known to be a header. */
 weft_status weft_csv_share_out(weft_csv_table *t, const char *label, bool named,

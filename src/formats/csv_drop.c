@@ -7,7 +7,9 @@ bool weft_csv_is_option(const weft_csv_table *t, const char *given, int at, bool
     int64_t index;
     if (!given) return false;
     if (weft_parse_int(given, &index)) return index == t->column[at];
-    return named && strcmp(given, t->fields[at]) == 0;
+    if (named && strcmp(given, t->fields[at]) == 0) return true;
+    return t->known->several && strchr(given, '+') &&
+           weft_csv_listed(given, named ? t->fields[at] : NULL, t->column[at]);
 }
 
 weft_status weft_csv_leave_out(const weft_csv_table *all, const bool *gone, weft_csv_table *out)

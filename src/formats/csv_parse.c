@@ -80,6 +80,19 @@ static weft_status match_header(weft_csv_reader *r, weft_csv *csv)
     return weft_csv_read_row(r);
 }
 
+bool weft_csv_has_name(const void *data, size_t size, const char *name)
+{
+    const char *text = data;
+    weft_csv_reader r = {.name = "", .next = text, .end = text + size, .next_line = 1};
+    bool has = false;
+    weft_csv_read_separator(&r);
+    if (weft_csv_read_row(&r) == WEFT_OK)
+        for (size_t i = 0; i < r.count && !has; i++)
+            has = strcmp(weft_csv_trimmed(r.fields[i]), name) == 0;
+    weft_csv_reader_free(&r);
+    return has;
+}
+
 /* --- files --- */
 
 /* Reads the first row of a file, and decides by that of the first one which column is which. */
@@ -216,7 +229,10 @@ static weft_status finish(weft_csv_parser *p)
     weft_csv *csv = &p->csv;
     if (csv->rows == 0)
         return weft_fail(WEFT_ERR_FORMAT, "%s: has a header but no rows", csv->file[0].name);
-    if (p->vacant) csv->label = -1;
+    if (p->vacant) {
+        csv->label = -1;
+        csv->answers = 0;
+    }
     if (!csv->labels) return WEFT_OK;
     WEFT_TRY(check_only_word(p));
     return weft_csv_sort_classes(csv);

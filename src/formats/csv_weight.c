@@ -173,12 +173,19 @@ static weft_status assign_all(const weft_csv_table *t, const char *label, const 
 
 static weft_status share(weft_csv_table *all, const char *label, const char *weight, weft_csv *csv)
 {
-    weft_csv_table t;
+    weft_csv_table wanted, t;
+    char first[24] = "";
     bool named = false;
     WEFT_TRY(weft_csv_sort_names(all->fields, all->count, &all->sorted));
-    WEFT_TRY(weft_csv_drop(all, label, weight, &named, csv, &t));
-    weft_status status = assign_all(&t, label, weight, named, csv);
-    weft_csv_part_free(&t);
+    WEFT_TRY(weft_csv_drop(all, label, weight, &named, csv, &wanted));
+    weft_status status =
+        weft_csv_take_answers(&wanted, label, weight, &named, csv, &t, first, sizeof(first));
+    if (status == WEFT_OK) {
+        status = assign_all(&t, *first ? first : label, weight, named, csv);
+        if (status == WEFT_OK) status = weft_csv_one_answer(csv);
+        weft_csv_part_free(&t);
+    }
+    weft_csv_part_free(&wanted);
     return status;
 }
 

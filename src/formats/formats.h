@@ -129,7 +129,9 @@ typedef struct weft_csv {
     int first_ignored;     /* the first of them */
     int32_t *labels;       /* [rows], class numbers; NULL: none */
     double *weights;       /* [rows], at least 0; NULL: none */
-    double *targets; /* [rows], the numeric target; NULL: the label is a class, or there is none */
+    int answers;           /* columns of the label or of targets; 0: the table has none */
+    int *answer;           /* [answers]: these columns; the first is `label` */
+    double *targets; /* [rows, answers], numbers; NULL: the label is a class, or there is none */
     char **ids;      /* [rows], the identifiers; NULL: none */
     int classes;
     char **class_names; /* sorted; numbers by value */
@@ -164,20 +166,24 @@ typedef struct weft_table weft_table;
 /* The columns of the table of training, which a later table must have as well. They are matched by
  * name, in any order, if both tables have names; otherwise by position. */
 typedef struct weft_csv_known {
-    int features;       /* 0: nothing is known */
-    char *const *names; /* [features], or NULL */
-    const char *label;  /* its name; NULL if `names` is */
-    int place;          /* as in weft_csv; -1: unknown */
-    const char *weight; /* name of the weights' column; NULL: none */
-    int weight_place;   /* as in weft_csv; -1: none or unknown */
-    const char *id;     /* name of the column of identifiers; NULL: none */
-    int id_place;       /* that column, counting all; -1: none or unknown */
+    int features;              /* 0: nothing is known */
+    char *const *names;        /* [features], or NULL */
+    const char *label;         /* its name; NULL if `names` is */
+    int answers;               /* of training: several labels or targets */
+    char *const *answer_names; /* [answers]; NULL: there was one, or they had no names */
+    int place;                 /* as in weft_csv; -1: unknown */
+    const char *weight;        /* name of the weights' column; NULL: none */
+    int weight_place;          /* as in weft_csv; -1: none or unknown */
+    const char *id;            /* name of the column of identifiers; NULL: none */
+    int id_place;              /* that column, counting all; -1: none or unknown */
     const char
         *id_given; /* name or number (from 0) of that column in this table; NULL: not given */
     const weft_csv_rules *rules; /* of a table of training; NULL: it has numbers alone */
     const weft_table *table;     /* how it became features, with as many columns; NULL: numbers */
     bool unlabelled;             /* the label may be missing; weights are used only if requested */
     bool measured;               /* the label, called target, is numeric */
+    bool several;                /* label= or target= gives several columns, COLUMN+COLUMN */
+    bool binary;                 /* the numbers are labels of 0 and 1 */
     bool label_ignored;          /* the label's values are not read */
     int64_t most_rows;           /* rows beyond so many are not read; 0: all are */
     size_t most_columns;         /* a row with more is refused; 0: any number */
@@ -224,6 +230,8 @@ weft_status weft_csv_add(weft_csv_parser *parser, const char *name, const void *
 weft_status weft_csv_end(weft_csv_parser **parser, weft_csv *out) WEFT_NODISCARD;
 /* The file that has a row. */
 const weft_csv_file *weft_csv_file_of(const weft_csv *csv, int64_t row);
+/* Whether the first row of a text has this field. */
+bool weft_csv_has_name(const void *data, size_t size, const char *name);
 /* The number, from 1, of column i in the file that is being read, for messages. */
 int weft_csv_shown(const weft_csv *csv, int i);
 /* Column i of the file as options name it, by name or number. */

@@ -10,7 +10,8 @@
  * the samples that are of this class, that are predicted as it, and both, and then, with at most
  * WEFT_CONFUSION_CLASSES, the confusion matrix in samples. With numeric targets there follow SUMS
  * cells for each target: the weighted sums of its deviation from the training mean (OFF), of the
- * square of this deviation, of the absolute error and of the squared error. Last come the cells of
+ * square of this deviation, of the absolute error and of the squared error. Labels of 0 and 1 have
+ * CELLS cells each, of their ones. Last come the cells of
  * the metrics that have some. */
 enum { SAMPLES, WEIGHT, LOSS, HEAD };
 enum { TRUE_ONES, PREDICTED, HITS, CELLS };
@@ -58,10 +59,14 @@ weft_status weft_metric_sums_init(weft_metric_sums *sums, const weft_context *co
                                   const char *names)
 {
     int64_t classes = stats->classes;
-    *sums = (weft_metric_sums){
-        .classes = stats->classes, .targets = stats->targets, .predictions = predictions};
-    sums->cells = HEAD + (sums->targets ? (int64_t)SUMS * sums->targets
-                                        : CELLS * classes + (int64_t)matrix_cells(stats->classes));
+    *sums = (weft_metric_sums){.classes = stats->classes,
+                               .targets = stats->targets,
+                               .binary = stats->binary,
+                               .predictions = predictions};
+    sums->cells =
+        HEAD + (sums->binary    ? (int64_t)CELLS * sums->targets
+                : sums->targets ? (int64_t)SUMS * sums->targets
+                                : CELLS * classes + (int64_t)matrix_cells(stats->classes));
     WEFT_TRY(choose_metrics(sums, context, stats, names));
     return WEFT_NEW(&sums->cell, sums->cells);
 }
@@ -103,6 +108,19 @@ void weft_metric_sums_class(weft_metric_sums *sums, const weft_scored *p, int pr
         if (sums->metric[i]->add) sums->metric[i]->add(sums->cell + sums->begin[i], p);
 }
 
+void weft_metric_sums_labels(weft_metric_sums *sums, const weft_scored *p)
+{
+    for (int j = 0; p->target && j < p->classes; j++) {
+        double *cell = sums->cell + HEAD + (int64_t)j * CELLS;
+        bool is = p->target[j] > 0.5, said = p->said[j] >= 0.5;
+        cell[TRUE_ONES] += is ? p->weight : 0;
+        cell[PREDICTED] += said ? p->weight : 0;
+        cell[HITS] += is && said ? p->weight : 0;
+    }
+    for (int i = 0; i < sums->metrics && p->target && p->weight > 0; i++)
+        if (sums->metric[i]->add) sums->metric[i]->add(sums->cell + sums->begin[i], p);
+}
+
 void weft_metric_sums_numbers(weft_metric_sums *sums, double weight, const weft_data_stats *stats,
                               const double *target, const double *predicted)
 {
@@ -116,25 +134,47 @@ void weft_metric_sums_numbers(weft_metric_sums *sums, double weight, const weft_
     }
 }
 
+/* The metrics of a class, or of the ones of a label, from its cells. */
+static weft_class_figures figures_of(const double *cell)
+{
+    double marked = cell[TRUE_ONES] + cell[PREDICTED];
+    return (weft_class_figures){.precision = cell[PREDICTED] > 0 ? cell[HITS] / cell[PREDICTED] : 0,
+                                .recall = cell[TRUE_ONES] > 0 ? cell[HITS] / cell[TRUE_ONES] : 0,
+                                .f1 = marked > 0 ? 2 * cell[HITS] / marked : 0,
+                                .support = cell[TRUE_ONES],
+                                .predicted = cell[PREDICTED]};
+}
+
 /* Computes the metrics of classes from the cells of all classes. */
 static void report_classes(const double *cell, double all, weft_report *r)
 {
     double right = 0, f1 = 0;
     int present = 0;
     for (int c = 0; c < r->classes; c++, cell += CELLS) {
-        double marked = cell[TRUE_ONES] + cell[PREDICTED];
         right += cell[HITS];
-        r->by_class[c] = (weft_class_figures){
-            .precision = cell[PREDICTED] > 0 ? cell[HITS] / cell[PREDICTED] : 0,
-            .recall = cell[TRUE_ONES] > 0 ? cell[HITS] / cell[TRUE_ONES] : 0,
-            .f1 = marked > 0 ? 2 * cell[HITS] / marked : 0,
-            .support = cell[TRUE_ONES],
-            .predicted = cell[PREDICTED]};
-        if (!(marked > 0)) continue;
-        present++;
-        f1 += 2 * cell[HITS] / marked;
+        r->by_class[c] = figures_of(cell);
+        present += cell[TRUE_ONES] + cell[PREDICTED] > 0;
+        f1 += r->by_class[c].f1;
     }
     r->accuracy = all > 0 ? right / all : 0;
+    r->f1_macro = present ? f1 / present : 0;
+}
+
+/* Computes those of labels: the accuracy is the mean over them, F1 that over the labels of which a
+ * sample has one or is predicted to. */
+static void report_labels(const double *cell, double all, weft_report *r)
+{
+    double f1 = 0;
+    int present = 0;
+    for (int j = 0; j < r->targets; j++, cell += CELLS) {
+        double wrong = cell[TRUE_ONES] + cell[PREDICTED] - 2 * cell[HITS];
+        weft_label_figures *f = &r->by_label[j];
+        *f = (weft_label_figures){
+            .ones = figures_of(cell), .accuracy = 1 - wrong / all, .auc = (double)NAN};
+        r->accuracy += f->accuracy / r->targets;
+        present += cell[TRUE_ONES] + cell[PREDICTED] > 0;
+        f1 += f->ones.f1;
+    }
     r->f1_macro = present ? f1 / present : 0;
 }
 
@@ -186,7 +226,8 @@ weft_status weft_metric_sums_report(const weft_metric_sums *sums, weft_report *o
     size_t cells = matrix_cells(r.classes);
     double all = sums->cell[WEIGHT];
     weft_status status = WEFT_NEW(&r.figures, sums->metrics);
-    if (status == WEFT_OK && r.targets > 0) status = WEFT_NEW(&r.fits, r.targets);
+    if (status == WEFT_OK && sums->binary) status = WEFT_NEW(&r.by_label, r.targets);
+    if (status == WEFT_OK && r.targets > 0 && !sums->binary) status = WEFT_NEW(&r.fits, r.targets);
     if (status == WEFT_OK && r.targets == 0) status = WEFT_NEW(&r.by_class, r.classes);
     if (status == WEFT_OK && r.targets == 0 && cells > 0) status = WEFT_NEW(&r.confusion, cells);
     if (status != WEFT_OK) {
@@ -196,7 +237,8 @@ weft_status weft_metric_sums_report(const weft_metric_sums *sums, weft_report *o
     r.loss = all > 0 ? sums->cell[LOSS] / all : 0;
     for (size_t i = 0; r.confusion && i < cells; i++) r.confusion[i] = (int64_t)matrix[i];
     if (r.targets == 0) report_classes(cell, all, &r);
-    if (r.targets > 0 && all > 0) report_numbers(cell, all, &r);
+    if (r.by_label && all > 0) report_labels(cell, all, &r);
+    if (r.fits && all > 0) report_numbers(cell, all, &r);
     report_figures(sums, &r);
     *out = r;
     return WEFT_OK;
@@ -209,7 +251,8 @@ void weft_report_free(weft_report *report)
     free(report->fits);
     free(report->by_class);
     free(report->figures);
-    weft_strings_free(&report->class_names, report->classes);
+    weft_strings_free(&report->class_names, report->by_label ? report->targets : report->classes);
+    free(report->by_label);
     *report = (weft_report){0};
 }
 

@@ -222,9 +222,18 @@ static void take_numbers(evaluation *v, int64_t row, int64_t sample, weft_predic
     p->targets = e->outputs;
     p->numbers = said;
     p->target = known ? target : NULL;
-    if (v->sums.cell)
-        weft_metric_sums_numbers(&v->sums, weft_dataset_weight(v->data, v->split, sample, 0), stats,
-                                 p->target, said);
+    p->binary = stats->binary;
+    p->target_names = stats->target_names;
+    const weft_scored scored = {.index = sample,
+                                .weight = weft_dataset_weight(v->data, v->split, sample, 0),
+                                .label = -1,
+                                .classes = e->outputs,
+                                .target = p->target,
+                                .said = said};
+    if (v->sums.cell && stats->binary)
+        weft_metric_sums_labels(&v->sums, &scored);
+    else if (v->sums.cell)
+        weft_metric_sums_numbers(&v->sums, scored.weight, stats, p->target, said);
 }
 
 /* The part of a batch of predictions [rows, positions, outputs] that this rank has. */
@@ -394,7 +403,9 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
     if (status == WEFT_OK && out) status = add_ranks(e, &v.sums);
     if (status == WEFT_OK && out) status = weft_metric_sums_report(&v.sums, out);
     if (status == WEFT_OK && out) {
-        status = weft_strings_copy(v.class_names, stats->classes, &out->class_names);
+        status = stats->binary
+                     ? weft_strings_copy(stats->target_names, stats->targets, &out->class_names)
+                     : weft_strings_copy(v.class_names, stats->classes, &out->class_names);
         if (status != WEFT_OK) weft_report_free(out);
     }
     weft_metric_sums_free(&v.sums);

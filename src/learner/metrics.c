@@ -80,21 +80,25 @@ static double perplexity(const weft_metric_sums *s, const weft_report *r, const 
 
 /* --- area under the receiver operating characteristic --- */
 
-/* The cells of a prediction: its weight, its class, and the score of each class. */
+/* The cells of a prediction: its weight, its class, and the score of each class; with labels of 0
+ * and 1 the probability of each, and behind them their values. */
 enum { AUC_WEIGHT, AUC_LABEL, AUC_SCORES };
 
 static int64_t auc_cells(const weft_data_stats *stats, int64_t predictions)
 {
-    int64_t each = AUC_SCORES + stats->classes;
+    int64_t each = AUC_SCORES + (stats->binary ? 2 * stats->targets : stats->classes);
     return predictions > INT64_MAX / each ? INT64_MAX : predictions * each;
 }
 
 static void add_auc(double *cell, const weft_scored *p)
 {
-    double *own = cell + p->index * (AUC_SCORES + p->classes);
+    double *own = cell + p->index * (AUC_SCORES + (p->target ? 2 : 1) * p->classes);
     own[AUC_WEIGHT] = p->weight;
     own[AUC_LABEL] = p->label;
-    for (int c = 0; c < p->classes; c++) own[AUC_SCORES + c] = (double)p->scores[c];
+    for (int c = 0; c < p->classes; c++)
+        own[AUC_SCORES + c] = p->target ? p->said[c] : (double)p->scores[c];
+    for (int c = 0; p->target && c < p->classes; c++)
+        own[AUC_SCORES + p->classes + c] = p->target[c];
 }
 
 typedef struct scored {
@@ -129,27 +133,53 @@ static double area(scored *p, int64_t count)
     return own > 0 && others > 0 ? sum / (own * others) : (double)NAN;
 }
 
-/* The mean over the classes that occur, each against the rest. */
+/* The mean over the classes that occur, each against the rest, or over labels. */
 static double auc(const weft_metric_sums *s, const weft_report *r, const double *cell)
 {
-    int64_t each = AUC_SCORES + r->classes, count = 0;
+    int classes = s->binary ? r->targets : r->classes;
+    int64_t each = AUC_SCORES + (s->binary ? 2 : 1) * (int64_t)classes, count = 0;
     double sum = 0;
     int known = 0;
     scored *p;
     if (WEFT_NEW(&p, WEFT_MAX(s->predictions, (int64_t)1)) != WEFT_OK) return (double)NAN;
-    for (int c = 0; c < r->classes; c++, count = 0) {
+    for (int c = 0; c < classes; c++, count = 0) {
         for (int64_t i = 0; i < s->predictions; i++) {
             const double *own = cell + i * each;
+            bool is = s->binary ? own[AUC_SCORES + classes + c] > 0.5 : (int)own[AUC_LABEL] == c;
             if (own[AUC_WEIGHT] > 0)
-                p[count++] =
-                    (scored){own[AUC_SCORES + c], own[AUC_WEIGHT], (int)own[AUC_LABEL] == c};
+                p[count++] = (scored){own[AUC_SCORES + c], own[AUC_WEIGHT], is};
         }
         double one = area(p, count);
+        if (r->by_label) r->by_label[c].auc = one;
         if (!isnan(one)) sum += one;
         known += !isnan(one);
     }
     free(p);
     return known ? sum / known : (double)NAN;
+}
+
+/* --- labels of 0 and 1 --- */
+
+/* F1 of all ones of all labels together. */
+static double f1_micro(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    double hits = 0, marked = 0;
+    (void)s;
+    (void)cell;
+    for (int j = 0; j < r->targets; j++) {
+        const weft_class_figures *f = &r->by_label[j].ones;
+        hits += f->recall * f->support;
+        marked += f->support + f->predicted;
+    }
+    return marked > 0 ? 2 * hits / marked : 0;
+}
+
+static void add_subset(double *cell, const weft_scored *p)
+{
+    bool right = true;
+    for (int c = 0; c < p->classes && right; c++)
+        right = (p->target[c] > 0.5) == (p->said[c] >= 0.5);
+    if (right) *cell += p->weight;
 }
 
 /* --- the table --- */
@@ -162,22 +192,42 @@ static const weft_metric table[] = {
          "deviation",
      .classes = true,
      .numbers = true,
+     .labels = true,
      .usual = true,
      .at = offsetof(weft_report, loss)},
     {.name = "accuracy",
      .title = "accuracy",
-     .summary = "the share of predictions that are the true class",
+     .summary = "the share of predictions that are the true class, or of labels that are right",
      .classes = true,
+     .labels = true,
      .usual = true,
      .rises = true,
      .at = offsetof(weft_report, accuracy)},
     {.name = "f1_macro",
      .title = "macro F1",
-     .summary = "the mean of F1 over the classes that occur as a label or a prediction",
+     .summary = "the mean of F1 over the classes that occur as a label or a prediction, or over "
+                "labels",
      .classes = true,
+     .labels = true,
      .usual = true,
      .rises = true,
      .at = offsetof(weft_report, f1_macro)},
+    {.name = "f1_micro",
+     .title = "micro F1",
+     .summary = "F1 of the ones of all labels together",
+     .labels = true,
+     .usual = true,
+     .rises = true,
+     .value = f1_micro},
+    {.name = "subset_accuracy",
+     .title = "subset accuracy",
+     .summary = "the share of samples of which all labels are right",
+     .labels = true,
+     .usual = true,
+     .rises = true,
+     .cells = one_cell,
+     .add = add_subset,
+     .value = share},
     {.name = "r2",
      .title = "R2",
      .summary = "the share of the variance of the targets that is explained",
@@ -224,8 +274,9 @@ static const weft_metric table[] = {
     {.name = "auc",
      .title = "AUC",
      .summary = "the area under the curve of true over false positives, the mean over classes, "
-                "each against the rest; keeps the scores of all predictions",
+                "each against the rest, or over labels; keeps the scores of all predictions",
      .classes = true,
+     .labels = true,
      .rises = true,
      .undefined = "undefined (no class has samples of it and others)",
      .cells = auc_cells,
@@ -262,7 +313,7 @@ double weft_metric_value(const weft_metric *metric, const weft_metric_sums *sums
 
 bool weft_metric_fits(const weft_metric *m, const weft_data_stats *stats)
 {
-    return stats->targets > 0 ? m->numbers : m->classes;
+    return stats->binary ? m->labels : stats->targets > 0 ? m->numbers : m->classes;
 }
 
 const weft_metric *weft_metric_at(const weft_context *context, int i)
@@ -286,9 +337,12 @@ static weft_status refuse_other(const list *l)
     for (int i = 0; (m = weft_metric_at(l->context, i)); i++)
         if (weft_metric_fits(m, l->stats))
             weft_text_add(&known, "%s%s", known.size ? ", " : "", m->name);
-    weft_status status =
-        weft_fail(WEFT_ERR_ARGUMENT, "%s is '%s', must be of the metrics of %s: %s", l->option,
-                  l->names, l->stats->targets ? "numbers" : "classes", known.data);
+    weft_status status = weft_fail(
+        WEFT_ERR_ARGUMENT, "%s is '%s', must be of the metrics of %s: %s", l->option, l->names,
+        l->stats->binary    ? "labels"
+        : l->stats->targets ? "numbers"
+                            : "classes",
+        known.data);
     free(known.data);
     return status;
 }

@@ -11,6 +11,7 @@ struct weft_metric;
  * several ranks are added cell by cell. */
 typedef struct weft_metric_sums {
     int classes, targets; /* one of them is 0 */
+    bool binary;          /* the targets are labels of 0 and 1 */
     int64_t predictions;  /* of the split: its samples, or all their positions */
     int64_t cells;
     double *cell; /* [cells]: see eval_metrics.c */
@@ -20,22 +21,24 @@ typedef struct weft_metric_sums {
     int metrics;
 } weft_metric_sums;
 
-/* A predicted class, with the scores of all classes. */
+/* A predicted class, with the scores of all classes; or labels of 0 and 1, with their
+ * probabilities. */
 typedef struct weft_scored {
     int64_t index; /* among the predictions of the split */
     double weight;
     int32_t label;
-    int classes;
+    int classes; /* or labels */
     const float *scores;
+    const double *target, *said; /* [classes], of labels; else NULL */
 } weft_scored;
 
 /* A metric: a row of the table in metrics.c. */
 typedef struct weft_metric {
     const char *name, *title, *summary;
-    bool classes, numbers; /* the targets for which it is defined */
-    bool usual;            /* it is reported without being named */
-    bool rises;            /* greater values are better */
-    bool in_units;         /* the value has the units of the targets */
+    bool classes, numbers, labels; /* the targets for which it is defined */
+    bool usual;                    /* it is reported without being named */
+    bool rises;                    /* greater values are better */
+    bool in_units;                 /* the value has the units of the targets */
     const char *undefined; /* text for a value that is not a number though the loss is; or NULL */
     /* The number of its own cells, which begin as zeros, and what a prediction that counts adds to
      * them. NULL: it has none. */
@@ -78,6 +81,8 @@ void weft_metric_sums_class(weft_metric_sums *sums, const weft_scored *predictio
  * of the data; target NULL: unknown. */
 void weft_metric_sums_numbers(weft_metric_sums *sums, double weight, const weft_data_stats *stats,
                               const double *target, const double *predicted);
+/* Adds the predicted probabilities of labels of 0 and 1; the label is predicted from 1/2 on. */
+void weft_metric_sums_labels(weft_metric_sums *sums, const weft_scored *prediction);
 /* Computes the metrics: the loss; with classes, accuracy and macro F1 over the classes that occur
  * in labels or predictions; with numeric targets, R2, MAE and RMSE; and those that were named. */
 weft_status weft_metric_sums_report(const weft_metric_sums *sums, weft_report *out) WEFT_NODISCARD;

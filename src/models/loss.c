@@ -97,6 +97,17 @@ static weft_value quantile(weft_graph *g, weft_value x, weft_value target, doubl
     return pair(g, "maximum", times(g, above, q), times(g, above, q - 1));
 }
 
+/* The binary cross entropy of a logit, max(x, 0) - x t + log(1 + exp(-|x|)), which overflows
+ * nowhere; -|x| is x - 2 max(x, 0), so that the slope is right at 0, too. */
+static weft_value bce(weft_graph *g, weft_value x, weft_value target, double unused)
+{
+    weft_value most = one(g, "relu", x);
+    weft_value below = one(g, "exp", pair(g, "sub", x, times(g, most, 2)));
+    weft_value rest = one(g, "log", pair(g, "add", below, number(g, 1)));
+    (void)unused;
+    return pair(g, "add", pair(g, "sub", most, pair(g, "mul", x, target)), rest);
+}
+
 static const weft_loss losses[] = {
     {.name = "cross_entropy",
      .summary = "of classes: minus the logarithm of the true one's probability",
@@ -130,6 +141,10 @@ static const weft_loss losses[] = {
      .usual = 0.5,
      .low = 0.001,
      .high = 0.999},
+    {.name = "bce",
+     .summary = "of several labels, each 0 or 1: the mean of their binary cross entropies",
+     .binary = true,
+     .build = bce},
 };
 
 weft_status weft_losses_register(weft_context *context)
@@ -145,12 +160,17 @@ weft_status weft_losses_register(weft_context *context)
     return weft_registry_add(context, entries, WEFT_COUNT(losses));
 }
 
+static bool same_kind(const weft_loss *loss, bool classes, bool binary)
+{
+    return loss->classes == classes && loss->binary == binary;
+}
+
 /* The default loss for a kind of target: the first registered one. */
-static const weft_loss *usual(const weft_context *context, bool classes)
+static const weft_loss *usual(const weft_context *context, bool classes, bool binary)
 {
     const weft_entry *entry;
     for (int i = 0; (entry = weft_context_entry(context, WEFT_KIND_LOSS, i)); i++)
-        if (((const weft_loss *)entry->ops)->classes == classes) return entry->ops;
+        if (same_kind(entry->ops, classes, binary)) return entry->ops;
     return NULL;
 }
 
@@ -158,17 +178,19 @@ bool weft_loss_is_usual(const weft_context *context, const char *name)
 {
     const weft_entry *entry;
     for (int i = 0; (entry = weft_context_entry(context, WEFT_KIND_LOSS, i)); i++)
-        if (strcmp(entry->name, name) == 0)
-            return usual(context, ((const weft_loss *)entry->ops)->classes) == entry->ops;
+        if (strcmp(entry->name, name) == 0) {
+            const weft_loss *loss = entry->ops;
+            return usual(context, loss->classes, loss->binary) == loss;
+        }
     return false;
 }
 
 weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *name)
 {
     const weft_context *context = net->graph->context;
-    bool classes = net->options->classes > 0;
+    bool classes = net->options->classes > 0, binary = net->options->binary;
     const weft_entry *entry;
-    net->loss = usual(context, classes);
+    net->loss = usual(context, classes, binary);
     if (net->options->loss) name = net->options->loss;
     if (!name) return WEFT_OK;
     size_t size = strcspn(name, ":");
@@ -179,6 +201,13 @@ weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *nam
         {.name = NULL}};
     net->loss_key = loss->usual;
     WEFT_TRY(weft_spec_parse_any(loss->name, name[size] ? name + size + 1 : "", keys));
+    if (loss->binary != binary)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         binary ? "loss '%s' is not of labels of 0 and 1, as the targets of these "
+                                  "data are; give 'loss: %s'"
+                                : "loss '%s' needs several labels, each 0 or 1, as a table gives "
+                                  "them by label=A+B; give 'loss: %s'",
+                         name, net->loss->name);
     if (loss->classes != classes)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          classes
@@ -210,7 +239,10 @@ weft_status weft_model_builder_build_loss(weft_model_builder *net, const weft_va
     const weft_shape shape = weft_value_type(g, in[0])->shape;
     const weft_attr numbers[] = {WEFT_ATTR_INT("axis", shape.rank - 1), WEFT_ATTR_INT("start", 0),
                                  WEFT_ATTR_INT("stop", shape.dim[shape.rank - 1])};
-    *prediction = classes ? weft_graph_node(g, "softmax", "prediction", &in[0], 1, NULL, 0)
-                          : weft_graph_node(g, "slice", "prediction", &in[0], 1, numbers, 3);
+    bool binary = net->loss->binary;
+    *prediction =
+        classes ? weft_graph_node(g, "softmax", "prediction", &in[0], 1, NULL, 0)
+                : weft_graph_node(g, "slice", binary ? NULL : "prediction", &in[0], 1, numbers, 3);
+    if (binary) *prediction = weft_graph_node(g, "sigmoid", "prediction", prediction, 1, NULL, 0);
     return weft_graph_status(g);
 }

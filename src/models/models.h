@@ -12,6 +12,7 @@
 typedef struct weft_loss {
     const char *name, *summary;
     bool classes; /* the targets are classes, else numbers */
+    bool binary;  /* the numbers are labels of 0 and 1, and predictions are their probabilities */
     /* Name of the operator (logits, target, weights) -> (loss, prediction). The loss is a sum over
      * the batch with sample weights that add up to one, see ops/softmax.c. The prediction of each
      * sample is never a partial sum. */

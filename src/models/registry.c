@@ -364,6 +364,7 @@ void weft_model_options_fit(weft_model_options *o, const weft_data_stats *stats)
     o->positions = stats->positions;
     o->classes = stats->classes;
     o->targets = stats->targets;
+    o->binary = stats->binary;
 }
 
 weft_status weft_model_build(weft_graph *graph, const weft_model_options *options,

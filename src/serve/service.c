@@ -317,6 +317,8 @@ void weft_servable_describe(const weft_servable *servable, weft_servable_info *o
                                 .inputs = stats->inputs,
                                 .classes = stats->targets ? 0 : stats->classes,
                                 .targets = stats->targets,
+                                .binary = stats->binary,
+                                .target_names = stats->target_names,
                                 .positions = stats->positions,
                                 .outputs = servable->outputs,
                                 .class_names = stats->class_names,

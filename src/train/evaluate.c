@@ -150,13 +150,14 @@ static weft_status check_reports(const session *s, const weft_eval_options *o)
 {
     const weft_data_stats *stats = &s->checkpoint.stats;
     const char *path = s->checkpoint.path;
-    if (o->by_class && stats->targets > 0)
+    if (o->by_class && stats->targets > 0 && !stats->binary)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "by-class has metrics of classes, and %s predicts numbers; leave it out",
                          path);
     if (o->confusion && stats->targets > 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "confusion counts classes, and %s predicts numbers; leave it out", path);
+                         "confusion counts classes, and %s predicts %s; leave it out", path,
+                         stats->binary ? "labels" : "numbers");
     if (o->confusion && stats->classes > WEFT_CONFUSION_CLASSES)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "confusion counts at most %d classes, and %s has %d; leave it out",

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Writes a table with texts, gaps and dates, always the same: tests/data/make_table.py passengers|incomes|houses [ROWS] > FILE.csv
+"""Writes a table with texts, gaps and dates, always the same: 
+    tests/data/make_table.py passengers|incomes|houses|machines [ROWS] > FILE.csv
+    tests/data/make_table.py machines 3000 part- 4    # part-0.csv to part-3.csv, with columns in different orders
 
-passengers: who of a ship was saved. incomes: who earns more than a bound. houses: prices. They are drawn, from rules with noise.
+passengers: who of a ship was saved. incomes: who earns more than a bound. houses: prices. machines: the faults of machines, of
+which one may have several at a time. They are drawn, from rules with noise.
 """
 import csv
 import datetime
@@ -58,7 +61,36 @@ def houses(chance, rows):
                "" if chance.random() < 0.1 else built, district, heating if chance.random() < 0.95 else "", "yes" if garden else "no", comma(math.exp(log) / 1000)]
 
 
+def machines(chance, rows):
+    yield "temperature,pressure,hours,maker,model,shift,overheat,leak,wear".split(",")
+    models = {f"M{k:02d}": (chance.choice("ABC"), chance.gauss(0, 1.2), chance.gauss(0, 1.2)) for k in range(30)}
+    sure = lambda score: int(chance.random() < 1 / (1 + math.exp(-2.5 * score)))
+    for _ in range(rows):
+        model = chance.choice(list(models))
+        maker, heat, seal = models[model]
+        temperature, pressure, hours = chance.gauss(70, 12), chance.gauss(5, 1), chance.expovariate(1 / 3000)
+        overheat = sure((temperature - 78) / 8 + heat)
+        leak = sure((pressure - 5.6) * 1.6 + seal + 0.8 * overheat - 0.4)
+        wear = sure((hours - 4000) / 1200 + 0.5 * leak)
+        yield [round(temperature, 1), "" if chance.random() < 0.04 else round(pressure, 2), round(hours), maker, model, chance.choice(("day", "night")), overheat, leak, wear]
+
+
+def parts(rows, prefix, count, chance):
+    """Writes the table as files of about the same size, each with an order of columns of its own."""
+    header, *rows = rows
+    for k in range(count):
+        order = list(range(len(header)))
+        if k:
+            chance.shuffle(order)
+        with open(f"{prefix}{k}.csv", "w", newline="") as f:
+            csv.writer(f, lineterminator="\n").writerows([r[i] for i in order] for r in [header] + rows[k * len(rows) // count:(k + 1) * len(rows) // count])
+
+
 kind = sys.argv[1]
-table = {"passengers": passengers, "incomes": incomes, "houses": houses}[kind]
-count = int(sys.argv[2]) if len(sys.argv) > 2 else {"passengers": 900, "incomes": 4000, "houses": 2000}[kind]
-csv.writer(sys.stdout, delimiter=";" if kind == "houses" else ",", lineterminator="\n").writerows(table(random.Random(len(kind)), count))
+table = {"passengers": passengers, "incomes": incomes, "houses": houses, "machines": machines}[kind]
+count = int(sys.argv[2]) if len(sys.argv) > 2 else {"passengers": 900, "incomes": 4000, "houses": 2000, "machines": 3000}[kind]
+drawn = table(random.Random(len(kind)), count)
+if len(sys.argv) > 4:
+    parts(drawn, sys.argv[3], int(sys.argv[4]), random.Random(0))
+else:
+    csv.writer(sys.stdout, delimiter=";" if kind == "houses" else ",", lineterminator="\n").writerows(drawn)

@@ -53,6 +53,10 @@ def of_numbers(formula):
     return lambda z, target, key: formula(z[0] - target, key)
 
 
+def bce(z, labels, _):
+    return sum(math.log(1 + math.exp(v)) - t * v for v, t in zip(z, labels)) / len(z)
+
+
 REFERENCE = {
     "cross_entropy": (cross_entropy, [None]),
     "focal": (focal, ["gamma=2", "gamma=1.5"]),
@@ -60,18 +64,20 @@ REFERENCE = {
     "l1": (of_numbers(lambda e, _: abs(e)), [None]),
     "huber": (of_numbers(lambda e, d: e * e / 2 if abs(e) < d else d * (abs(e) - d / 2)), ["delta=1", "delta=0.3"]),
     "quantile": (of_numbers(lambda e, q: max(-q * e, (1 - q) * e)), ["q=0.5", "q=0.9"]),
+    "bce": (bce, [None]),
 }
 # Numbers of samples that single precision holds exactly, as they are read.
 OF_CLASSES = "cross_entropy", "focal"
 SAMPLES = [[round(64 * math.sin(3 * i + j * j)) / 64 for j in range(FEATURES)] for i in range(ROWS)]
 LABELS = [0, 1, 0, 0, 2, 0, 1, 0, 0, 0, 1, 0]
+MANY = [[int(math.sin(i * i + j) > 0.3 * j - 0.2) for j in range(CLASSES)] for i in range(ROWS)]
 TARGETS = [round(128 * math.cos(i * i)) / 64 for i in range(ROWS)]
 
 
 def check_loss(name, key, ways, class_weights=None):
     formula, _ = REFERENCE[name]
     classes = name in OF_CLASSES
-    truth = LABELS if classes else TARGETS
+    truth = LABELS if classes else MANY if name == "bce" else TARGETS
     counts = [LABELS.count(c) for c in range(CLASSES)]
     given = {"balanced": [ROWS / (CLASSES * n) for n in counts], None: [1] * CLASSES}.get(class_weights) or \
         [float(v) for v in class_weights.split(",")]
@@ -82,7 +88,7 @@ def check_loss(name, key, ways, class_weights=None):
         return sum(v * formula(outputs(w, b, x), t, number) for v, x, t in zip(weight, SAMPLES, truth)) / sum(weight)
 
     shutil.rmtree("run", ignore_errors=True)
-    data = "csv:classes.csv,test=0" if classes else "csv:numbers.csv,target=y,test=0"
+    data = "csv:classes.csv,test=0" if classes else "csv:labels.csv,label=l0+l1+l2,test=0" if name == "bce" else "csv:numbers.csv,target=y,test=0"
     more = ["--class-weights", class_weights] if class_weights else []
     run("train", "-q", "-m", "linear.yaml", "-d", data, "--normalize", "none", "--dtype", "f64", "-b", str(ROWS), "--steps", "2", "-t", "1",
         "--checkpoint-every", "1", "-o", "sgd", "--lr", str(LR), "-c", "run", "--metrics", "m.jsonl", "--loss", f"{name}:{key}" if key else name,
@@ -112,6 +118,8 @@ for file, label, truth in ("classes.csv", "kind", LABELS), ("numbers.csv", "y", 
         table = csv.writer(f)
         table.writerow([*(f"x{j}" for j in range(FEATURES)), label])
         table.writerows([*map(repr, x), t if label == "kind" else repr(t)] for x, t in zip(SAMPLES, truth))
+with open("labels.csv", "w", newline="") as f:
+    csv.writer(f).writerows([[f"x{j}" for j in range(FEATURES)] + [f"l{j}" for j in range(CLASSES)], *([*map(repr, x), *t] for x, t in zip(SAMPLES, MANY))])
 listed = re.findall(r"^  ([a-z_0-9]+)[^ \n]*$", run("help", "losses").stdout, re.M)
 check("a reference for each loss", sorted(set(listed)) == sorted(REFERENCE), listed)
 WAYS = [], ["--device", "reference"], ["-n", "2", "--mesh", "data=2"], ["-n", "2", "--virtual-workers", "4"], ["--microbatches", "3"]
@@ -141,14 +149,16 @@ check("a checkpoint is evaluated by its loss", abs(one["loss"] - two["loss"]) < 
 # Several numbers a sample: the evaluation of a run on a mesh is that of its checkpoint by one rank.
 write_npy("x.npy", "f8", (ROWS, FEATURES), [v for x in SAMPLES for v in x])
 write_npy("y.npy", "f8", (ROWS, 2), [v for i, t in enumerate(TARGETS) for v in (t, math.sin(i))])
-for name in sorted(set(REFERENCE) - set(OF_CLASSES)):
+SEVERAL = [(name, "npy:x.npy,target=y.npy,test=0.5", ("loss", "mae", "rmse", "r2")) for name in sorted(set(REFERENCE) - {*OF_CLASSES, "bce"})]
+for name, data, keys in SEVERAL + [("bce", "csv:labels.csv,label=l0+l1+l2,test=0.5", ("loss", "accuracy", "f1_macro", "f1_micro", "subset_accuracy", "auc"))]:
     for ways in [], ["-n", "2", "--mesh", "data=2"], ["-n", "2", "--mesh", "tensor=2"], ["-n", "4", "--mesh", "data=2,tensor=2"], ["-n", "2", "--zero", "3"]:
         shutil.rmtree("run", ignore_errors=True)
-        run("train", "-q", "-m", "linear.yaml", "-d", "npy:x.npy,target=y.npy,test=0.5", "--dtype", "f64", "-b", "2", "--steps", "3", "-t", "1",
-            "--loss", name, "-c", "run", "--metrics", "m.jsonl", *ways)
+        metric = ["--metric", "auc"] if "auc" in keys else []
+        run("train", "-q", "-m", "linear.yaml", "-d", data, "--dtype", "f64", "-b", "2", "--steps", "3", "-t", "1",
+            "--loss", name, "-c", "run", "--metrics", "m.jsonl", *metric, *ways)
         said = [json.loads(line) for line in open("m.jsonl") if '"eval"' in line][-1]
-        alone = json.loads(run("eval", "-c", "run", "--json").stdout)
-        check(f"{name} of two numbers {ways}", all(abs(said[key] - alone[key]) < 1e-9 for key in ("loss", "mae", "rmse", "r2")), (said, alone))
+        alone = json.loads(run("eval", "-c", "run", "--json", *metric).stdout)
+        check(f"{name} of several {ways}", all(abs(said[key] - alone[key]) < 1e-9 for key in keys), (said, alone))
 for words, sentence in ((["--loss", "huber:delta=0"], "delta is '0', must be from 1e-06"), (["--loss", "cross_entropy"], "needs classes"),
                         (["--loss", "focal"], "needs classes"),
                         (["--loss", "l1:q=1"], "no key is named 'q'"), (["--class-weights", "balanced"], "the target of these data is numbers")):

@@ -239,7 +239,8 @@ static void heading(weft_text *text, const weft_service_item *item, const weft_s
         add_escaped(text, about.model);
         add_inputs(text, &about);
         if (about.targets)
-            weft_text_add(text, "%d number%s, ", about.targets, weft_plural(about.targets));
+            weft_text_add(text, "%d %s%s, ", about.targets, about.binary ? "label" : "number",
+                          weft_plural(about.targets));
         else
             weft_text_add(text, "%d classes, ", about.classes);
         add_escaped(text, about.policy);

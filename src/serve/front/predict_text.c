@@ -39,6 +39,14 @@ static const char *class_name(const weft_servable_info *about, int64_t c, char *
     return number;
 }
 
+/* The name of target j; value1, value2 and so on, if the targets have none. */
+static const char *target_name(const weft_servable_info *about, int j, char *number, size_t room)
+{
+    if (about->target_names) return about->target_names[j];
+    (void)snprintf(number, room, "value%d", j + 1);
+    return number;
+}
+
 /* Lists the best classes of a row, at most `most`; returns their number. NaN comes last. */
 static int best_of(const double *p, int64_t classes, int most, int64_t *out)
 {
@@ -90,6 +98,28 @@ static void json_numbers(weft_text *text, const weft_servable_info *about, const
     weft_text_add(text, about->targets == 1 ? "}" : "]}");
 }
 
+/* Labels are listed as predicted from a probability of 1/2 on, and `probabilities` has all. */
+static void json_labels(weft_text *text, const weft_servable_info *about, const double *p)
+{
+    bool any = false;
+    char number[24];
+    weft_text_add(text, "{\"labels\":[");
+    for (int j = 0; j < about->targets; j++) {
+        if (!(p[j] >= 0.5)) continue;
+        if (any) weft_text_add(text, ",");
+        weft_text_add_json(text, target_name(about, j, number, sizeof(number)));
+        any = true;
+    }
+    weft_text_add(text, "],\"probabilities\":{");
+    for (int j = 0; j < about->targets; j++) {
+        if (j) weft_text_add(text, ",");
+        weft_text_add_json(text, target_name(about, j, number, sizeof(number)));
+        weft_text_add(text, ":");
+        add_number(text, p[j], about->real == WEFT_F32);
+    }
+    weft_text_add(text, "}}");
+}
+
 static void write_json(weft_text *text, const weft_servable_info *about, const weft_inference *i)
 {
     int64_t columns = about->targets ? about->targets : about->classes;
@@ -98,7 +128,9 @@ static void write_json(weft_text *text, const weft_servable_info *about, const w
     weft_text_add(text, ",\"version\":\"%lld\",\"predictions\":[", (long long)about->version);
     for (int64_t row = 0; row < i->request.rows; row++) {
         weft_text_add(text, row ? ",\n" : "\n");
-        if (about->targets)
+        if (about->binary)
+            json_labels(text, about, i->prediction + row * columns);
+        else if (about->targets)
             json_numbers(text, about, i->prediction + row * columns);
         else
             json_classes(text, about, i->prediction + row * columns);
@@ -131,7 +163,7 @@ static void write_lines(weft_text *text, const weft_servable_info *about, const 
         int64_t best;
         for (int j = 0; j < about->targets; j++) {
             if (j) weft_text_add(text, "%s", between);
-            add_number(text, p[j], false);
+            add_number(text, p[j], about->binary && about->real == WEFT_F32);
         }
         if (!about->targets && best_of(p, columns, 1, &best) == 1) {
             const char *name = class_name(about, best, number, sizeof(number));
@@ -154,8 +186,11 @@ static void write_header(weft_text *text, const weft_servable_info *about)
         csv_field(text, about->label_name);
         weft_text_add(text, "\n");
     } else if (about->targets) {
-        for (int j = 0; j < about->targets; j++)
-            weft_text_add(text, j ? ",value%d" : "value%d", j + 1);
+        for (int j = 0; j < about->targets; j++) {
+            char number[24];
+            if (j) weft_text_add(text, ",");
+            csv_field(text, target_name(about, j, number, sizeof(number)));
+        }
         weft_text_add(text, "\n");
     }
 }
