@@ -265,6 +265,7 @@ row(train      learning_rate_schedules  T......UA.R..    4 internal WITH exchang
 row(train      plateau                  T......UA.R..    7 internal WITH exchange_runs)
 row(train      watch                    T......UA....    2 public)
 row(train      losses                   T............    3 script   losses.py)
+row(train      ema                      T......UA....    3 internal WITH exchange_runs)
 row(train      carry_state              T......UA.R..    5 internal WITH exchange_runs)
 row(train      resume_changes           T......UA.R..    5 internal WITH exchange_runs)
 row(train      engines                  T......UA.R..    1 internal)

@@ -49,7 +49,8 @@ typedef enum weft_role {
      * program has its own, which begins at zero; not saved. */
     WEFT_ROLE_SEQUENCE,
     WEFT_ROLE_SCHEDULE, /* measurements of a schedule, equal on all ranks that train together */
-    WEFT_ROLE_CARRIED   /* states of sequences that the next batch continues */
+    WEFT_ROLE_CARRIED,  /* states of sequences that the next batch continues */
+    WEFT_ROLE_AVERAGE   /* the average of a parameter over its updates, and their count */
 } weft_role;
 /* The name of a role: "data", "parameter", ...; NULL past the end. */
 WEFT_API const char *weft_role_name(int role);

@@ -60,6 +60,12 @@ typedef struct weft_optimizer_options {
      * accepted in a row; threshold, the share of the minimum by which a loss must be below it; and
      * cooldown, the measurements after a reduction that do not count. By default 10, 1e-4, 0. */
     double schedule_keys[4];
+    /* Whether each parameter that moves has a state "average/<parameter>" (WEFT_ROLE_AVERAGE), its
+     * exponential moving average over the updates: average_decay, in [0, 1), times itself and the
+     * rest times the updated parameter. average_rises: the decay rises to average_decay, as
+     * n / (n + 9) in the update after n others. */
+    bool averages, average_rises;
+    double average_decay;
 } weft_optimizer_options;
 
 /* Sets adam with lr 0.001 and the defaults of its paper, a constant schedule, and

@@ -107,6 +107,13 @@ typedef struct weft_samples_choice {
     uint64_t room[6]; /* of later versions: 0 */
 } weft_samples_choice;
 
+/* The averages of the weights. */
+typedef struct weft_weights_choice {
+    size_t struct_size;
+    char *ema;        /* DECAY[:warmup]; NULL: weights have no averages */
+    uint64_t room[6]; /* of later versions: 0 */
+} weft_weights_choice;
+
 /* All options of a run. */
 typedef struct weft_train_options {
     size_t struct_size;
@@ -119,7 +126,8 @@ typedef struct weft_train_options {
     weft_output_choice output;
     weft_show_choice show;
     weft_samples_choice samples;
-    uint64_t room[24]; /* of later versions: 0 */
+    weft_weights_choice weights;
+    uint64_t room[16]; /* of later versions: 0 */
 } weft_train_options;
 
 /* The option table, with the names that the context knows as legal values; owned by the context. */

@@ -83,7 +83,8 @@ weft_status weft_initial_open(const char *spec, const weft_option *table, weft_i
     weft_status status = split(spec, w, &map);
     if (status == WEFT_OK) w->folder = is_folder(w->file);
     if (status == WEFT_OK)
-        status = w->folder ? weft_checkpoint_open(w->file, table, &w->checkpoint) : open_file(w);
+        status =
+            w->folder ? weft_checkpoint_open_model(w->file, table, &w->checkpoint) : open_file(w);
     if (status == WEFT_OK) status = open_map(map, w);
     if (status != WEFT_OK) weft_initial_close(&w);
     *out = w;

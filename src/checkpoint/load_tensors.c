@@ -6,6 +6,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 #include "formats/formats.h"
+#include "optim/optim.h"
 
 /* Finds a tensor by its name (prefix NULL) or by "PREFIX/name"; returns NULL if there is none. */
 static const weft_tensor *find(const weft_safetensors *file, const char *prefix, const char *name)
@@ -82,6 +83,10 @@ static weft_status read_part(const weft_checkpoint *c, const weft_store *store, 
      * takes its place. */
     if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && type.dtype == WEFT_I32)
         t = find(&c->tensors[file], prefix, "step");
+    /* An average that the run had not yet begins at the parameter. */
+    if (!t && weft_store_role(store, i) == WEFT_ROLE_AVERAGE)
+        t = find(&c->tensors[prefix ? file : WEFT_PARAMETERS_FILE], prefix,
+                 name + strlen(WEFT_AVERAGE_PREFIX));
     WEFT_TRY(check_fit(c, t, name, param, whole));
     /* The part is copied first, since the file may not have it aligned as the device requires. */
     weft_dtype wanted = type.dtype;
@@ -102,6 +107,10 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
      * carried over with zeros. */
     if ((role == WEFT_ROLE_SCHEDULE || role == WEFT_ROLE_CARRIED) && !prefix &&
         !weft_safetensors_find(&c->tensors[WEFT_STATE_FILE], weft_store_name(store, i)))
+        return WEFT_OK;
+    /* Averages that begin have no updates yet. */
+    if (role == WEFT_ROLE_AVERAGE && !weft_dtype_is_float(weft_store_type(store, i).dtype) &&
+        !find(&c->tensors[prefix ? file : WEFT_STATE_FILE], prefix, weft_store_name(store, i)))
         return WEFT_OK;
     WEFT_TRY(read_part(c, store, i, file, prefix, &copy));
     weft_status status = weft_store_write(store, i, copy);

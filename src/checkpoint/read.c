@@ -14,6 +14,7 @@
 #include "checkpoint/folder.h"
 #include "data/data.h"
 #include "formats/formats.h"
+#include "optim/optim.h"
 
 /* How often weft_checkpoint_open tries, while a training run deletes each checkpoint it finds. */
 enum { OPEN_TRIES = 100 };
@@ -255,6 +256,36 @@ weft_status weft_checkpoint_open(const char *path, const weft_option *table, wef
             weft_checkpoint_close(&c);
     }
     return status;
+}
+
+/* The average of a parameter; NULL: the run had none, or has made no update. */
+static const weft_tensor *average_of(const weft_checkpoint *c, const weft_tensor *parameter)
+{
+    char *name;
+    const weft_safetensors *state = &c->tensors[WEFT_STATE_FILE];
+    const weft_tensor *count = weft_safetensors_find(state, WEFT_AVERAGE_PREFIX "steps");
+    static const unsigned char none[sizeof(int32_t)] = {0};
+    if (!count || count->bytes != sizeof(none) || memcmp(count->data, none, sizeof(none)) == 0 ||
+        weft_format(&name, WEFT_AVERAGE_PREFIX "%s", parameter->name) != WEFT_OK)
+        return NULL;
+    const weft_tensor *average = weft_safetensors_find(state, name);
+    free(name);
+    return average && weft_shape_equal(&average->shape, &parameter->shape) ? average : NULL;
+}
+
+weft_status weft_checkpoint_open_model(const char *path, const weft_option *table,
+                                       weft_checkpoint *out)
+{
+    WEFT_TRY(weft_checkpoint_open(path, table, out));
+    for (size_t i = 0; i < out->tensors[WEFT_PARAMETERS_FILE].count; i++) {
+        weft_tensor *t = &out->tensors[WEFT_PARAMETERS_FILE].tensors[i];
+        const weft_tensor *average = average_of(out, t);
+        char *name = t->name;
+        if (!average) continue;
+        *t = *average;
+        t->name = name;
+    }
+    return WEFT_OK;
 }
 
 void weft_checkpoint_unmap(weft_checkpoint *c)

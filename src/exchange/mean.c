@@ -16,13 +16,14 @@ weft_status weft_exchange_mean(weft_exchange *e, const char *what, weft_dtype dt
 }
 
 /* Whether tensor i of the store, which is no parameter, is averaged with the parameters. Statistics
- * are, since they belong to the averaged weights. Counters are equal in all learners, and sums
- * begin anew, so they are not. */
+ * and averages over updates are, since they belong to the averaged weights. Counters are equal in
+ * all learners, and sums begin anew, so they are not. */
 static bool is_averaged(const weft_store *store, int i, bool optimizer)
 {
     weft_role role = weft_store_role(store, i);
     return weft_dtype_is_float(weft_store_type(store, i).dtype) &&
-           (role == WEFT_ROLE_STATISTIC || (role == WEFT_ROLE_OPTIMIZER && optimizer));
+           (role == WEFT_ROLE_STATISTIC || role == WEFT_ROLE_AVERAGE ||
+            (role == WEFT_ROLE_OPTIMIZER && optimizer));
 }
 
 /* Replaces numbers by `base`, which all learners have, and the mean of what they have changed. The

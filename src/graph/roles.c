@@ -2,7 +2,7 @@
 #include "graph/graph.h"
 
 static const char *const role_names[] = {"data", "parameter", "optimizer", "statistic", "counter",
-                                         "sum",  "sequence",  "schedule",  "carried"};
+                                         "sum",  "sequence",  "schedule",  "carried",   "average"};
 
 const char *weft_role_name(int role)
 {
@@ -21,13 +21,14 @@ void weft_graph_set_role(weft_graph *g, weft_value state, weft_role role, weft_v
     bool known =
         parameter == WEFT_NO_VALUE || (parameter >= 0 && (size_t)parameter < g->value_count &&
                                        g->values[parameter].kind == WEFT_VALUE_PARAM);
-    if (info->kind != WEFT_VALUE_STATE || role < WEFT_ROLE_OPTIMIZER || role > WEFT_ROLE_CARRIED ||
+    if (info->kind != WEFT_VALUE_STATE || role < WEFT_ROLE_OPTIMIZER || role > WEFT_ROLE_AVERAGE ||
         !known) {
         (void)weft_graph_stick(
-            g, weft_fail(WEFT_ERR_ARGUMENT,
-                         "'%s': a state is an optimizer's, a statistic, a counter, a sum, a "
-                         "sequence's, a schedule's or carried, and of a parameter or of none",
-                         info->name));
+            g, weft_fail(
+                   WEFT_ERR_ARGUMENT,
+                   "'%s': a state is an optimizer's, a statistic, a counter, a sum, a "
+                   "sequence's, a schedule's, carried or an average, and of a parameter or of none",
+                   info->name));
         return;
     }
     info->role = role;

@@ -6,6 +6,7 @@
 #include "learner/learner_internal.h"
 #include "learner/metrics.h"
 #include "models/models.h"
+#include "optim/optim.h"
 
 struct weft_evaluator {
     weft_graph *whole;       /* forward graph of the whole model */
@@ -85,6 +86,7 @@ static weft_status build(weft_context *context, weft_dtype real, const weft_mode
     e->loss = weft_model_value(&e->values, WEFT_PORT_LOSS);
     e->prediction = weft_model_value(&e->values, WEFT_PORT_PREDICTION);
     e->counts_loss = e->counts_rows = true;
+    if (share && share->trained) WEFT_TRY(weft_average_take(e->whole, share->trained));
     if (share) WEFT_TRY(take_part(e, share));
     /* Ranks that evaluate together only count. */
     while (!share && weft_model_output_at(e->whole, &e->values, e->further + 1,

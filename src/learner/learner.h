@@ -25,7 +25,8 @@ typedef struct weft_eval_ranks {
     weft_plan *plan;
     int rank;
     const weft_comms *comms;
-    bool bf16_weights; /* parameters in stores are bf16; a rank may have none */
+    bool bf16_weights;         /* parameters in stores are bf16; a rank may have none */
+    const weft_graph *trained; /* has averages of parameters, which are evaluated; NULL: none */
 } weft_eval_ranks;
 
 /* Creates an evaluator: a forward program of the model (see weft_build_model), which reads the

@@ -47,4 +47,10 @@ weft_status weft_unsharded_open(weft_rank *rank, const weft_exchange_setup *setu
  */
 weft_status weft_rank_explain(weft_rank *rank, const weft_batch *batch, double loss) WEFT_NODISCARD;
 
+/* step.c: copies tensors of the store into new buffers, kept: [tensors of the store], or with
+ * `back` from there into the store: the parameters, or without `parameters` all that an update
+ * changes but counters. The caller frees the buffers. */
+weft_status weft_rank_keep(weft_store *store, bool parameters, void **kept,
+                           bool back) WEFT_NODISCARD;
+
 #endif

@@ -221,6 +221,7 @@ static weft_eval_ranks eval_ranks(const weft_rank *r, const weft_comms *comms)
     return (weft_eval_ranks){.plan = r->plan,
                              .rank = r->rank % (int)k->plan.ranks,
                              .comms = comms,
+                             .trained = k->optimizer.averages ? r->graph : NULL,
                              .bf16_weights = k->bf16_weights && !exchanges(k)};
 }
 
@@ -350,6 +351,30 @@ weft_status weft_rank_make_programs(weft_rank *r)
     return make_program(r);
 }
 
+/* Evaluates the averages of the parameters, which take the parameters' places meanwhile. Before the
+ * first update there are none. */
+static weft_status run_evaluator(weft_rank *r, weft_split split, weft_report *out)
+{
+    const weft_run_spec *k = r->run_spec;
+    bool averages = k->optimizer.averages && r->position.step > 0;
+    int count = weft_store_count(r->store);
+    void **kept = NULL;
+    weft_status status = WEFT_OK;
+    if (averages) {
+        WEFT_TRY(WEFT_NEW(&kept, count));
+        status = weft_rank_keep(r->store, true, kept, false);
+        if (status == WEFT_OK)
+            status = weft_instance_run(weft_evaluator_instance(r->evaluator), WEFT_PHASE_UPDATE);
+    }
+    if (status == WEFT_OK)
+        status =
+            weft_evaluator_run(r->evaluator, k->data, split, k->metrics, out, NULL, NULL, NULL);
+    if (averages && status == WEFT_OK) status = weft_rank_keep(r->store, true, kept, true);
+    for (int i = 0; i < count && averages; i++) free(kept[i]);
+    free((void *)kept);
+    return status;
+}
+
 weft_status weft_rank_evaluate(weft_rank *r, weft_split split, weft_report *out)
 {
     const weft_run_spec *k = r->run_spec;
@@ -358,7 +383,7 @@ weft_status weft_rank_evaluate(weft_rank *r, weft_split split, weft_report *out)
      * them an elastic run would remove this learner during a long evaluation. */
     if (k->cluster && r->exchange)
         weft_exchange_progress(r->exchange, weft_evaluator_instance(r->evaluator));
-    WEFT_TRY(weft_evaluator_run(r->evaluator, k->data, split, k->metrics, out, NULL, NULL, NULL));
+    WEFT_TRY(run_evaluator(r, split, out));
     out->part = split == WEFT_VALIDATION ? "validation" : "test";
     return WEFT_OK;
 }

@@ -45,15 +45,21 @@ static int last_backward(const weft_schedule *s)
     return last;
 }
 
-/* Copies parameters and optimizer state out of the store, into new buffers, or back into it. */
-static weft_status keep_state(weft_store *store, void **kept, bool back)
+/* Whether an update without samples leaves tensor i of the store as it is. */
+static bool is_updated(const weft_store *store, int i)
+{
+    weft_role role = weft_store_role(store, i);
+    return weft_store_kind(store, i) == WEFT_VALUE_PARAM || role == WEFT_ROLE_OPTIMIZER ||
+           role == WEFT_ROLE_AVERAGE;
+}
+
+weft_status weft_rank_keep(weft_store *store, bool parameters, void **kept, bool back)
 {
     for (int i = 0; i < weft_store_count(store); i++) {
         void *data;
         size_t bytes;
         weft_dtype dtype;
-        if (weft_store_kind(store, i) != WEFT_VALUE_PARAM &&
-            weft_store_role(store, i) != WEFT_ROLE_OPTIMIZER)
+        if (parameters ? weft_store_kind(store, i) != WEFT_VALUE_PARAM : !is_updated(store, i))
             continue;
         WEFT_TRY(weft_store_map(store, i, &dtype, &data, &bytes));
         weft_status status = back ? WEFT_OK : weft_new_aligned(bytes, &kept[i]);
@@ -75,9 +81,9 @@ static weft_status update_without_samples(weft_rank *r)
     void **kept;
     int count = weft_store_count(r->store);
     WEFT_TRY(WEFT_NEW(&kept, count));
-    weft_status status = keep_state(r->store, kept, false);
+    weft_status status = weft_rank_keep(r->store, false, kept, false);
     if (status == WEFT_OK) status = weft_instance_run(r->instance, WEFT_PHASE_UPDATE);
-    if (status == WEFT_OK) status = keep_state(r->store, kept, true);
+    if (status == WEFT_OK) status = weft_rank_keep(r->store, false, kept, true);
     for (int i = 0; i < count; i++) free(kept[i]);
     free((void *)kept);
     return status;

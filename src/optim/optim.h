@@ -29,4 +29,11 @@ weft_status weft_optimizer_build_with(weft_graph *graph, const weft_optimizer_op
                                       const double *factors,
                                       weft_optimizer_values *out) WEFT_NODISCARD;
 
+/* The leaf of a parameter's average (WEFT_ROLE_AVERAGE) is this prefix and its name, and that of
+ * the count of updates "steps". */
+#define WEFT_AVERAGE_PREFIX "average/"
+/* average.c: adds the update phase that sets each parameter to its average. `trained` is the
+ * training graph, which has the averages. */
+weft_status weft_average_take(weft_graph *graph, const weft_graph *trained) WEFT_NODISCARD;
+
 #endif

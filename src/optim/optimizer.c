@@ -249,12 +249,14 @@ static void update_all(weft_rule *b, const weft_optimizer *how, trained *t, weft
 {
     const weft_optimizer_options *o = b->options;
     const weft_value lr = b->lr;
+    weft_average_values average;
     for (int i = 0; i < t->count && keep != WEFT_NO_VALUE; i++)
         if (t->factors[i] != 0 || o->update != WEFT_UPDATE_HERE)
             t->gradients[i] = accumulate(b, t->params[i], t->gradients[i], keep);
     if (o->clip_norm > 0) clip(b, t);
     for (int i = 0; i < t->count && o->update != WEFT_UPDATE_HERE; i++)
         weft_graph_export_gradient(b->graph, t->params[i], t->gradients[i]);
+    weft_average_begin(b, &average);
     for (int i = 0; i < t->count && o->update != WEFT_UPDATE_ELSEWHERE; i++) {
         if (t->factors[i] == 0) continue;
         b->w = t->params[i];
@@ -262,7 +264,9 @@ static void update_all(weft_rule *b, const weft_optimizer *how, trained *t, weft
         b->lr = t->factors[i] == 1 ? lr : weft_rule_scale(b, lr, t->factors[i]);
         b->optimizer = how;
         how->update(b);
+        weft_average_update(b, &average);
     }
+    weft_average_end(b, &average);
     b->lr = lr;
 }
 

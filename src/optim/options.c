@@ -71,6 +71,9 @@ weft_status weft_optimizer_options_check(const weft_context *context,
     WEFT_TRY(check_range("clock.at", o->clock.at, o->clock.at >= 0, "at least 0"));
     WEFT_TRY(check_range("clock.pace", o->clock.pace, o->clock.pace > 0, "above 0"));
     WEFT_TRY(check_range("every", (double)o->every, o->every >= 1, "at least 1 step"));
+    WEFT_TRY(check_range("average decay", o->average_decay,
+                         o->average_decay >= 0 && o->average_decay < 1,
+                         "from 0 up to but not including 1"));
     WEFT_TRY(check_range("accumulate", (double)o->accumulate, o->accumulate >= 1, "at least 1"));
     if (o->nesterov && o->momentum == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "Nesterov's method needs a momentum above 0");

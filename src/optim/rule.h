@@ -88,6 +88,15 @@ weft_value weft_rule_norm(const weft_rule *r, weft_value x);
  */
 weft_value weft_rule_reshaped(const weft_rule *r, weft_value x, const weft_shape *shape);
 weft_value weft_rule_matrix(const weft_rule *r, weft_value x);
+/* average.c: the averages of the parameters (weft_optimizer_options.averages): what the averages of
+ * all parameters share; that of r->w, whose update has been added; and the count of updates. */
+typedef struct weft_average_values {
+    weft_value count;       /* of updates, i32; WEFT_NO_VALUE: there are no averages */
+    weft_value kept, taken; /* shares of the average and of the parameter, of the real type */
+} weft_average_values;
+void weft_average_begin(weft_rule *r, weft_average_values *out);
+void weft_average_update(const weft_rule *r, const weft_average_values *v);
+void weft_average_end(const weft_rule *r, const weft_average_values *v);
 /* adam.c: makes the whole update one of Adam, with decoupled weight decay or an L2 term. */
 void weft_rule_adam(weft_rule *r, bool decoupled, double beta1, double beta2, double epsilon);
 /* Sets the next value of the parameter to from - lr direction. */

@@ -124,7 +124,8 @@ void weft_leaf_place_moments(rewriter *r, const weft_node *node)
     for (int i = 0; i < node->in_count; i++) {
         weft_value param;
         value_state *s = &r->values[node->in[i]];
-        bool moment = weft_graph_role(g, node->in[i], &param) == WEFT_ROLE_OPTIMIZER;
+        weft_role role = weft_graph_role(g, node->in[i], &param);
+        bool moment = role == WEFT_ROLE_OPTIMIZER || role == WEFT_ROLE_AVERAGE;
         if (!moment || param == WEFT_NO_VALUE || !r->values[param].known ||
             !weft_shape_equal(&weft_in(g, node, i)->shape, &weft_value_type(g, param)->shape))
             continue;

@@ -15,7 +15,7 @@ static const size_t MOST_VALUE = (size_t)512 << 20;
 static weft_status read_checkpoint(weft_servable *s, const char *path)
 {
     const weft_option *table = weft_train_table(s->context);
-    WEFT_TRY(weft_checkpoint_open(path, table, &s->checkpoint));
+    WEFT_TRY(weft_checkpoint_open_model(path, table, &s->checkpoint));
     WEFT_TRY(weft_settings_give(&s->checkpoint.settings, table, &s->run));
     s->real = WEFT_F32;
     (void)weft_dtype_parse(s->run.task.dtype, &s->real);

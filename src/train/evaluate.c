@@ -222,7 +222,8 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
         return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
     WEFT_TRY(weft_checkpoint_refuse_overwrite("output", o->output));
     WEFT_TRY(weft_context_with_threads(given, (int)o->threads, &s->context));
-    WEFT_TRY(weft_checkpoint_open(o->checkpoint, weft_train_table(s->context), &s->checkpoint));
+    WEFT_TRY(
+        weft_checkpoint_open_model(o->checkpoint, weft_train_table(s->context), &s->checkpoint));
     if (s->checkpoint.exported && !o->data)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: an exported model does not name its data; give --data SPEC",

@@ -62,7 +62,7 @@ static weft_status export_with(weft_context *context, const char *path, const ch
     weft_graph *model = NULL;
     weft_model_values values;
     WEFT_TRY(weft_checkpoint_refuse_overwrite("output", file));
-    WEFT_TRY(weft_checkpoint_open(path, weft_train_table(context), &c));
+    WEFT_TRY(weft_checkpoint_open_model(path, weft_train_table(context), &c));
     weft_status status = build_plain(context, &c, &model, &values);
     if (status == WEFT_OK) status = weft_checkpoint_check_leaves(&c, model);
     if (status == WEFT_OK) status = write(&c, model, file);

@@ -43,7 +43,7 @@ static weft_status open_all(weft_generator *g, const char *checkpoint, const cha
                             int threads)
 {
     const weft_option *table = weft_train_table(g->context);
-    WEFT_TRY(weft_checkpoint_open(checkpoint, table, &g->checkpoint));
+    WEFT_TRY(weft_checkpoint_open_model(checkpoint, table, &g->checkpoint));
     WEFT_TRY(weft_settings_give(&g->checkpoint.settings, table, &g->run));
     WEFT_TRY(weft_step_program_check(&g->checkpoint));
     const weft_data_stats *s = &g->checkpoint.stats;

@@ -33,6 +33,7 @@ static const struct {
     GROUP(output, weft_output_choice),
     GROUP(show, weft_show_choice),
     GROUP(samples, weft_samples_choice),
+    GROUP(weights, weft_weights_choice),
 };
 
 static void set_sizes(weft_train_options *o)

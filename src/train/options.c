@@ -89,6 +89,11 @@ const weft_option weft_train_rows[] = {
            .help = "adam, adamw: added to the denominator"),
     OPTION("clip-norm", "X", REAL("0", 0, 1e30), RUN(update.clip_norm),
            .help = "clip gradients to this global norm; 0: no clipping"),
+    OPTION("ema", "DECAY[:warmup]", TEXT, RUN(weights.ema),
+           .help =
+               "average the weights over the steps, as 0.999; evaluations, best checkpoints and "
+               "all that reads a checkpoint later use the averages; warmup: the decay rises, as "
+               "n / (n + 9) behind n steps"),
     OPTION("loss", "NAME[:KEY=VALUE]", TEXT, RUN(update.loss), .names = WEFT_KIND_LOSS,
            .forms = WEFT_KIND_LOSS,
            .help = "loss, in place of that of the model, which is cross_entropy for classes and "

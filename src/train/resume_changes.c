@@ -120,7 +120,7 @@ weft_status weft_trainer_note_changes(const weft_trainer *t)
     WEFT_TRY(log_options(t));
     WEFT_TRY(weft_settings_give(&t->resumed.settings, table, &was));
     weft_trainer_place_by(t, &was.length, &then);
-    weft_status status = weft_optimizer_chosen(t->context, &was.update, &then, &optimizer);
+    weft_status status = weft_optimizer_chosen(t->context, &was, &then, &optimizer);
     if (status == WEFT_OK) status = log_schedule(t, &optimizer);
     weft_options_free(table, &was);
     return status;

@@ -1,12 +1,34 @@
 /* Translates the options of a run into the specification (weft_run_spec) from which its ranks are
  * built. */
+#include <stdio.h>
+
 #include "models/models.h"
 #include "optim/optim.h"
 #include "train/trainer.h"
 
-weft_status weft_optimizer_chosen(const weft_context *context, const weft_update_choice *o,
+/* DECAY[:warmup] */
+static weft_status take_average(const char *text, weft_optimizer_options *out)
+{
+    static const char rises[] = ":warmup";
+    char number[32];
+    size_t size = text ? strcspn(text, ":") : 0;
+    if (!text) return WEFT_OK;
+    (void)snprintf(number, sizeof(number), "%.*s", (int)WEFT_MIN(size, sizeof(number) - 1), text);
+    out->averages = true;
+    out->average_rises = strcmp(text + size, rises) == 0;
+    bool known = size < sizeof(number) && weft_parse_real(number, &out->average_decay) &&
+                 (!text[size] || out->average_rises);
+    if (known && out->average_decay >= 0 && out->average_decay < 1) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "ema is '%s', must be a decay from 0 up to but not including 1, such as 0.999 "
+                     "or 0.999:warmup",
+                     text);
+}
+
+weft_status weft_optimizer_chosen(const weft_context *context, const weft_train_options *options,
                                   const weft_schedule_place *place, weft_optimizer_options *out)
 {
+    const weft_update_choice *o = &options->update;
     weft_optimizer_options_init(out);
     out->name = o->optimizer;
     out->lr = o->lr;
@@ -25,6 +47,7 @@ weft_status weft_optimizer_chosen(const weft_context *context, const weft_update
     out->gamma = o->gamma;
     out->floor = o->lr_floor;
     out->multipliers = o->lr_multiplier;
+    WEFT_TRY(take_average(options->weights.ema, out));
     char low[32], high[32];
     if (out->floor > out->lr)
         return weft_fail(WEFT_ERR_ARGUMENT, "lr-floor %s is above lr %s",
@@ -140,7 +163,7 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->saves = o->output.checkpoint;
     k->asked = weft_trainer_stop_requested;
     k->user = t;
-    WEFT_TRY(weft_optimizer_chosen(t->context, &o->update, &t->place, &k->optimizer));
+    WEFT_TRY(weft_optimizer_chosen(t->context, o, &t->place, &k->optimizer));
     k->optimizer.accumulate = k->microbatches;
     return open_initial(t);
 }

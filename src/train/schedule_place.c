@@ -118,7 +118,7 @@ weft_status weft_schedule_text(const weft_context *context, const weft_checkpoin
     weft_schedule_place place = {.clock = {at->step, known ? at->schedule : (double)at->step, 1},
                                  .epoch = at->schedule_epoch};
     place.total = total_of(&run.length, at, place.clock.at, place.epoch);
-    weft_status status = weft_optimizer_chosen(context, &run.update, &place, &optimizer);
+    weft_status status = weft_optimizer_chosen(context, &run, &place, &optimizer);
     if (status == WEFT_OK && (known || run.length.steps > 0)) {
         weft_learning_rate rate = weft_schedule_rate(context, &optimizer);
         double state[WEFT_MOST_MEASURES];

@@ -258,7 +258,7 @@ weft_status weft_trainer_find_cores(weft_trainer *t, int here) WEFT_NODISCARD;
 weft_status weft_train_place_devices(const weft_context *context,
                                      weft_train_options *options) WEFT_NODISCARD;
 /* Sets *out to the optimizer of the options, for a run at this place of its schedule. */
-weft_status weft_optimizer_chosen(const weft_context *context, const weft_update_choice *options,
+weft_status weft_optimizer_chosen(const weft_context *context, const weft_train_options *options,
                                   const weft_schedule_place *place,
                                   weft_optimizer_options *out) WEFT_NODISCARD;
 

@@ -180,7 +180,7 @@ static weft_status find_config(weft_context *context, const weft_trainer *t,
     config->place = t->place;
     if (serves && (o->parallel.compress || o->parallel.compress_downlink))
         WEFT_TRY(weft_parameter_gaps(store, &config->gaps));
-    WEFT_TRY(weft_optimizer_chosen(context, &o->update, &t->place, &optimizer));
+    WEFT_TRY(weft_optimizer_chosen(context, o, &t->place, &optimizer));
     if (serves && ops->owns_update)
         WEFT_TRY(weft_segments_of(store, &optimizer, config->servers, &config->segments));
     WEFT_TRY(weft_train_options_copy(context, o, &config->options));
@@ -298,7 +298,7 @@ static weft_status serve(weft_context *context, const char *address, const weft_
     weft_optimizer_options optimizer;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(weft_net_context_of(context, &world));
-    WEFT_TRY(weft_optimizer_chosen(context, &config->options.update, &config->place, &optimizer));
+    WEFT_TRY(weft_optimizer_chosen(context, &config->options, &config->place, &optimizer));
     optimizer.clip_norm = 0;
     WEFT_TRY(weft_store_create(context, o->train.where.device, 0, &store));
     weft_serving serving = {.struct_size = sizeof(serving),
