@@ -107,11 +107,12 @@ typedef struct weft_samples_choice {
     uint64_t room[6]; /* of later versions: 0 */
 } weft_samples_choice;
 
-/* The averages of the weights. */
+/* The averages of the weights, and what a resumed run leaves out. */
 typedef struct weft_weights_choice {
     size_t struct_size;
     char *ema;        /* DECAY[:warmup]; NULL: weights have no averages */
-    uint64_t room[6]; /* of later versions: 0 */
+    char *without;    /* options that weft_train_options_merge leaves out */
+    uint64_t room[5]; /* of later versions: 0 */
 } weft_weights_choice;
 
 /* All options of a run. */
@@ -137,6 +138,27 @@ WEFT_API const weft_option *weft_train_table(const weft_context *context);
  * weft_options_free(weft_train_table(context), options) frees them. */
 WEFT_API WEFT_NODISCARD weft_status weft_train_options_init(const weft_context *context,
                                                             weft_train_options *options);
+
+/* Sets *out, which is zeroed or freed, to the options of the newest checkpoint in a folder, as the
+ * command does for a run that it resumes. A file of the model that is gone is that in the
+ * checkpoint. *found false: there is no checkpoint that can be read, and *out is left as it is.
+ * says: logs it if the run was started in another folder than the current one, from which relative
+ * paths now begin. weft_options_free(weft_train_table(context), out) frees them. */
+WEFT_API WEFT_NODISCARD weft_status weft_train_options_of_checkpoint(const weft_context *context,
+                                                                     const char *folder, bool says,
+                                                                     weft_train_options *out,
+                                                                     bool *found);
+
+/* Completes the options of a run that resumes. then: those of the checkpoint; *out: these, over
+ * which the words of the user were read; words: the defaults, over which they were read. Options
+ * that count for one start alone (such as trace), those of words->weights.without, those that
+ * depend on an option which the words change (weft_option.with), and, if the words change one of
+ * them, the ranks with how they share a step, and the length of the run, become those of `words`.
+ * ARGUMENT: a name of `without` is no option. */
+WEFT_API WEFT_NODISCARD weft_status weft_train_options_merge(const weft_context *context,
+                                                             const weft_train_options *then,
+                                                             const weft_train_options *words,
+                                                             weft_train_options *out);
 
 #ifdef __cplusplus
 }

@@ -199,7 +199,7 @@ static weft_status read_files(const json_t *index, weft_checkpoint *c)
     return WEFT_OK;
 }
 
-static weft_status read_folder(const weft_option *table, weft_checkpoint *c)
+static weft_status read_folder(const weft_option *table, bool whole, weft_checkpoint *c)
 {
     char *file;
     weft_bytes bytes = {0};
@@ -217,7 +217,7 @@ static weft_status read_folder(const weft_option *table, weft_checkpoint *c)
     }
     if (status == WEFT_OK) c->checksum = 1 + (uint64_t)weft_crc32(bytes.data, bytes.size);
     if (status == WEFT_OK) status = read_index(file, index, table, c);
-    if (status == WEFT_OK) status = read_files(index, c);
+    if (status == WEFT_OK && whole) status = read_files(index, c);
     if (status != WEFT_OK && status != WEFT_ERR_MEMORY)
         status = weft_folder_offer_previous(c->path, status);
     json_decref(index);
@@ -238,16 +238,16 @@ static bool still_there(const char *folder, int held)
 
 /* A training run keeps only its newest checkpoints and may delete one before it is locked. If
  * reading fails and the folder is gone or replaced, the search starts again. */
-weft_status weft_checkpoint_open(const char *path, const weft_option *table, weft_checkpoint *out)
+static weft_status open_folder(const char *path, const weft_option *table, bool whole,
+                               weft_checkpoint *out)
 {
     weft_status status = WEFT_OK;
     bool again = true;
-    if (weft_exported_is(path)) return weft_exported_open(path, table, out);
     for (int i = 0; i < OPEN_TRIES && again; i++) {
         weft_checkpoint c = {0};
         int held = -1;
         status = find_folder(path, &c.path, &held);
-        if (status == WEFT_OK) status = read_folder(table, &c);
+        if (status == WEFT_OK) status = read_folder(table, whole, &c);
         again = status != WEFT_OK && status != WEFT_ERR_MEMORY && !still_there(c.path, held);
         if (held >= 0) close(held);
         if (status == WEFT_OK)
@@ -256,6 +256,18 @@ weft_status weft_checkpoint_open(const char *path, const weft_option *table, wef
             weft_checkpoint_close(&c);
     }
     return status;
+}
+
+weft_status weft_checkpoint_open(const char *path, const weft_option *table, weft_checkpoint *out)
+{
+    return weft_exported_is(path) ? weft_exported_open(path, table, out)
+                                  : open_folder(path, table, true, out);
+}
+
+weft_status weft_checkpoint_open_index(const char *path, const weft_option *table,
+                                       weft_checkpoint *out)
+{
+    return open_folder(path, table, false, out);
 }
 
 /* The average of a parameter; NULL: the run had none, or has made no update. */

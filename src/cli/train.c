@@ -89,6 +89,44 @@ weft_status read_train_options(const weft_context *context, weft_train_options *
     return read_run_options(context, weft_train_table(context), init, &scratch, o, argc, argv);
 }
 
+/* Reads the words over the options of a checkpoint. */
+static weft_status read_over(const weft_option *table, weft_train_options *o, int argc, char **argv)
+{
+    const char *file = NULL;
+    int words = 0;
+    weft_status status = weft_options_parse(table, o, argc, argv, 1, &file, &words);
+    if (status != WEFT_OK || !words) return status;
+    status = weft_options_load(table, o, file);
+    return status == WEFT_OK ? weft_options_parse(table, o, argc, argv, 1, &file, &words) : status;
+}
+
+/* Replaces the options of the words alone by those of the checkpoint with which the run goes on,
+ * over which the words are read. */
+static weft_status take_resumed(weft_context *context, weft_train_options *o, int argc, char **argv)
+{
+    enum { THEN, BOTH };
+    static weft_train_options of[2]; /* too large for a stack */
+    const weft_option *table = weft_train_table(context);
+    const char *folder = o->output.checkpoint;
+    bool found = false, says = weft_job_rank() <= 0 && !weft_job_supervised();
+    if (!o->output.resume || !folder) return WEFT_OK;
+    print_log(context, o->show.quiet);
+    weft_status status =
+        weft_train_options_of_checkpoint(context, folder, false, &of[THEN], &found);
+    if (status == WEFT_OK && found)
+        status = weft_train_options_of_checkpoint(context, folder, says, &of[BOTH], &found);
+    if (status == WEFT_OK && found) status = read_over(table, &of[BOTH], argc, argv);
+    if (status == WEFT_OK && found)
+        status = weft_train_options_merge(context, &of[THEN], o, &of[BOTH]);
+    if (status == WEFT_OK && found) {
+        weft_train_options words = *o;
+        *o = of[BOTH];
+        of[BOTH] = words;
+    }
+    for (int i = THEN; i <= BOTH; i++) weft_options_free(table, &of[i]);
+    return status;
+}
+
 void print_status_line(const char *what, const char *message)
 {
     char line[2400];
@@ -290,6 +328,7 @@ static int run(weft_context *context, int argc, char **argv)
     weft_train_options options = {0};
     weft_status status = read_train_options(context, &options, argc, argv);
     int code = 2;
+    if (status == WEFT_OK) status = take_resumed(context, &options, argc, argv);
     if (status == WEFT_OK) status = weft_job_fit_launcher(context, &options);
     if (status != WEFT_OK && weft_job_rank() > 0)
         let_others_speak();
@@ -318,7 +357,7 @@ const command command_train = {
     .examples =
         "  weft train\n"
         "  weft train --data idx:mnist --epochs 5 --checkpoint runs/a --metrics a.jsonl\n"
-        "  weft train --data idx:mnist --epochs 9 --checkpoint runs/a --resume\n"
+        "  weft train --checkpoint runs/a --resume --epochs 9\n"
         "  weft train --model net.yaml --data csv:iris.csv,label=species --epochs 50 --batch 30\n"
         "  weft train --model mlp --data csv:houses.csv,target=price --epochs 50 --batch 32\n"
         "  weft train --optimizer sgd --lr 0.1 --momentum 0.9 --lr-schedule cosine --warmup 100\n",

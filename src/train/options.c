@@ -216,6 +216,9 @@ const weft_option weft_train_rows[] = {
             "resume from DIR/latest, to the same bits as an uninterrupted run where learners step "
             "together (residuals of learners that are processes, other than the first, begin "
             "anew); without a checkpoint there, start a new run and log that"),
+    OPTION("without", "NAME,...", TEXT, RUN(weights.without), .with = "resume",
+           .help = "resume without these options of the checkpoint, as with their defaults; all "
+                   "others that are not given are those of the checkpoint"),
     OPTION("drop-state", NULL, FLAG, RUN(output.drop_state), .with = "resume",
            .help = "resume with the parameters and the step of the checkpoint even if other state "
                    "(residuals, moments) does not fit this run: that state is dropped and named"),

@@ -1,5 +1,4 @@
-/* Logs the options in which a resumed run differs from its checkpoint, where they change training:
- * a run does not take them from its checkpoint, so one that is left out has its default again.
+/* Logs the options in which a resumed run differs from its checkpoint, where they change training.
  * resume_rules.c says which they are. Options of the learning rate have a line of their own, with
  * the rate. */
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* The rule of each option in a run that resumes. No option is taken from the checkpoint: one that
- * is left out has its default. */
+/* The rule of each option in a run that resumes. Here no option is taken from the checkpoint, one
+ * that is left out has its default: the command has taken them before (resume_options.c). */
 #include "base/registry.h"
 #include "data/data.h"
 #include "train/trainer.h"
@@ -31,7 +31,8 @@ static const rule rules[] = {
     {"device,home,tune,threads,ranks,engine,mesh,shares,zero,schedule,profile,no-bind,recompute,"
      "shard,place,servers,replicas,hosts,max-restarts,timeout,check-collectives",
      WEFT_RESUME_FREE, false, WEFT_KIND_NONE},
-    {"init,checkpoint,checkpoint-every,keep,evaluate-every,metric,resume,drop-state,metrics,trace,"
+    {"init,checkpoint,checkpoint-every,keep,evaluate-every,metric,resume,drop-state,without,"
+     "metrics,trace,"
      "quiet,progress",
      WEFT_RESUME_FREE, false, WEFT_KIND_NONE},
 };

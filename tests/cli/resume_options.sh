@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# What a run that resumes takes from its checkpoint: tests/cli/resume_options.sh PATH/TO/weft
+set -u
+weft=$1
+. "$(dirname "$0")/../support/check.sh"
+data="--data glyphs:size=9,train=96,test=8 --batch 8 -t 1 --validation 0.25"
+
+# A run that goes on with no option but its folder is the run that was not interrupted, whatever options it was begun with.
+cat >run.yaml <<'YAML'
+optimizer: sgd
+momentum: 0.9
+nesterov: true
+lr: 0.05
+lr-schedule: step
+gamma: 0.5
+decay-every: 7
+clip-norm: 1
+ema: 0.9
+keep-best: loss
+seed: 3
+YAML
+while read -r words; do
+    rm -rf once twice
+    # shellcheck disable=SC2086
+    accepts "once: $words" "$weft" train -q $words $data --model mlp --epochs 2 -c once
+    # shellcheck disable=SC2086
+    accepts "half: $words" "$weft" train -q $words $data --model mlp --epochs 1 -c twice
+    accepts "goes on: $words" "$weft" train -q -c twice --resume --epochs 2
+    for part in parameters state; do
+        cmp once/latest/$part.safetensors twice/latest/$part.safetensors >out 2>err && pass || flunk "other $part: $words"
+    done
+    diff <("$weft" inspect once | sed s/once/twice/g | grep -v "^  resume ") <("$weft" inspect twice | grep -v "^  resume ") >out 2>err && pass || flunk "other options: $words"
+done <<'RUNS'
+run.yaml
+-o adamw --weight-decay 0.1 --lr-schedule plateau:patience=0 --microbatches 2 --label-smoothing 0.1
+-n 2 --mesh data=2 --zero 2 --virtual-workers 4 --lr-multiplier *bias=0.5
+-n 2 --exchange average:every=1,state=average --augment crop:pad=1
+RUNS
+
+# Given options stand over those of the checkpoint, and go with those that belong to them.
+rm -rf run && "$weft" train -q run.yaml $data --model mlp --epochs 1 -c run || flunk "no run"
+"$weft" train -c run --resume --epochs 2 --clip-norm 2 >out 2>err
+holds err "goes on after step 9 with --clip-norm 2 instead of 1$"
+"$weft" train -c run --resume --steps 20 --lr-schedule constant >out 2>err
+holds err "the learning rate goes on by --lr-schedule constant instead of step"
+holds out "^step 20 "
+refuses 2 "was made with --batch 8, this run has 16" "$weft" train -q -c run --resume --batch 16 --steps 21
+refuses 2 "without: no option is named 'emma'" "$weft" train -q -c run --resume --without emma --steps 21
+refuses 2 "its run had --ema 0.9" "$weft" train -q -c run --resume --without ema --epochs 3
+"$weft" train -c run --resume --without ema --drop-state --epochs 3 >out 2>err
+holds err "with no --ema instead of 0.9"
+accepts "another mesh" "$weft" train -q -c run --resume -n 2 --mesh tensor=2 --epochs 4
+accepts "one rank again, without the mesh" "$weft" train -q -c run --resume -n 1 --epochs 5
+
+# The folder in which a run was started is said, and a model file that is gone is that of the checkpoint.
+printf 'layers:\n  - {type: dense, units: outputs}\n' >net.yaml
+"$weft" train -q $data --model net.yaml --epochs 1 -c of_file && rm net.yaml || flunk "no run of a file"
+accepts "without its file" "$weft" train -q -c of_file --resume --epochs 2
+accepts "a second time" "$weft" train -q -c of_file --resume --epochs 3
+mkdir -p other && cd other && "$weft" train -c ../of_file --resume --epochs 4 >../out 2>../err
+cd ..
+holds err "was started in $PWD; its relative paths now begin here, in $PWD/other$"
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
