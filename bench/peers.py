@@ -212,7 +212,7 @@ SMALL = {
     "mlp": ("glyphs:train=2000,test=10", 1000),
     "vgg11": ("glyphs:size=32,train=500,test=10", 6),
     "inception": ("glyphs:train=500,test=10", 20),
-    "vgg": ("glyphs:size=32,train=500,test=10", 6),
+    "vgg": ("glyphs:size=64,train=100,test=10", 4),
     "resnet": ("glyphs:size=64,train=200,test=10", 4),
     "mobilenet": ("glyphs:size=64,train=200,test=10", 4),
     "densenet": ("glyphs:size=64,train=200,test=10", 2),

@@ -1,13 +1,10 @@
-/* Adds layers of images, and of other samples with dimensions of space: convolutions, pools and
- * enlarging. */
+/* Adds layers of images, and of other samples with dimensions of space: convolutions and pools. */
 #include <stdio.h>
 
 #include "models/models.h"
 
-/* The numbers of a layer's key as an attribute, one for each spatial dimension; `other` holds the
- * defaults. */
-static weft_attr sides(weft_model_builder *net, const weft_layer *layer, const char *key,
-                       const weft_numbers *given, int dims, const weft_attr *other)
+weft_attr weft_layer_sides(weft_model_builder *net, const weft_layer *layer, const char *key,
+                           const weft_numbers *given, int dims, const weft_attr *other)
 {
     weft_attr attr = {.name = key, .count = dims};
     if (given->count > 1 && given->count != dims)
@@ -26,8 +23,8 @@ static weft_attr all_of(int64_t number)
     return (weft_attr){.ints = {number, number, number}};
 }
 
-/* The number of spatial dimensions of a layer's input; 0: none, and the graph has failed. */
-static int space(weft_model_builder *net, weft_value x, const weft_layer *layer, const char *type)
+int weft_layer_space(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                     const char *type)
 {
     weft_shape in = weft_layer_shape(net, x);
     if (in.rank > 2 && in.rank <= 2 + WEFT_MAX_SPACE) return in.rank - 2;
@@ -83,16 +80,16 @@ static bool take_keys(weft_model_builder *net, weft_value x, const weft_layer *l
     const weft_attr one = all_of(1), none = all_of(0), usual = all_of(transposed ? 2 : 3);
     weft_shape in = weft_layer_shape(net, x);
     int64_t groups = layer->groups ? layer->groups : 1;
-    int dims = space(net, x, layer, type);
+    int dims = weft_layer_space(net, x, layer, type);
     weft_status status = dims > 0 ? check_groups(layer, in.dim[1], groups) : WEFT_OK;
     if (status != WEFT_OK) (void)weft_graph_stick(net->graph, status);
     if (dims == 0 || status != WEFT_OK) return false;
     *c = (convolution){.dims = dims};
-    c->kernel = sides(net, layer, "kernel", &layer->kernel, dims, &usual);
-    c->attr[STRIDE] =
-        sides(net, layer, "stride", &layer->stride, dims, transposed ? &c->kernel : &one);
-    c->attr[PADDING] = sides(net, layer, "padding", &layer->padding, dims, &none);
-    c->attr[DILATION] = sides(net, layer, "dilation", &layer->dilation, dims, &one);
+    c->kernel = weft_layer_sides(net, layer, "kernel", &layer->kernel, dims, &usual);
+    c->attr[STRIDE] = weft_layer_sides(net, layer, "stride", &layer->stride, dims,
+                                       transposed ? &c->kernel : &one);
+    c->attr[PADDING] = weft_layer_sides(net, layer, "padding", &layer->padding, dims, &none);
+    c->attr[DILATION] = weft_layer_sides(net, layer, "dilation", &layer->dilation, dims, &one);
     c->attr[GROUPS] = (weft_attr)WEFT_ATTR_INT("groups", groups);
     c->fan_in = (transposed ? layer->filters : in.dim[1]) / groups;
     c->weight = (weft_shape){2 + dims, {transposed ? in.dim[1] : layer->filters, c->fan_in}};
@@ -143,14 +140,31 @@ weft_value weft_layer_conv_norm(weft_model_builder *net, weft_value x, const cha
     return weft_layer_batch_norm(net, x, &(weft_layer){.name = norm});
 }
 
+/* With `ceil` a last window that begins before the end of the input is not left out where it ends
+ * behind the padding: there is more padding at the end. */
+static void pad_last(const weft_shape *in, int dims, const weft_attr *kernel,
+                     const weft_attr *stride, weft_attr *padding)
+{
+    padding->count = 2 * dims;
+    for (int i = 0; i < dims; i++) {
+        int64_t k = kernel->ints[i], s = stride->ints[i], p = padding->ints[i];
+        int64_t last = (in->dim[2 + i] + 2 * p - k + s - 1) / s * s; /* where it begins */
+        if (last >= in->dim[2 + i] + p) last -= s;
+        padding->ints[dims + i] = WEFT_MAX(last + k - in->dim[2 + i] - p, p);
+    }
+}
+
 static weft_value pool(weft_model_builder *net, weft_value x, const weft_layer *layer,
                        const char *op)
 {
     const weft_attr two = all_of(2), none = all_of(0);
-    int dims = space(net, x, layer, op);
-    weft_attr kernel = sides(net, layer, "kernel", &layer->kernel, dims, &two);
-    weft_attr attrs[] = {kernel, sides(net, layer, "stride", &layer->stride, dims, &kernel),
-                         sides(net, layer, "padding", &layer->padding, dims, &none)};
+    weft_shape in = weft_layer_shape(net, x);
+    int dims = weft_layer_space(net, x, layer, op);
+    weft_attr kernel = weft_layer_sides(net, layer, "kernel", &layer->kernel, dims, &two);
+    weft_attr attrs[] = {kernel,
+                         weft_layer_sides(net, layer, "stride", &layer->stride, dims, &kernel),
+                         weft_layer_sides(net, layer, "padding", &layer->padding, dims, &none)};
+    if (layer->ceil) pad_last(&in, dims, &kernel, &attrs[1], &attrs[2]);
     return weft_layer_emit(net, layer->name, "", op, &x, 1, attrs, 3);
 }
 
@@ -167,23 +181,4 @@ weft_value weft_layer_avgpool(weft_model_builder *net, weft_value x, const weft_
 weft_value weft_layer_global_avgpool(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     return weft_layer_emit(net, layer->name, "", "global_avgpool", &x, 1, NULL, 0);
-}
-
-weft_value weft_layer_upsample(weft_model_builder *net, weft_value x, const weft_layer *layer)
-{
-    const weft_attr two = all_of(2);
-    int dims = space(net, x, layer, "upsample");
-    weft_attr scale = sides(net, layer, "scale", &layer->scale, dims, &two);
-    /* One dimension after the other: first each element becomes a row of equal ones. */
-    for (int d = 0; d < dims; d++) {
-        weft_shape in = weft_layer_shape(net, x), out = in;
-        weft_attr attrs[] = {WEFT_ATTR_INT("axes", 3 + d), {.name = "shape", .count = in.rank + 1}};
-        if (x == WEFT_NO_VALUE) break;
-        for (int k = 0; k <= in.rank; k++)
-            attrs[1].ints[k] = k == 3 + d ? scale.ints[d] : in.dim[k < 3 + d ? k : k - 1];
-        out.dim[2 + d] *= scale.ints[d];
-        x = weft_layer_emit(net, layer->name, "rows", "broadcast", &x, 1, attrs, 2);
-        x = weft_layer_reshaped(net, layer->name, d + 1 < dims ? "side" : "", x, &out);
-    }
-    return x;
 }

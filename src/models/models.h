@@ -76,8 +76,8 @@ weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *nam
 struct weft_layer {
     const char *name;
     int64_t filters; /* conv: output channels; dense: units */
-    weft_numbers kernel, stride, padding, dilation,
-        scale; /* one for all spatial dimensions, or one for each */
+    weft_numbers kernel, stride, padding, dilation, scale,
+        size; /* one for all spatial dimensions, or one for each */
     int64_t groups, axis;
     double rate;              /* dropout */
     double slope, alpha;      /* leaky_relu, elu: of negative numbers */
@@ -89,11 +89,13 @@ struct weft_layer {
     const char *share;        /* the layer whose weights this one uses; NULL: it has its own */
     bool he; /* normal initialisation with deviation sqrt(2 / fan in), for deep relu networks */
     bool no_bias;
-    const char *dtype;        /* cast: name of the type; "real": that of the model */
-    const char *lengths;      /* the input with the number of positions that count; NULL: all */
-    int64_t layers;           /* lstm, gru: layers on top of each other */
-    bool bidirectional, last; /* last: gives the last state only */
-    const void *given;        /* all keys of a layer of a YAML model (yaml_keys.h), or NULL */
+    const char *dtype;            /* cast: name of the type; "real": that of the model */
+    const char *lengths;          /* the input with the number of positions that count; NULL: all */
+    int64_t layers;               /* lstm, gru: layers on top of each other */
+    bool bidirectional, last;     /* last: gives the last state only */
+    bool ceil;                    /* pools: a last window may end behind the padding */
+    bool bilinear, align_corners; /* upsample */
+    const void *given;            /* all keys of a layer of a YAML model (yaml_keys.h), or NULL */
 };
 
 /* --- added_model.c: the services of layers that are added --- */
@@ -164,8 +166,19 @@ weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const we
  * each channel. */
 weft_value weft_layer_group_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_instance_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
-/* Repeats each element `scale` times along each dimension of space. */
+/* resize_layers.c: enlarges each dimension of space `scale` times, or to `size`: repeats the
+ * nearest element, or with `bilinear` lies on lines between two. */
 weft_value weft_layer_upsample(weft_model_builder *net, weft_value x, const weft_layer *layer);
+/* Means of windows that cut each dimension of space into `size` parts, which may overlap. */
+weft_value weft_layer_adaptive_avgpool(weft_model_builder *net, weft_value x,
+                                       const weft_layer *layer);
+/* The numbers of a layer's key as an attribute, one for each spatial dimension; `other` holds the
+ * defaults. */
+weft_attr weft_layer_sides(weft_model_builder *net, const weft_layer *layer, const char *key,
+                           const weft_numbers *given, int dims, const weft_attr *other);
+/* The number of spatial dimensions of a layer's input; 0: none, and the graph has failed. */
+int weft_layer_space(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                     const char *type);
 weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_layer *layer);
 /* recurrent.c: samples are sequences [positions, features]. The result is the sequence of states,
  * or the last state; those of both directions are joined. */

@@ -62,7 +62,7 @@ static weft_value add_features(weft_model_builder *net, weft_value x, naming *n,
         if (shape.rank == 4 && shape.dim[2] > 1 && shape.dim[3] > 1)
             x = weft_layer_maxpool(net, x, &(weft_layer){.name = name});
     }
-    return weft_layer_flatten(net, x, &(weft_layer){.name = "flatten"});
+    return x;
 }
 
 static weft_value build_small(weft_model_builder *net, weft_value x)
@@ -108,6 +108,7 @@ static weft_value build(weft_model_builder *net, weft_value x)
     if (status == WEFT_OK) status = weft_model_builder_images(net, "vgg", 1);
     if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
     x = add_features(net, x, &n, of, (int64_t)k.width, k.norm);
+    x = weft_layer_adaptive_avgpool(net, x, &(weft_layer){.name = "avgpool", .size = WEFT_EACH(7)});
     for (int i = 0; i < 2; i++) {
         x = weft_layer_dense(
             net, x, &(weft_layer){.name = parts[i][0], .filters = (int64_t)k.hidden, .he = true});

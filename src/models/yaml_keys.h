@@ -11,12 +11,12 @@ typedef struct model_keys {
 
 /* The keys of a layer's mapping; the type of the layer determines which are allowed. */
 typedef struct layer_keys {
-    char *type, *name, *from, *units, *init, *share, *lengths, *dtype;
+    char *type, *name, *from, *units, *init, *share, *lengths, *dtype, *mode;
     int64_t filters, groups, axis, layers, heads, key_heads;
-    weft_numbers kernel, stride, padding, dilation,
-        scale; /* one for all dimensions, or one for each */
+    weft_numbers kernel, stride, padding, dilation, scale,
+        size; /* one for all dimensions, or one for each */
     double rate, rotary, deviation, slope, alpha;
-    bool bias, bidirectional, last, causal;
+    bool bias, bidirectional, last, causal, ceil, align_corners;
 } layer_keys;
 
 /* How a type of layer reads other layers: one, one by an operator of the layer's name, two, any

@@ -110,7 +110,7 @@ static const struct {
      "net.yaml:2: no layer type is named 'convv'; did you mean 'conv'", WEFT_ERR_ARGUMENT},
     {"layers:\n  - {type: activation}\n",
      "net.yaml:2: no layer type is named 'activation'; each activation is a layer type of its own: "
-     "relu, gelu, silu, sigmoid, tanh, relu6, hardsigmoid, hardswish, leaky_relu, elu",
+     "relu, gelu, silu, sigmoid, tanh, softmax, relu6, hardsigmoid, hardswish, leaky_relu, elu",
      WEFT_ERR_ARGUMENT},
     {"layers:\n  - {type: atention}\n",
      "net.yaml:2: no layer type is named 'atention'; did you mean 'attention'", WEFT_ERR_ARGUMENT},
@@ -144,6 +144,13 @@ static const struct {
      WEFT_ERR_ARGUMENT},
     {"layers:\n  - {type: dense, units: 4}\n  - {type: conv, filters: 4}\n",
      "net.yaml:3: layer 'conv2' (conv) needs samples [channels, ...]", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: adaptive_avgpool, size: [3, 4, 5]}\n", "net.yaml:2: layer 'adaptive_avg",
+     WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: upsample, scale: 3, size: 4}\n",
+     "net.yaml:2: layer 'upsample1' (upsample) has a scale and a size; give one of them",
+     WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: upsample, align_corners: true}\n",
+     "align_corners belongs to mode: bilinear", WEFT_ERR_ARGUMENT},
     {"layers:\n  - type: relu\n    kernel: 3\n",
      "net.yaml:3: a relu layer has no key 'kernel'; its keys are type, name, from",
      WEFT_ERR_ARGUMENT},
@@ -253,11 +260,11 @@ static bool is_one_of(const char *name, const char *a, const char *b)
 static const char *required(const char *type, const char *given)
 {
     static const char *const all[][3] = {
-        {"conv", "filters", ", filters: 2"},    {"dense", "units", ", units: 3"},
-        {"linear", "units", ", units: 3"},      {"lstm", "units", ", units: 3"},
-        {"gru", "units", ", units: 3"},         {"attention", "heads", ", heads: 2"},
-        {"cast", "dtype", ", dtype: f32"},      {"conv_transpose", "filters", ", filters: 2"},
-        {"group_norm", "groups", ", groups: 1"}};
+        {"conv", "filters", ", filters: 2"},     {"dense", "units", ", units: 3"},
+        {"linear", "units", ", units: 3"},       {"lstm", "units", ", units: 3"},
+        {"gru", "units", ", units: 3"},          {"attention", "heads", ", heads: 2"},
+        {"cast", "dtype", ", dtype: f32"},       {"conv_transpose", "filters", ", filters: 2"},
+        {"group_norm", "groups", ", groups: 1"}, {"adaptive_avgpool", "size", ", size: 2"}};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (strcmp(all[i][0], type) == 0 && strcmp(all[i][1], given) != 0) return all[i][2];
     return "";
@@ -294,14 +301,21 @@ static bool check_key(const char *type, const key_value *k)
 static void test_keys_of_layers(void **state)
 {
     (void)state;
-    static const key_value values[] = {
-        {"filters", "4"},     {"kernel", "1"},           {"stride", "1"},   {"padding", "0"},
-        {"groups", "1"},      {"dilation", "1"},         {"bias", "false"}, {"init", "he"},
-        {"units", "7"},       {"rate", "0.3"},           {"axis", "1"},     {"layers", "2"},
-        {"last", "true"},     {"bidirectional", "true"}, {"share", "own"},  {"heads", "4"},
-        {"key_heads", "1"},   {"causal", "true"},        {"rotary", "100"}, {"lengths", "n"},
-        {"deviation", "0.5"}, {"dtype", "real"},         {"slope", "0.2"},  {"alpha", "0.5"},
-        {"scale", "2"}};
+    static const key_value values[] = {{"filters", "4"},     {"kernel", "1"},
+                                       {"stride", "1"},      {"padding", "0"},
+                                       {"groups", "1"},      {"dilation", "1"},
+                                       {"bias", "false"},    {"init", "he"},
+                                       {"units", "7"},       {"rate", "0.3"},
+                                       {"axis", "1"},        {"layers", "2"},
+                                       {"last", "true"},     {"bidirectional", "true"},
+                                       {"share", "own"},     {"heads", "4"},
+                                       {"key_heads", "1"},   {"causal", "true"},
+                                       {"rotary", "100"},    {"lengths", "n"},
+                                       {"deviation", "0.5"}, {"dtype", "real"},
+                                       {"slope", "0.2"},     {"alpha", "0.5"},
+                                       {"scale", "2"},       {"size", "2"},
+                                       {"mode", "nearest"},  {"align_corners", "false"},
+                                       {"ceil", "true"}};
     const int count = sizeof(values) / sizeof(values[0]);
     bool met[sizeof(values) / sizeof(values[0])] = {false};
     const char *type;

@@ -19,10 +19,9 @@ from torch_compare import main, single, write_npy, write_safetensors
 SAMPLES, CLASSES, MOMENTUM = 7, 3, 0.9
 
 # Ways to train the layers on several ranks.
-WAYS = {"layers-data": "-n 2 --zero 2", "layers-domain": "-n 2 --mesh domain=2", "layers-tensor": "-n 2 --mesh tensor=2",
-        "layers-pipeline": "-n 2 --mesh pipeline=2"}
+WAYS = {"data": "-n 2 --zero 2", "domain": "-n 2 --mesh domain=2", "tensor": "-n 2 --mesh tensor=2", "pipeline": "-n 2 --mesh pipeline=2"}
 # Layers alone: what they are called in both, weft's keys, and the module of PyTorch.
-LAYERS = [
+LAYERS = {"layers": [
     ("narrow", "type: conv, filters: 6, kernel: 3, padding: 1, stride: 2", "nn.Conv2d(3, 6, 3, 2, 1)"),
     ("leaky", "type: leaky_relu, slope: 0.2", "nn.LeakyReLU(0.2)"),
     ("norm", "type: group_norm, groups: 2", "nn.GroupNorm(2, 6)"),
@@ -38,22 +37,34 @@ LAYERS = [
     ("hard", "type: hardsigmoid", "Hardsigmoid()"),
     ("flat", "type: flatten", "nn.Flatten()"),
     ("fc", "type: dense, units: outputs", "nn.LazyLinear(3)"),
-]
-YAML = "layers:\n" + "".join(f"  - {{name: {name}, {keys}}}\n" for name, keys, _ in LAYERS)
+], "sizes": [
+    ("wide", "type: conv, filters: 4, padding: 1", "nn.Conv2d(3, 4, 3, 1, 1)"),
+    ("most", "type: maxpool, kernel: 3, stride: 2, ceil: true", "nn.MaxPool2d(3, 2, ceil_mode=True)"),
+    ("between", "type: upsample, scale: [2, 3], mode: bilinear", "nn.Upsample(scale_factor=(2, 3), mode='bilinear')"),
+    ("mean", "type: avgpool, kernel: [3, 2], stride: [2, 3], padding: 1, ceil: true", "nn.AvgPool2d((3, 2), (2, 3), 1, True, False)"),
+    ("corners", "type: upsample, size: [9, 5], mode: bilinear, align_corners: true", "nn.Upsample((9, 5), mode='bilinear', align_corners=True)"),
+    ("conv", "type: conv, filters: 5, padding: 2", "nn.Conv2d(4, 5, 3, 1, 2)"),
+    ("parts", "type: adaptive_avgpool, size: [5, 8]", "nn.AdaptiveAvgPool2d((5, 8))"),
+    ("shares", "type: softmax", "nn.Softmax(-1)"),
+    ("nearest", "type: upsample, size: [7, 12]", "nn.Upsample((7, 12))"),
+    ("scale", "type: conv, filters: 3, kernel: 1", "nn.Conv2d(5, 3, 1)"),
+    ("divided", "type: adaptive_avgpool, size: [3, 4]", "nn.AdaptiveAvgPool2d((3, 4))"),
+    ("flat", "type: flatten", "nn.Flatten()"),
+    ("fc", "type: dense, units: outputs", "nn.LazyLinear(3)"),
+]}
 
 # name: (model of weft, sides of an image, learning rate, which does not make the run unsteady)
 CASES = {
-    "layers": ("layers.yaml", (9, 13), 0.05),
-    **{way: ("layers.yaml", (9, 13), 0.05) for way in WAYS},
+    **{name + way: (f"{name}.yaml", (9, 13), 0.05) for name in LAYERS for way in ("", *("-" + way for way in WAYS))},
     "resnet18": ("resnet:width=4", (35, 28), 0.002),
     "resnet50": ("resnet:depth=50,width=4", (40, 35), 0.0003),
     "mobilenet": ("mobilenet:width=0.1,dropout=0", (33, 40), 0.001),
     "densenet": ("densenet:growth=2", (41, 64), 0.001),
-    "vgg": ("vgg:depth=13,norm,width=2,hidden=9,dropout=0", (64, 64), 0.001),
+    "vgg": ("vgg:depth=13,norm,width=2,hidden=9,dropout=0", (97, 64), 0.001),
 }
 
 
-def layers_alone():
+def layers_alone(name):
     import collections
     import torch
     from torch import nn
@@ -62,8 +73,8 @@ def layers_alone():
         def forward(self, x):
             return nn.functional.relu6(x + 3) / 6
 
-    network = nn.Sequential(collections.OrderedDict((name, eval(module, {"nn": nn, "Hardsigmoid": Hardsigmoid})) for name, _, module in LAYERS))
-    network(torch.zeros(1, 3, *CASES["layers"][1]))
+    network = nn.Sequential(collections.OrderedDict((name, eval(module, {"nn": nn, "Hardsigmoid": Hardsigmoid})) for name, _, module in LAYERS[name]))
+    network(torch.zeros(1, 3, *CASES[name][1]))
     return network
 
 
@@ -85,27 +96,26 @@ def narrow_resnet(block, blocks, width):
 
 
 def narrow_vgg(layers, width, hidden):
-    """A network of torchvision with fewer channels and hidden units, for images of 64 pixels. Its pool to 7 by 7 changes nothing for
-    those of 224, for which torchvision means it; it would enlarge these."""
+    """A network of torchvision with fewer channels and hidden units."""
     from torch import nn
     from torchvision.models import vgg
     network = vgg.VGG(vgg.make_layers([layer if layer == "M" else layer * width for layer in layers], batch_norm=True), CLASSES, dropout=0)
-    network.avgpool = nn.Identity()
-    for i, sizes in {0: (8 * width * 4, hidden), 3: (hidden, hidden), 6: (hidden, CLASSES)}.items():
+    for i, sizes in {0: (8 * width * 49, hidden), 3: (hidden, hidden), 6: (hidden, CLASSES)}.items():
         network.classifier[i] = nn.Linear(*sizes)
     return network
 
 
 def network_of(name):
     from torchvision.models import densenet, mobilenetv2, resnet
+    kind = name.partition("-")[0]
     return {
         "vgg": lambda: narrow_vgg([1, 1, "M", 2, 2, "M", 4, 4, "M", 8, 8, "M", 8, 8, "M"], 2, 9),
         "mobilenet": lambda: mobilenetv2.MobileNetV2(num_classes=CLASSES, width_mult=0.1, dropout=0),
         "densenet": lambda: densenet.DenseNet(2, (6, 12, 24, 16), 4, num_classes=CLASSES),
-        "layers": layers_alone,
+        **{name: lambda: layers_alone(kind) for name in LAYERS},
         "resnet18": lambda: narrow_resnet(resnet.BasicBlock, [2, 2, 2, 2], 4),
         "resnet50": lambda: narrow_resnet(resnet.Bottleneck, [3, 4, 6, 3], 4),
-    }[name.partition("-")[0]]()
+    }[kind]()
 
 
 def numbers(name, shape):
@@ -131,12 +141,13 @@ class Case:
             self.shapes = golden[name]["shapes"]
         else:
             self.shapes = [(key, list(value.shape)) for key, value in network_of(name).state_dict().items()]
-        self.options = ("--init", "theirs.safetensors:torch", *WAYS.get(name, "").split())
+        self.options = ("--init", "theirs.safetensors:torch", *WAYS.get(name.partition("-")[2], "").split())
         draw = random.Random(7)
         self.image = [single(draw.uniform(-1, 1)) for _ in range(SAMPLES * 3 * math.prod(sides))]
         self.shape, self.label = (SAMPLES, 3, *sides), [i % CLASSES for i in range(SAMPLES)]
-        with open("layers.yaml", "w") as out:
-            out.write(YAML)
+        for kind, layers in LAYERS.items():
+            with open(kind + ".yaml", "w") as out:
+                out.write("layers:\n" + "".join(f"  - {{name: {layer}, {keys}}}\n" for layer, keys, _ in layers))
         write_npy("x.npy", "f8", self.shape, self.image)
         write_npy("label.npy", "i8", (SAMPLES,), self.label)
         self.data = "npy:x.npy,label=label.npy,test=0"
