@@ -215,6 +215,8 @@ SMALL = {
     "vgg": ("glyphs:size=64,train=100,test=10", 4),
     "resnet": ("glyphs:size=64,train=200,test=10", 4),
     "mobilenet": ("glyphs:size=64,train=200,test=10", 4),
+    "googlenet": ("glyphs:size=64,train=200,test=10", 4),
+    "vit": ("glyphs:size=32,train=500,test=10", 6),
     "densenet": ("glyphs:size=64,train=200,test=10", 2),
     "gpt": ("text:{text},unit=char,context=64", 2),
     "transformer": ("text:{text},unit=char,context=64", 20),

@@ -127,6 +127,7 @@ uint64_t weft_initial_hash(const weft_initial *w)
     for (size_t i = 0; i < w->map.count; i++) {
         hash = weft_mix(hash, weft_hash_text(w->map.rules[i].from));
         hash = weft_mix(hash, weft_hash_text(w->map.rules[i].to));
+        hash = weft_mix(hash, (uint64_t)w->map.rules[i].part);
     }
     return hash;
 }
@@ -142,6 +143,8 @@ static weft_status convert(const weft_initial *w, const weft_initial_source *s,
     int64_t stride[WEFT_MAX_RANK], step = 1, at[WEFT_MAX_RANK] = {0}, from = 0;
     int rank = t->shape.rank;
     for (int d = rank; d-- > 0; step *= t->shape.dim[d]) stride[d] = step;
+    if (s->rule->parts > 0)
+        from = t->shape.dim[s->rule->cut] / s->rule->parts * s->rule->part * stride[s->rule->cut];
     for (int64_t i = 0; i < weft_shape_elements(&whole->shape); i++) {
         double number = 0;
         (void)weft_safetensors_number(t, from, &number);

@@ -14,13 +14,14 @@ void weft_initial_pairs_free(weft_initial_pairs *p)
 
 enum { NO_LEAF = -1, LEFT_OUT = -2 };
 
-/* Finds the leaf of a tensor by the first rule whose name the graph has, or that leaves it out. */
+/* Finds the leaf of a tensor by the first rule, from rule *next on, whose name the graph has, or
+ * that leaves it out. *next becomes the rule from which to go on for other parts of the tensor. */
 static int find_leaf(const weft_initial *w, const weft_initial_pairs *p, const weft_tensor *t,
-                     const weft_name_rule **rule)
+                     size_t *next, const weft_name_rule **rule)
 {
     char name[1024];
-    for (size_t r = 0; r < w->map.count; r++) {
-        *rule = &w->map.rules[r];
+    while (*next < w->map.count) {
+        *rule = &w->map.rules[(*next)++];
         if (!weft_name_rule_apply(*rule, t->name, t->shape.rank, name, sizeof(name))) continue;
         if (strcmp(name, "-") == 0) return LEFT_OUT;
         for (int i = 0; i < p->count; i++)
@@ -29,23 +30,33 @@ static int find_leaf(const weft_initial *w, const weft_initial_pairs *p, const w
     return NO_LEAF;
 }
 
-static weft_status pair_file(const weft_initial *w, const weft_safetensors *file, bool tells,
-                             weft_initial_pairs *p)
+/* Pairs a tensor with its leaf, or with those of its parts. */
+static weft_status pair_tensor(const weft_initial *w, const weft_tensor *t, bool tells,
+                               weft_initial_pairs *p)
 {
-    for (size_t i = 0; i < file->count; i++) {
-        const weft_tensor *t = &file->tensors[i];
-        const weft_name_rule *rule;
-        int leaf = find_leaf(w, p, t, &rule);
-        if (leaf == NO_LEAF && tells) p->unused[p->unused_count++] = t;
+    const weft_name_rule *rule = NULL;
+    size_t next = 0;
+    bool cut = false;
+    do {
+        int leaf = find_leaf(w, p, t, &next, &rule);
+        if (leaf == NO_LEAF && tells && !cut) p->unused[p->unused_count++] = t;
         if (leaf != NO_LEAF) p->applied[rule - w->map.rules] = true;
-        if (leaf < 0) continue;
+        if (leaf < 0 || (cut && rule->parts == 0)) break;
         if (p->of[leaf].tensor)
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "%s: both '%s' and '%s' are for '%s' by the map; let it name one",
                              w->file, p->of[leaf].tensor->name, t->name,
                              weft_graph_value_name(p->graph, p->leaf[leaf]));
         p->of[leaf] = (weft_initial_source){t, rule};
-    }
+        cut = rule->parts > 0;
+    } while (cut);
+    return WEFT_OK;
+}
+
+static weft_status pair_file(const weft_initial *w, const weft_safetensors *file, bool tells,
+                             weft_initial_pairs *p)
+{
+    for (size_t i = 0; i < file->count; i++) WEFT_TRY(pair_tensor(w, &file->tensors[i], tells, p));
     return WEFT_OK;
 }
 
@@ -71,12 +82,15 @@ weft_status weft_initial_pair(const weft_initial *w, const weft_graph *g, weft_i
     return pair_file(w, &w->checkpoint.tensors[WEFT_STATE_FILE], false, p);
 }
 
-/* The shape of a tensor in the order of dimensions of a rule. */
+/* The shape of a tensor, or of its part, in the order of dimensions of a rule. */
 static weft_shape shape_of(const weft_initial_source *s)
 {
-    weft_shape shape = s->tensor->shape;
-    for (int d = 0; d < shape.rank && s->rule->rank > 0; d++)
-        shape.dim[d] = s->tensor->shape.dim[s->rule->order[d]];
+    const weft_name_rule *rule = s->rule;
+    weft_shape whole = s->tensor->shape, shape = whole;
+    if (rule->parts > 0 && whole.dim[rule->cut] % rule->parts == 0)
+        whole.dim[rule->cut] /= rule->parts;
+    for (int d = 0; d < shape.rank; d++)
+        shape.dim[d] = whole.dim[rule->rank > 0 ? rule->order[d] : d];
     return shape;
 }
 

@@ -4,7 +4,9 @@
  *
  * Each * of the left side stands for any characters, which the * of the same number on the right
  * repeats. Names of dimensions restrict a rule to tensors with as many, and their order on the
- * right side is that of the parameter. The name - leaves a tensor out. # begins a comment. */
+ * right side is that of the parameter. [out 2/3, in] is the second of three equal parts along the
+ * first dimension: several rules may then share a tensor. The name - leaves a tensor out. # begins
+ * a comment. */
 #include "checkpoint/name_map.h"
 
 #include <ctype.h>
@@ -14,6 +16,18 @@ enum { MOST_STARS = 4, LONGEST = 512 };
 
 /* How PyTorch names and lays out what Weft's layers have. */
 static const char torch[] = "*.weight [out, in] -> */weight [in, out]\n"
+                            "*.in_proj_weight [out 1/3, in] -> */query/weight [in, out]\n"
+                            "*.in_proj_weight [out 2/3, in] -> */key/weight [in, out]\n"
+                            "*.in_proj_weight [out 3/3, in] -> */value/weight [in, out]\n"
+                            "*.in_proj_bias [out 1/3] -> */query/bias [out]\n"
+                            "*.in_proj_bias [out 2/3] -> */key/bias [out]\n"
+                            "*.in_proj_bias [out 3/3] -> */value/bias [out]\n"
+                            "*.out_proj.weight [out, in] -> */output/weight [in, out]\n"
+                            "*.out_proj.bias -> */output/bias\n"
+                            "*.linear_1.weight [out, in] -> */0/weight [in, out]\n"
+                            "*.linear_1.bias -> */0/bias\n"
+                            "*.linear_2.weight [out, in] -> */3/weight [in, out]\n"
+                            "*.linear_2.bias -> */3/bias\n"
                             "*.weight -> */weight\n"
                             "*.bias -> */bias\n"
                             "*.weight -> */gamma\n"
@@ -87,9 +101,25 @@ bool weft_name_rule_apply(const weft_name_rule *rule, const char *name, int rank
 /* One side of a rule: a name, and the names of its dimensions, if they are given. */
 typedef struct side {
     char name[LONGEST];
-    int stars, rank;
+    int stars, rank, part, parts, cut; /* the part K/N of dimension `cut`; parts 0: the whole */
     char dims[WEFT_MAX_RANK][32];
 } side;
+
+/* Takes K/N behind the name of a dimension, if it is there; false: it names no part. */
+static bool take_part(const char **at, const char *end, side *out)
+{
+    int part = 0, parts = 0, used = 0;
+    char text[24] = "";
+    while (*at < end && **at == ' ') ++*at;
+    if (*at == end || !isdigit((unsigned char)**at)) return true;
+    memcpy(text, *at, WEFT_MIN((size_t)(end - *at), sizeof(text) - 1));
+    if (sscanf(text, "%4d/%4d%n", &part, &parts, &used) != 2 || out->parts > 0) return false;
+    *at += used;
+    out->part = part - 1;
+    out->parts = parts;
+    out->cut = out->rank - 1;
+    return part >= 1 && part <= parts && parts >= 2;
+}
 
 /* Takes the names of dimensions, from behind the bracket to its end. */
 static bool take_dims(const char **at, const char *end, side *out)
@@ -104,6 +134,7 @@ static bool take_dims(const char **at, const char *end, side *out)
         memcpy(out->dims[out->rank], *at, size);
         out->dims[out->rank++][size] = '\0';
         *at += size;
+        if (!take_part(at, end, out)) return false;
     }
     return *at < end && *(*at)++ == ']' && out->rank > 0;
 }
@@ -129,6 +160,9 @@ static bool find_order(const side *from, const side *to, weft_name_rule *rule)
 {
     bool used[WEFT_MAX_RANK] = {false};
     rule->rank = from->rank;
+    rule->part = from->part;
+    rule->parts = from->parts;
+    rule->cut = from->cut;
     for (int d = 0; d < WEFT_MAX_RANK; d++) rule->order[d] = d;
     for (int d = 0; d < to->rank; d++) {
         int k = 0;
@@ -137,7 +171,7 @@ static bool find_order(const side *from, const side *to, weft_name_rule *rule)
         used[k] = true;
         rule->order[d] = k;
     }
-    return from->rank == to->rank;
+    return from->rank == to->rank && to->parts == 0;
 }
 
 static weft_status add_rule(const char *file, int line, const char *at, const char *end,

@@ -9,6 +9,8 @@ typedef struct weft_name_rule {
     char *from, *to;
     int rank;                 /* of the tensors it holds for; 0: any */
     int order[WEFT_MAX_RANK]; /* dimension d of ours is dimension order[d] of theirs */
+    int parts;                /* 0, or ours is part `part`, from 0, of so many equal ones of */
+    int part, cut;            /* theirs along their dimension `cut` */
 } weft_name_rule;
 
 typedef struct weft_name_map {

@@ -93,7 +93,7 @@ static weft_value build(weft_model_builder *net, weft_value x)
                                 .dropout = k.dropout,
                                 .deviation = DEVIATION,
                                 .causal = true};
-    x = weft_layer_blocks(net, x, &blocks);
+    x = weft_layer_positioned_blocks(net, x, &blocks);
     return weft_layer_linear(net, x,
                              &(weft_layer){.name = "head",
                                            .filters = weft_model_builder_outputs(net),

@@ -137,7 +137,7 @@ weft_value weft_layer_conv_norm(weft_model_builder *net, weft_value x, const cha
     layer.name = conv;
     layer.he = layer.no_bias = true;
     x = weft_layer_conv(net, x, &layer);
-    return weft_layer_batch_norm(net, x, &(weft_layer){.name = norm});
+    return weft_layer_batch_norm(net, x, &(weft_layer){.name = norm, .epsilon = how->epsilon});
 }
 
 /* With `ceil` a last window that begins before the end of the input is not left out where it ends

@@ -47,8 +47,8 @@ struct weft_model_builder {
 weft_value weft_model_builder_input(const weft_model_builder *net, weft_port_role role);
 /* The input with this name that reads a column of features; WEFT_NO_VALUE: there is none. */
 weft_value weft_model_builder_feature(const weft_model_builder *net, const char *name);
-/* Called by layers of sequences: the second dimension of the inputs is that of positions, along
- * which the domain axis splits them. */
+/* Called by layers of sequences: the second dimension of the inputs, unless they are images, is
+ * that of positions, along which the domain axis splits them. */
 void weft_model_builder_sequences(weft_model_builder *net);
 /* Adds an input or output to the values of the model. */
 void weft_model_builder_port(weft_model_builder *net, const char *name, weft_port_role role,
@@ -81,6 +81,7 @@ struct weft_layer {
     int64_t groups, axis;
     double rate;              /* dropout */
     double slope, alpha;      /* leaky_relu, elu: of negative numbers */
+    double epsilon;           /* norms: added to the variance; 0: 1e-5 */
     double deviation;         /* normal initialisation with this deviation; 0: the default */
     double output_deviation;  /* attention: of the projection of the output */
     int64_t heads, key_heads; /* attention: of queries; of keys and values, 0: as many */
@@ -134,6 +135,11 @@ weft_value weft_layer_emit_any(weft_model_builder *net, const char *layer, const
 weft_value weft_layer_emit(weft_model_builder *net, const char *layer, const char *suffix,
                            const char *op, const weft_value *in, int count, const weft_attr *attrs,
                            int attr_count);
+
+/* Adds the node of a normalisation, with the epsilon of its layer. */
+weft_value weft_layer_emit_norm(weft_model_builder *net, const weft_layer *layer,
+                                const char *suffix, const char *op, const weft_value *in,
+                                int count);
 
 /* Weights are uniform in +-1/sqrt(fan in), or normal with deviation sqrt(2 / fan in) (He et al.
  * 2015) or another one if the layer requests that. */
@@ -214,18 +220,31 @@ weft_value weft_layer_mul(weft_model_builder *net, weft_value a, weft_value b,
 
 /* --- transformer_block.c --- */
 
+/* Names of the layers of a block, behind that of the block and its number, from `first` on;
+ * mlp_dropout: NULL: none behind gelu. norm: the layer behind all blocks. */
+typedef struct weft_block_names {
+    const char *block;
+    int first;
+    const char *attention_norm, *attention, *mlp_norm, *mlp_in, *mlp_gelu, *mlp_dropout, *mlp_out;
+    const char *norm;
+} weft_block_names;
+
 /* Blocks of attention and two dense layers with gelu between them, with normalisation before each
  * half of a block. */
 typedef struct weft_blocks {
+    const weft_block_names *names; /* NULL: "block1/attention" and so on, and "norm" */
     int layers, heads;
-    int64_t width;
+    int64_t width, hidden;     /* hidden: between the dense layers; 0: four times the width */
     double dropout, deviation; /* deviation: of initial weights and positions, as in weft_layer */
+    double epsilon;            /* of the norms, as in weft_layer */
     bool causal;
     const char *lengths; /* see weft_layer */
 } weft_blocks;
-/* Adds a learned vector to each position of x [batch, positions, width], then the blocks "block1",
- * "block2", ..., and the layer "norm". */
+/* Adds the blocks and a norm to x [batch, positions, width]. */
 weft_value weft_layer_blocks(weft_model_builder *net, weft_value x, const weft_blocks *blocks);
+/* Adds a learned vector to each position before them. */
+weft_value weft_layer_positioned_blocks(weft_model_builder *net, weft_value x,
+                                        const weft_blocks *blocks);
 
 /* ARGUMENT unless samples are images [channels, height, width] of at least `side` pixels a side. */
 weft_status weft_model_builder_images(weft_model_builder *net, const char *model,
@@ -244,7 +263,8 @@ typedef struct weft_model {
 
 extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft_model_inception,
     weft_model_vgg, weft_model_resnet, weft_model_mobilenet, weft_model_densenet, weft_model_gpt,
-    weft_model_transformer, weft_model_char_lstm, weft_model_siamese_lstm;
+    weft_model_transformer, weft_model_vit, weft_model_googlenet, weft_model_char_lstm,
+    weft_model_siamese_lstm;
 
 /* Registers the built-in models, and the parts of YAML models. */
 weft_status weft_models_register(weft_context *context) WEFT_NODISCARD;

@@ -12,6 +12,13 @@ static void add_parameters(weft_model_builder *net, const weft_layer *layer, wef
                              (weft_init){WEFT_INIT_CONSTANT, 0});
 }
 
+weft_value weft_layer_emit_norm(weft_model_builder *net, const weft_layer *layer,
+                                const char *suffix, const char *op, const weft_value *in, int count)
+{
+    const weft_attr epsilon = WEFT_ATTR_REAL("epsilon", layer->epsilon);
+    return weft_layer_emit(net, layer->name, suffix, op, in, count, &epsilon, layer->epsilon > 0);
+}
+
 /* The weights of the samples of the batch, and their counts. A sample with a weight for each of its
  * positions has the sum of these. */
 static void count_batch(weft_model_builder *net)
@@ -26,9 +33,10 @@ static void count_batch(weft_model_builder *net)
 
 /* Normalises with the statistics of the batch. *running: the next running mean; the value after it
  * is the next running variance. */
-static weft_value by_batch(weft_model_builder *net, const char *name, weft_value x,
+static weft_value by_batch(weft_model_builder *net, const weft_layer *layer, weft_value x,
                            const weft_value *leaves, weft_value *running)
 {
+    const char *name = layer->name;
     weft_value weights, mean, variance;
     weft_value gamma = leaves[0], beta = leaves[1];
     weft_shape in = weft_layer_shape(net, x);
@@ -43,9 +51,9 @@ static weft_value by_batch(weft_model_builder *net, const char *name, weft_value
     *running = weft_layer_emit(net, name, "running", "batch_running",
                                (weft_value[]){mean, variance, net->counts, leaves[2], leaves[3]}, 5,
                                &attr, 1);
-    return weft_layer_emit(net, name, "", "batch_norm",
-                           (weft_value[]){x, gamma, beta, weights, net->counts, mean, variance}, 7,
-                           NULL, 0);
+    return weft_layer_emit_norm(
+        net, layer, "", "batch_norm",
+        (weft_value[]){x, gamma, beta, weights, net->counts, mean, variance}, 7);
 }
 
 weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const weft_layer *layer)
@@ -57,7 +65,7 @@ weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const we
     add_parameters(net, layer, channels, leaves);
     leaves[2] = weft_layer_leaf(net, layer, "mean", WEFT_VALUE_STATE, channels, zero);
     leaves[3] = weft_layer_leaf(net, layer, "variance", WEFT_VALUE_STATE, channels, one);
-    weft_value running, y = by_batch(net, layer->name, x, leaves, &running);
+    weft_value running, y = by_batch(net, layer, x, leaves, &running);
     if (y == WEFT_NO_VALUE) return y;
     weft_graph_assign(net->graph, leaves[2], running);
     weft_graph_assign(net->graph, leaves[3], running + 1);
@@ -70,7 +78,7 @@ weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const we
     weft_shape last = weft_shape_of(1, (int64_t[]){shape.rank > 0 ? shape.dim[shape.rank - 1] : 1});
     weft_value in[3] = {x};
     add_parameters(net, layer, last, &in[1]);
-    return weft_layer_emit(net, layer->name, "", "layer_norm", in, 3, NULL, 0);
+    return weft_layer_emit_norm(net, layer, "", "layer_norm", in, 3);
 }
 
 /* A tensor of equal numbers, shaped [size]. */
@@ -114,7 +122,7 @@ static weft_value normalise(weft_model_builder *net, weft_value x, const weft_la
     weft_value from[] = {weft_layer_reshaped(net, name, "rows", x, &rows),
                          filled(net, name, "ones", rows.dim[2], 1),
                          filled(net, name, "zeros", rows.dim[2], 0)};
-    x = weft_layer_emit(net, name, "normalised", "layer_norm", from, 3, NULL, 0);
+    x = weft_layer_emit_norm(net, layer, "normalised", "layer_norm", from, 3);
     return scale_channels(net, weft_layer_reshaped(net, name, "channels", x, &in), layer);
 }
 

@@ -7,9 +7,10 @@
 #include "models/models.h"
 
 static const weft_model *const models[] = {
-    &weft_model_lenet, &weft_model_mlp,         &weft_model_vgg11,     &weft_model_inception,
-    &weft_model_vgg,   &weft_model_resnet,      &weft_model_mobilenet, &weft_model_densenet,
-    &weft_model_gpt,   &weft_model_transformer, &weft_model_char_lstm, &weft_model_siamese_lstm,
+    &weft_model_lenet,     &weft_model_mlp,          &weft_model_vgg11,     &weft_model_inception,
+    &weft_model_vgg,       &weft_model_resnet,       &weft_model_mobilenet, &weft_model_densenet,
+    &weft_model_googlenet, &weft_model_vit,          &weft_model_gpt,       &weft_model_transformer,
+    &weft_model_char_lstm, &weft_model_siamese_lstm,
 };
 
 weft_status weft_models_register(weft_context *context)
@@ -114,9 +115,9 @@ void weft_model_builder_sequences(weft_model_builder *net)
 {
     for (int i = 0; i < net->values.count; i++) {
         const weft_port *p = &net->values.ports[i];
-        if (p->role == WEFT_PORT_FEATURES && p->value != WEFT_NO_VALUE &&
-            weft_value_type(net->graph, p->value)->shape.rank > 1)
-            weft_graph_set_domain(net->graph, p->value, 1);
+        if (p->role != WEFT_PORT_FEATURES || p->value == WEFT_NO_VALUE) continue;
+        int rank = weft_value_type(net->graph, p->value)->shape.rank;
+        if (rank == 2 || rank == 3) weft_graph_set_domain(net->graph, p->value, 1);
     }
 }
 

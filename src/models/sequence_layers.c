@@ -74,7 +74,7 @@ weft_value weft_layer_rms_norm(weft_model_builder *net, weft_value x, const weft
     weft_shape last = weft_shape_of(1, (int64_t[]){in.rank > 0 ? in.dim[in.rank - 1] : 1});
     weft_value gamma = weft_layer_leaf(net, layer, "gamma", WEFT_VALUE_PARAM, last,
                                        (weft_init){WEFT_INIT_CONSTANT, 1});
-    return weft_layer_emit(net, layer->name, "", "rms_norm", (weft_value[]){x, gamma}, 2, NULL, 0);
+    return weft_layer_emit_norm(net, layer, "", "rms_norm", (weft_value[]){x, gamma}, 2);
 }
 
 /* The names of the inputs, as in "x, lengths". */

@@ -71,7 +71,7 @@ static weft_value build(weft_model_builder *net, weft_value x)
                                 .dropout = k.dropout,
                                 .lengths = lengths ? LENGTHS : NULL};
     const weft_layer head = {.name = "head", .filters = weft_model_builder_outputs(net)};
-    x = weft_layer_blocks(net, embed(net, series, blocks.width), &blocks);
+    x = weft_layer_positioned_blocks(net, embed(net, series, blocks.width), &blocks);
     if (net->options->positions > 0) return weft_layer_linear(net, x, &head);
     x = weft_layer_sequence_mean(net, x, &(weft_layer){.name = "mean", .lengths = blocks.lengths});
     return weft_layer_dense(net, x, &head);

@@ -77,6 +77,8 @@ const weft_option weft_yaml_layers[] = {
      .high = 1e3, .initial = "0.01"},
     {KEY(alpha, "elu: -alpha is the limit below"), .kind = WEFT_OPT_REAL, .low = 0, .high = 1e3,
      .initial = "1"},
+    {KEY(epsilon, "norms: added to the variance; default: 1e-5"), .kind = WEFT_OPT_REAL,
+     .low = 1e-12, .high = 1},
     {KEY(bias, "conv, dense: add a bias"), .kind = WEFT_OPT_FLAG, .initial = "true"},
     WHOLE(layers, "lstm, gru: layers on top of each other; default: 1", 1, NULL),
     {KEY(bidirectional, "lstm, gru: run in both directions and join the results"),

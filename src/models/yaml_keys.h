@@ -15,7 +15,7 @@ typedef struct layer_keys {
     int64_t filters, groups, axis, layers, heads, key_heads;
     weft_numbers kernel, stride, padding, dilation, scale,
         size; /* one for all dimensions, or one for each */
-    double rate, rotary, deviation, slope, alpha;
+    double rate, rotary, deviation, slope, alpha, epsilon;
     bool bias, bidirectional, last, causal, ceil, align_corners;
 } layer_keys;
 

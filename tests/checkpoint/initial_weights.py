@@ -112,6 +112,23 @@ def maps():
     write("map", "\n".join(idle[:3] + ["wide.weight [a, b] -> wide/weight [b, a]", "*.bias -> */bias"] + idle[3:] + [""]))
     told = ", ".join(rule.split(" [")[0] + " -> wide/weight" if "[" in rule else rule for rule in idle)
     left(*model, "--init", "theirs.st:map", told="; rules of the map that never apply: " + told + "\n")
+    # Several leaves are parts of one tensor; a dimension that does not divide is no part.
+    parts = {"two": make("F32", 192, 384), "norms": ("F32", [9], [number(6) for _ in range(9)])}
+    write_safetensors("parts.st", parts)
+    write("map", "two [a, b 2/2] -> wide/weight [a, b]\n" + "".join(f"norms [n {k}/3] -> {leaf}[n]\n" for k, leaf in
+                 ((1, "first/norm/beta"), (2, "first/norm/gamma"), (3, "first.conv/bias"))))
+    told = "3 of 9 parameters and statistics begin with its numbers; begin anew, missing there (6): "
+    found = left(*model, "--init", "parts.st:map", told=told)
+    check("halves of columns", near(found["wide/weight"][1], [x for row in range(192) for x in parts["two"][2][row * 384 + 192:row * 384 + 384]]))
+    check("thirds", all(near(found[leaf][1], parts["norms"][2][3 * k:3 * k + 3]) for k, leaf in ((0, "first/norm/beta"), (1, "first/norm/gamma"))))
+    write("map", "two [a, b 2/5] -> wide/weight [a, b]\nnorms [n 1/3] -> first/norm/beta [n]\n")
+    left(*model, "--init", "parts.st:map", told="of another shape or type there (1): wide/weight (F32[192, 384] there")
+    vit = ["-m", "vit:patch=4,layers=1,heads=2,width=4", *STILL]
+    old = {f"encoder.layers.encoder_layer_0.mlp.linear_{i}.{leaf}": make("F32", *shape) for i, leaf, shape in
+           ((1, "weight", (16, 4)), (1, "bias", (16,)), (2, "weight", (4, 16)), (2, "bias", (4,)))}
+    write_safetensors("old.st", old)
+    found = left(*vit, "--init", "old.st:torch", told="4 of ")
+    check("old names of a transformer", near(found["encoder/layers/encoder_layer_0/mlp/3/weight"][1], turned(old["encoder.layers.encoder_layer_0.mlp.linear_2.weight"][2], 4, 16)))
     # However long a name is, a rule of four stars is tried soon; each star takes as little as a match allows.
     write_safetensors("long.st", {"a" * 20000: make("F32", 7), "wide.x.x.bias.bias": make("F32", 192)})
     write("map", "*a*a*a*b -> head/bias\n*.x*.bias -> */bias\n")
@@ -122,7 +139,8 @@ def refusals():
     model = ["train", *LENET]
     for text, words in (("a -> \n", "map:1: 'a ->' is no rule"), ("\n* -> *\nx\n", "map:3: 'x' is no rule"), ("a -> *\n", "map:1: the right side has a *"),
                         ("a [x, y] -> b [x, z]\n", "map:1: the right side has other dimensions"), ("a [x] -> b [x, x]\n", "other dimensions"),
-                        ("a [x, y -> b\n", "is no rule"), ("* -> fc1/bias", "both 'conv1/weight' and 'conv1/bias' are for 'fc1/bias'"),
+                        ("a [x, y -> b\n", "is no rule"), ("a [x 3/2] -> b [x]", "is no rule"),
+                        ("a [x 1/2, y 1/2] -> b [x, y]", "is no rule"), ("a [x] -> b [x 1/2]", "other dimensions"), ("a [x 1/] -> b [x]", "is no rule"), ("* -> fc1/bias", "both 'conv1/weight' and 'conv1/bias' are for 'fc1/bias'"),
                         ("a] -> b\n*********** -> b", "map:2: "), ("# none\n\n", "map: has no rule"), ("", "map: has no rule")):
         write("map", text)
         done = subprocess.run([weft, *model, "--init", "given.st:map"], capture_output=True, text=True)

@@ -6,6 +6,7 @@ Each case saves the weights of a network of torchvision, by its names and layout
 statistics after the last one, and the loss of a prediction with these must be torchvision's within 1e-10. The numbers of the weights
 are a function of their names, so that --golden needs no PyTorch: it reads the shapes and the figures that --write has saved.
 """
+import importlib
 import json
 import math
 import os
@@ -60,6 +61,10 @@ CASES = {
     "resnet50": ("resnet:depth=50,width=4", (40, 35), 0.0003),
     "mobilenet": ("mobilenet:width=0.1,dropout=0", (33, 40), 0.001),
     "densenet": ("densenet:growth=2", (41, 64), 0.001),
+    "googlenet": ("googlenet:width=4,dropout=0", (47, 62), 0.0005),
+    "vit": ("vit:patch=5,layers=2,heads=3,width=12,hidden=20", (15, 15), 0.02),
+    "vit-domain": ("vit:patch=5,layers=2,heads=3,width=12,hidden=20", (15, 15), 0.02),
+    "vit-tensor": ("vit:patch=5,layers=2,heads=3,width=12,hidden=20", (15, 15), 0.02),
     "vgg": ("vgg:depth=13,norm,width=2,hidden=9,dropout=0", (97, 64), 0.001),
 }
 
@@ -105,13 +110,33 @@ def narrow_vgg(layers, width, hidden):
     return network
 
 
+def narrow_googlenet(width):
+    """A network of torchvision whose convolutions have width / 64 of the channels."""
+    from torch import nn
+    googlenet = importlib.import_module("torchvision.models.googlenet")
+
+    def conv(read, filters, **how):
+        return googlenet.BasicConv2d(3 if read == 3 else joined.get(read) or max(read * width // 64, 1), max(filters * width // 64, 1), **how)
+
+    def module(read, *filters):
+        joined[filters[0] + filters[2] + filters[4] + filters[5]] = sum(max(filters[i] * width // 64, 1) for i in (0, 2, 4, 5))
+        return googlenet.Inception(read, *filters, conv_block=conv)
+
+    joined = {}
+    network = googlenet.GoogLeNet(CLASSES, aux_logits=False, init_weights=False, blocks=[conv, module, None], dropout=0)
+    network.fc = nn.Linear(joined[1024], CLASSES)
+    return network
+
+
 def network_of(name):
-    from torchvision.models import densenet, mobilenetv2, resnet
+    from torchvision.models import densenet, mobilenetv2, resnet, vision_transformer
     kind = name.partition("-")[0]
     return {
         "vgg": lambda: narrow_vgg([1, 1, "M", 2, 2, "M", 4, 4, "M", 8, 8, "M", 8, 8, "M"], 2, 9),
         "mobilenet": lambda: mobilenetv2.MobileNetV2(num_classes=CLASSES, width_mult=0.1, dropout=0),
         "densenet": lambda: densenet.DenseNet(2, (6, 12, 24, 16), 4, num_classes=CLASSES),
+        "googlenet": lambda: narrow_googlenet(4),
+        "vit": lambda: vision_transformer.VisionTransformer(15, 5, 2, 3, 12, 20, num_classes=CLASSES),
         **{name: lambda: layers_alone(kind) for name in LAYERS},
         "resnet18": lambda: narrow_resnet(resnet.BasicBlock, [2, 2, 2, 2], 4),
         "resnet50": lambda: narrow_resnet(resnet.Bottleneck, [3, 4, 6, 3], 4),
@@ -161,15 +186,19 @@ class Case:
         for key, value in values.items():
             layer, _, leaf = key.rpartition(".")
             kind = network.get_submodule(layer)
-            if isinstance(kind, (nn.BatchNorm2d, nn.GroupNorm, nn.InstanceNorm2d)):
+            if leaf.startswith("in_proj_"):  # of queries, keys and values
+                for part, third in zip(("query", "key", "value"), value.chunk(3)):
+                    found[f"{self.named(layer)}/{part}/{leaf[8:]}"] = third.t().reshape(-1).tolist() if third.dim() == 2 else third.tolist()
+                continue
+            if isinstance(kind, (nn.BatchNorm2d, nn.GroupNorm, nn.InstanceNorm2d, nn.LayerNorm)):
                 leaf = {"weight": "gamma", "bias": "beta", "running_mean": "mean", "running_var": "variance"}.get(leaf)
             if leaf:
                 turned = value.t() if isinstance(kind, nn.Linear) and leaf == "weight" else value
-                found[self.named(layer) + "/" + leaf] = turned.reshape(-1).tolist()
+                found[(self.named(layer) + "/" if layer else "") + leaf] = turned.reshape(-1).tolist()
         return found
 
     def named(self, layer):
-        return layer.replace(".", "/")
+        return layer.replace(".", "/").replace("out_proj", "output")
 
     def of_torch(self, _):
         import torch
