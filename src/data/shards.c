@@ -1,6 +1,7 @@
 /* The data source of tar archives in the form of WebDataset: tar:FILES, a pattern as of a shell.
  * Files whose names are the same up to the first dot are one sample: a picture, and its class in
- * NAME.cls or, without that, in NAME.txt. */
+ * NAME.cls or, without that, in NAME.txt; with label=KEY it is the value of this key in NAME.json.
+ */
 #include <stdio.h>
 #include <strings.h>
 
@@ -15,6 +16,7 @@ typedef struct shard_source {
     char **texts;
     size_t text_count, text_room;
     weft_names found;
+    char *label; /* the key of the class in NAME.json; NULL: NAME.cls or NAME.txt has it */
 } shard_source;
 
 static void shards_close(weft_source *source)
@@ -24,6 +26,7 @@ static void shards_close(weft_source *source)
     free(s->archive);
     weft_names_free(&s->found);
     weft_strings_free(&s->texts, (int64_t)s->text_count);
+    free(s->label);
     weft_pictures_close(source);
 }
 
@@ -32,19 +35,21 @@ static void shards_close(weft_source *source)
 /* The sample whose files are being met. */
 typedef struct sample {
     char key[1024];
-    weft_tar_entry picture, cls, text; /* data NULL: not met yet */
+    weft_tar_entry picture, cls, text, json; /* data NULL: not met yet */
 } sample;
 
-/* The number of a class by its text, in the order in which texts are met. */
-static weft_status number_of(shard_source *s, const weft_tar_entry *label, int32_t *out)
+/* The number of a class by its text, in the order in which texts are met. where: the file that has
+ * it, for messages. */
+static weft_status number_of(shard_source *s, const char *where, const char *at, size_t size,
+                             int32_t *out)
 {
     char *text;
-    const char *at = (const char *)label->data, *end = at + label->size;
+    const char *end = at + size;
     while (at < end && strchr(" \t\r\n", *at)) at++;
     while (at < end && strchr(" \t\r\n", end[-1])) end--;
     if (at == end || end - at > 255 || memchr(at, '\n', (size_t)(end - at)))
         return weft_fail(WEFT_ERR_FORMAT, "%s: must have the name or number of a class alone",
-                         label->name);
+                         where);
     WEFT_TRY(weft_format(&text, "%.*s", (int)(end - at), at));
     int known = weft_names_find(&s->found, text);
     weft_status status = WEFT_OK;
@@ -60,25 +65,48 @@ static weft_status number_of(shard_source *s, const weft_tar_entry *label, int32
     return status;
 }
 
+/* The class that NAME.json has. */
+static weft_status number_in_json(shard_source *s, const weft_tar_entry *file, int32_t *out)
+{
+    char *text;
+    WEFT_TRY(weft_json_text_at(file->name, file->data, file->size, s->label, &text));
+    weft_status status = number_of(s, file->name, text, strlen(text), out);
+    free(text);
+    return status;
+}
+
+/* The class of a sample, if it has one. */
+static weft_status read_label(shard_source *s, const char *archive, const sample *x,
+                              bool unlabelled, int32_t *label)
+{
+    /* WebDataset has the class in .cls, and a caption in .txt beside it. */
+    const weft_tar_entry *from = s->label ? &x->json : x->cls.data ? &x->cls : &x->text;
+    weft_status status;
+    if (from->data) {
+        status = s->label ? number_in_json(s, from, label)
+                          : number_of(s, from->name, (const char *)from->data, from->size, label);
+        return status == WEFT_OK ? WEFT_OK : weft_fail_within(status, "%s", archive);
+    }
+    s->pictures.head.unlabelled = true;
+    if (unlabelled) return WEFT_OK;
+    if (s->label)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: the sample '%s' has no class (%s.json beside its picture)", archive,
+                         x->key, x->key);
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "%s: the sample '%s' has no class (%s.cls or %s.txt beside its picture%s)",
+                     archive, x->key, x->key, x->key,
+                     x->json.data ? "; or give label=KEY, the key of its class in the .json" : "");
+}
+
 /* Adds the sample, if it has a picture. archive: for messages. */
 static weft_status finish_sample(shard_source *s, const char *archive, sample *x, bool unlabelled)
 {
     weft_pictures *p = &s->pictures;
     char *name;
     int32_t label = 0;
-    /* WebDataset has the class in .cls, and a caption in .txt beside it. */
-    const weft_tar_entry *text = x->cls.data ? &x->cls : &x->text;
     if (!x->picture.data) return WEFT_OK;
-    if (!text->data && !unlabelled)
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "%s: the sample '%s' has no class (%s.cls or %s.txt beside its picture)",
-                         archive, x->key, x->key, x->key);
-    if (text->data) {
-        weft_status status = number_of(s, text, &label);
-        if (status != WEFT_OK) return weft_fail_within(status, "%s", archive);
-    } else {
-        p->head.unlabelled = true;
-    }
+    WEFT_TRY(read_label(s, archive, x, unlabelled, &label));
     WEFT_TRY(weft_format(&name, "%s/%s", archive, x->picture.name));
     WEFT_TRY(weft_pictures_add(p, name, label));
     p->item[p->items - 1].data = x->picture.data;
@@ -102,6 +130,7 @@ static weft_status take_entry(shard_source *s, const char *archive, const weft_t
     if (weft_is_picture_name(base)) x->picture = *entry;
     if (strcasecmp(end, ".cls") == 0) x->cls = *entry;
     if (strcasecmp(end, ".txt") == 0) x->text = *entry;
+    if (strcasecmp(end, ".json") == 0) x->json = *entry;
     return WEFT_OK;
 }
 
@@ -188,6 +217,7 @@ static weft_status open_keys(shard_source *s, const char *arguments, weft_pictur
     const weft_spec_key table[] = {
         WEFT_PICTURE_KEYS(*keys),
         {.name = "test", .text = test},
+        {.name = "label", .text = &s->label},
         {.name = NULL},
     };
     WEFT_TRY(weft_spec_file("tar", arguments, table, request, &p->folder));
@@ -232,10 +262,12 @@ static weft_status shards_open(const char *arguments, const weft_source_request 
 }
 
 #define SHARDS                                                                                     \
-    .kind = "tar", .form = "tar:FILES[," WEFT_PICTURE_FORM "]", .settled = WEFT_PICTURE_SETTLED,   \
+    .kind = "tar", .form = "tar:FILES[," WEFT_PICTURE_FORM ",label=KEY]",                          \
+    .settled = WEFT_PICTURE_SETTLED,                                                               \
     .help = "tar archives of pictures in the form of WebDataset, memory-mapped: the class of "     \
-            "NAME.jpg is in NAME.cls, or else NAME.txt; test is a share, or the archives of the "  \
-            "test part; other keys as for images",                                                 \
+            "NAME.jpg is in NAME.cls, or else NAME.txt, or with label the value of KEY in "        \
+            "NAME.json; test is a share, or the archives of the test part; other keys as for "     \
+            "images",                                                                              \
     .open = shards_open, .close = shards_close, .prepare = weft_pictures_prepare,                  \
     .features = weft_pictures_features, .draw = weft_pictures_draw,                                \
     .status = weft_pictures_status, .label = weft_pictures_label, .row = weft_pictures_row,        \

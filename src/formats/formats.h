@@ -48,6 +48,11 @@ typedef struct weft_tar_entry {
 weft_status weft_tar_next(const char *name, const unsigned char *data, size_t size, size_t *at,
                           weft_tar_entry *out) WEFT_NODISCARD;
 
+/* json_text.c: sets *out to the text, or the digits of the whole number, that a JSON object has
+ * under a key; the caller frees it. FORMAT: it has none. */
+weft_status weft_json_text_at(const char *name, const void *data, size_t size, const char *key,
+                              char **out) WEFT_NODISCARD;
+
 /* --- NPY: one array of NumPy --- */
 
 typedef struct weft_npy {

@@ -1,11 +1,14 @@
 /* Tests folders of pictures as data: classes and parts by folder, what is refused, pictures that
  * cannot be read, and the same numbers with any number of threads and any cache. */
 #include <math.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "context.h"
 #include "data/loader.h"
+#include "formats/formats.h"
 #include "pictures.h"
 
 enum { SIDE = 8 };
@@ -249,7 +252,7 @@ static void test_same_bits(void **state)
 static void put_shard(const char *folder, const char *name, int begin, int end, const char *format)
 {
     static unsigned char bytes[1 << 16];
-    char path[4200], member[64], text[16];
+    char path[4200], member[64], text[64];
     size_t size = put_tar(bytes, "README", '0', "no sample", 9);
     for (int i = begin; i < end; i++) {
         (void)snprintf(member, sizeof(member), "all/%03d.%s", i, i % 2 ? "png" : "seen.JPG");
@@ -270,7 +273,9 @@ static void put_shard(const char *folder, const char *name, int begin, int end, 
         if (*caption && i % 4 == 3)
             size += put_tar(bytes + size, beside, '0', caption, strlen(caption));
         (void)snprintf(member, sizeof(member), "all/%03d.json", i);
-        size += put_tar(bytes + size, member, '0', "{}", 2);
+        length = snprintf(text, sizeof(text),
+                          "{\"odd\": [1], \"kind\": \"kind %d\", \"number\": %d}", i % 3, i % 3);
+        size += put_tar(bytes + size, member, '0', text, (size_t)length);
     }
     memset(bytes + size, 0, 1024);
     write_file(folder, name, bytes, size + 1024, path, sizeof(path));
@@ -288,10 +293,12 @@ static void test_shards(void **state)
     put_shard(folder, "t-0.tar", 0, 8, " kind %d\n");
     put_shard(folder, "t-1.tar", 8, 15, "kind %d");
     put_shard(folder, "u-0.tar", 0, 8, "");
+    put_shard(folder, "u-1.tar", 8, 15, "");
     put_shard(folder, "w-0.tar", 0, 15, "%d147483647"); /* too large for the number of a class */
     const char *const specs[] = {"n-*.tar,gray,test=0.4", "t-0.tar,gray,test=%s/t-1.tar",
-                                 "w-0.tar,gray,test=0.4"};
-    for (int k = 0; k < 3; k++) {
+                                 "w-0.tar,gray,test=0.4", "u-0.tar,gray,label=kind,test=%s/u-1.tar",
+                                 "w-0.tar,gray,label=number,test=0.4"};
+    for (int k = 0; k < (int)WEFT_COUNT(specs); k++) {
         char keys[4200];
         bool seen[100] = {false};
         float x[SIDE * SIDE];
@@ -304,17 +311,18 @@ static void test_shards(void **state)
         assert_ok(weft_dataset_open(context, spec, "none", NULL, &d));
         assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
         assert_ok(weft_dataset_prepare(d, WEFT_TEST));
-        assert_int_equal(weft_dataset_count(d, WEFT_TEST), k == 1 ? 7 : 6);
+        bool parts = strstr(specs[k], "%s") != NULL;
+        static const char *const names[WEFT_COUNT(specs)] = {NULL, "kind 2", "2147483647", "kind 2",
+                                                             NULL};
+        assert_int_equal(weft_dataset_count(d, WEFT_TEST), parts ? 7 : 6);
         assert_int_equal(weft_dataset_stats(d)->classes, 3);
-        if (k > 0)
-            assert_string_equal(weft_dataset_stats(d)->class_names[2],
-                                k == 1 ? "kind 2" : "2147483647");
+        if (names[k]) assert_string_equal(weft_dataset_stats(d)->class_names[2], names[k]);
         for (int split = 0; split < 2; split++)
             for (int64_t i = 0; i < weft_dataset_count(d, (weft_split)split); i++) {
                 read_sample(d, (weft_split)split, i, x, &label);
                 int number = (int)x[0] - 40 * label;
                 assert_true(number >= 0 && number < 15 && number % 3 == label && !seen[number]);
-                assert_true(k != 1 || (number < 8) == (split == WEFT_TRAIN));
+                assert_true(!parts || (number < 8) == (split == WEFT_TRAIN));
                 seen[number] = true;
             }
         weft_dataset_close(&d);
@@ -324,7 +332,13 @@ static void test_shards(void **state)
         weft_status status;
     } bad[] = {
         {"x-*.tar", "there is no archive of this name", WEFT_ERR_IO},
-        {"u-0.tar", "the sample 'all/000' has no class (all/000.cls", WEFT_ERR_FORMAT},
+        {"u-0.tar", "(all/000.cls or all/000.txt beside its picture; or give label=KEY",
+         WEFT_ERR_FORMAT},
+        {"n-0.tar,label=odd",
+         "all/000.json: must have a text or whole number under the key "
+         "'odd', which has another type",
+         WEFT_ERR_FORMAT},
+        {"n-0.tar,label=what", "under the key 'what'", WEFT_ERR_FORMAT},
         {"n-0.tar,test=2", "must be a share from 0 to 1, or archives", WEFT_ERR_ARGUMENT},
         {"cut.tar", "the tar archive is cut off at byte 5000", WEFT_ERR_FORMAT},
         {"n-0.tar.gz", "n-0.tar.gz: is compressed, and compressed archives are not",
@@ -341,6 +355,34 @@ static void test_shards(void **state)
                        bad[k].words);
     }
     remove_folder(folder);
+}
+
+/* Listing an archive reads headers alone: the pages of pictures cannot be read here. So a rank,
+ * which lists all archives, reads the pictures of its own samples. */
+static void test_headers_alone(void **state)
+{
+    (void)state;
+    enum { PICTURES = 5, LEAST = 512 };
+    static unsigned char none[1 << 17];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), each = 2 * page, size = PICTURES * each, at = 0;
+    unsigned char *bytes =
+        mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    weft_tar_entry entry;
+    assert_true(bytes != MAP_FAILED && page <= sizeof(none));
+    for (int i = 0; i < PICTURES; i++) { /* the header of the picture ends a page */
+        unsigned char *to = bytes + (size_t)i * each;
+        to += put_tar(to, "a.txt", '0', none, page - 2 * (size_t)LEAST);
+        (void)put_tar(to, "a.png", '0', none, page);
+        assert_int_equal(mprotect(to + LEAST, page, PROT_NONE), 0);
+    }
+    for (int i = 0; i < 2 * PICTURES; i++) {
+        assert_ok(weft_tar_next("a.tar", bytes, size + page, &at, &entry));
+        assert_string_equal(entry.name, i % 2 ? "a.png" : "a.txt");
+    }
+    assert_int_equal(entry.data + page - bytes, size);
+    assert_ok(weft_tar_next("a.tar", bytes, size + page, &at, &entry));
+    assert_null(entry.data);
+    assert_int_equal(munmap(bytes, size + page), 0);
 }
 
 /* Relative patterns are looked for in the folder of the run that wrote a checkpoint, and patterns
@@ -398,10 +440,11 @@ static void test_patterns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_class_names),
-        cmocka_unit_test(test_broken),  cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_shards),  cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_classes),       cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_class_names),
+        cmocka_unit_test(test_broken),        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_shards),        cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_headers_alone),
     };
     return cmocka_run_group_tests_name("images", tests, setup, teardown);
 }
