@@ -3,10 +3,13 @@
 
 Each case saves the weights of a network of torchvision, by its names and layouts, as safetensors, and weft begins with them
 (--init FILE:torch): in float64 the losses of ten steps of SGD with momentum, every gradient of the first, all weights and running
-statistics after the last one, and the loss of a prediction with these must be torchvision's within 1e-10. The numbers of the weights
+statistics after the last one, and the loss of a prediction with these must be torchvision's within 1e-10. In the case `tuned` the network
+had other classes, so that its last layer begins anew, and the samples are a folder of PNG in two batches an epoch. The numbers of the weights
 are a function of their names, so that --golden needs no PyTorch: it reads the shapes and the figures that --write has saved.
 """
+import copy
 import importlib
+import itertools
 import json
 import math
 import os
@@ -15,6 +18,7 @@ import sys
 import zlib
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from png import png
 from torch_compare import main, single, write_npy, write_safetensors
 
 SAMPLES, CLASSES, MOMENTUM = 7, 3, 0.9
@@ -58,6 +62,7 @@ LAYERS = {"layers": [
 CASES = {
     **{name + way: (f"{name}.yaml", (9, 13), 0.05) for name in LAYERS for way in ("", *("-" + way for way in WAYS))},
     "resnet18": ("resnet:width=4", (35, 28), 0.002),
+    "tuned": ("resnet:width=4", (35, 28), 0.002),
     "resnet50": ("resnet:depth=50,width=4", (40, 35), 0.0003),
     "mobilenet": ("mobilenet:width=0.1,dropout=0", (33, 40), 0.001),
     "densenet": ("densenet:growth=2", (41, 64), 0.001),
@@ -83,7 +88,7 @@ def layers_alone(name):
     return network
 
 
-def narrow_resnet(block, blocks, width):
+def narrow_resnet(block, blocks, width, classes=CLASSES):
     """A network of torchvision whose first stage has `width` channels in place of 64."""
     from torch import nn
     from torchvision.models import resnet
@@ -95,8 +100,8 @@ def narrow_resnet(block, blocks, width):
         def _make_layer(self, kind, planes, *rest, **more):
             return super()._make_layer(kind, planes * width // 64, *rest, **more)
 
-    network = Narrow(block, blocks, num_classes=CLASSES)
-    network.fc = nn.Linear(8 * width * block.expansion, CLASSES)
+    network = Narrow(block, blocks, num_classes=classes)
+    network.fc = nn.Linear(8 * width * block.expansion, classes)
     return network
 
 
@@ -139,6 +144,7 @@ def network_of(name):
         "vit": lambda: vision_transformer.VisionTransformer(15, 5, 2, 3, 12, 20, num_classes=CLASSES),
         **{name: lambda: layers_alone(kind) for name in LAYERS},
         "resnet18": lambda: narrow_resnet(resnet.BasicBlock, [2, 2, 2, 2], 4),
+        "tuned": lambda: narrow_resnet(resnet.BasicBlock, [2, 2, 2, 2], 4, CLASSES + 2),
         "resnet50": lambda: narrow_resnet(resnet.Bottleneck, [3, 4, 6, 3], 4),
     }[kind]()
 
@@ -156,6 +162,11 @@ def numbers(name, shape):
     return [single(draw.uniform(low, high)) for _ in range(count)]
 
 
+def torch_tensor(values, dtype):
+    import torch
+    return torch.tensor(values, dtype=getattr(torch, dtype))
+
+
 class Case:
     samples, steps, evaluates = SAMPLES, 10, True
 
@@ -168,16 +179,28 @@ class Case:
             self.shapes = [(key, list(value.shape)) for key, value in network_of(name).state_dict().items()]
         self.options = ("--init", "theirs.safetensors:torch", *WAYS.get(name.partition("-")[2], "").split())
         draw = random.Random(7)
-        self.image = [single(draw.uniform(-1, 1)) for _ in range(SAMPLES * 3 * math.prod(sides))]
-        self.shape, self.label = (SAMPLES, 3, *sides), [i % CLASSES for i in range(SAMPLES)]
         for kind, layers in LAYERS.items():
             with open(kind + ".yaml", "w") as out:
                 out.write("layers:\n" + "".join(f"  - {{name: {layer}, {keys}}}\n" for layer, keys, _ in layers))
+        self.make_data(draw, sides)
+        write_safetensors("theirs.safetensors", {
+            key: ("I64" if key.endswith("tracked") else "F64", shape, numbers(key, shape)) for key, shape in self.shapes})
+
+    def make_data(self, draw, sides):
+        self.image = [single(draw.uniform(-1, 1)) for _ in range(SAMPLES * 3 * math.prod(sides))]
+        self.shape, self.label = (SAMPLES, 3, *sides), [i % CLASSES for i in range(SAMPLES)]
         write_npy("x.npy", "f8", self.shape, self.image)
         write_npy("label.npy", "i8", (SAMPLES,), self.label)
         self.data = "npy:x.npy,label=label.npy,test=0"
-        write_safetensors("theirs.safetensors", {
-            key: ("I64" if key.endswith("tracked") else "F64", shape, numbers(key, shape)) for key, shape in self.shapes})
+
+    def begin(self, network, start):
+        state = {key: torch_tensor(numbers(key, shape), "int64" if key.endswith("tracked") else "float64").view(shape)
+                 for key, shape in self.shapes}
+        network.load_state_dict(state)
+
+    def batch(self, step, loss_of):
+        """The samples of a step; loss_of: the loss of samples."""
+        return range(SAMPLES)
 
     def ours(self, network, values):
         """A state of torchvision's by the names and layouts of weft: from the kind of each layer."""
@@ -200,19 +223,21 @@ class Case:
     def named(self, layer):
         return layer.replace(".", "/").replace("out_proj", "output")
 
-    def of_torch(self, _):
+    def of_torch(self, start):
         import torch
         from torch.nn import functional as F
         network = network_of(self.name).double()
-        state = {key: torch.tensor(numbers(key, shape), dtype=torch.int64 if key.endswith("tracked") else torch.float64).view(shape)
-                 for key, shape in self.shapes}
-        network.load_state_dict(state)
-        x, label = torch.tensor(self.image, dtype=torch.float64).view(self.shape), torch.tensor(self.label)
+        self.begin(network, start)
+        x, label = torch_tensor(self.image, "float64").view(self.shape), torch.tensor(self.label)
+
+        def loss_of(some):
+            return F.cross_entropy(copy.deepcopy(network)(x[list(some)]), label[list(some)]).item()
         optimizer = torch.optim.SGD(network.parameters(), lr=self.rate, momentum=MOMENTUM)
         losses, gradients = [], {}
         for step in range(self.steps):
             optimizer.zero_grad()
-            loss = F.cross_entropy(network(x), label)
+            some = list(self.batch(step, loss_of))
+            loss = F.cross_entropy(network(x[some]), label[some])
             losses.append(loss.item())
             loss.backward()
             if step == 0:
@@ -224,9 +249,40 @@ class Case:
                 "shapes": self.shapes}
 
 
+class Tuned(Case):
+    """A folder of pictures, and a last layer for other classes, which begins as weft has drawn it."""
+    samples = 3
+
+    def make_data(self, draw, sides):
+        self.shape, self.label = (2 * self.samples, 3, *sides), [i % CLASSES for i in range(2 * self.samples)]
+        self.label.sort()
+        self.image = []
+        for i, label in enumerate(self.label):
+            os.makedirs(f"pictures/{label}", exist_ok=True)
+            pixels = [draw.randrange(256) for _ in range(3 * math.prod(sides))]
+            with open(f"pictures/{label}/{i}.png", "wb") as out:
+                out.write(png(sides[1], sides[0], pixels, 2))
+            self.image += pixels[0::3] + pixels[1::3] + pixels[2::3]
+        self.data = "images:pictures,test=0"
+
+    def begin(self, network, start):
+        super().begin(network, start)
+        (width, classes), weight = start["fc/weight"]
+        network.fc = type(network.fc)(width, classes).double()
+        network.fc.load_state_dict({"weight": torch_tensor(weight, "float64").view(width, classes).t(), "bias": torch_tensor(start["fc/bias"][1], "float64")})
+
+    def batch(self, step, loss_of):
+        """The samples whose loss is that of weft; those that are left end an epoch."""
+        every = range(2 * self.samples)
+        if step % 2:
+            return [i for i in every if i not in self.before]
+        self.before = min(itertools.combinations(every, self.samples), key=lambda some: abs(loss_of(some) - self.losses[step]))
+        return self.before
+
+
 def cases(given):
     golden = json.load(open(given.golden)) if given.golden else None
-    return (Case(name, golden) for name in CASES if not given.only or name in given.only)
+    return ((Tuned if name == "tuned" else Case)(name, golden) for name in CASES if not given.only or name in given.only)
 
 
 if __name__ == "__main__":

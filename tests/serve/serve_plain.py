@@ -13,10 +13,10 @@ import struct
 import sys
 import threading
 import time
-import zlib
 import xml.etree.ElementTree
 
 from serve_harness import INFER, SIDE, SIZE, Client, Page, Server, check, main, one, run, wait_until, write_npy
+from png import png
 
 # 16 x 16 pixels of grey 128.
 JPEG = base64.b64decode(
@@ -24,14 +24,6 @@ JPEG = base64.b64decode(
     "ABAREA/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUFBAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEII0KxwRVS0fAkM2JyggkK"
     "FhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVWV1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKjpKWmp6ipqrKztLW2t7i5usLDxMXGx8jJytLT1N"
     "XW19jZ2uHi4+Tl5ufo6erx8vP09fb3+Pn6/9oACAEBAAA/ACiiiv/Z")
-
-
-def png(width, height, pixels, colour=0):
-    def chunk(name, data):
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-    across = len(pixels) // height
-    rows = b"".join(b"\0" + bytes(pixels[across * i:across * i + across]) for i in range(height))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def best(s, row, model="m"):

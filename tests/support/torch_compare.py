@@ -129,6 +129,7 @@ def main(cases, runs, extra=lambda parser: None):
             theirs = golden and golden[case.name]
             for device, dtype, tolerance in runs:
                 start, ours = of_weft(weft, case, device, dtype)
+                case.losses = ours["losses"]  # from which a case may find the order of its samples
                 if theirs is None:
                     theirs = digest(case.of_torch(start)) if target else case.of_torch(start)
                 if golden or target:
