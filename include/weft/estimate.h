@@ -23,16 +23,15 @@ typedef struct weft_measure_options {
     bool overwrite;     /* replaces an existing file */
     uint64_t room[8];   /* of later versions: 0 */
 } weft_measure_options;
+/* The option table; weft_options_init sets the defaults. */
 WEFT_API const weft_option *weft_measure_table(const weft_context *context);
-WEFT_API WEFT_NODISCARD weft_status weft_measure_options_init(const weft_context *context,
-                                                              weft_measure_options *options);
 
 /* A message about what is measured now, and the share that is done. */
 typedef void (*weft_measure_fn)(void *user, const char *what, double done);
 
 /* Measures this machine, and writes the cluster file. *times: the number of kernels that were
  * measured; *spread: how far two runs of one kernel differ, in the mean, as a share. INTERRUPTED:
- * it was asked to stop, and writes nothing. ARGUMENT: the file exists. */
+ * it was asked to stop, and writes nothing. ARGUMENT: the file exists. stop and fn may be NULL. */
 WEFT_API WEFT_NODISCARD weft_status weft_measure(weft_context *context,
                                                  const weft_measure_options *options,
                                                  const weft_stop *stop, weft_measure_fn fn,

@@ -98,15 +98,15 @@ typedef struct weft_checkpoint {
  * newest checkpoint is opened), or an exported model, whose tensors are all in the parameters
  * file. All files are checked against their checksums, and all settings against the option table.
  * FORMAT: the checkpoint is damaged; the message suggests the previous checkpoint. */
-WEFT_PRIVATE_API weft_status weft_checkpoint_open(const char *path, const weft_option *table,
-                                                  weft_checkpoint *out) WEFT_NODISCARD;
+weft_status weft_checkpoint_open(const char *path, const weft_option *table,
+                                 weft_checkpoint *out) WEFT_NODISCARD;
 /* As weft_checkpoint_open, for all that uses the model and does not go on with its training: if the
  * run averaged its parameters (--ema), the averages take their places. */
 WEFT_PRIVATE_API weft_status weft_checkpoint_open_model(const char *path, const weft_option *table,
                                                         weft_checkpoint *out) WEFT_NODISCARD;
 /* Reads the index alone: the position, the settings and the data; files are not opened. */
-WEFT_PRIVATE_API weft_status weft_checkpoint_open_index(const char *path, const weft_option *table,
-                                                        weft_checkpoint *out) WEFT_NODISCARD;
+weft_status weft_checkpoint_open_index(const char *path, const weft_option *table,
+                                       weft_checkpoint *out) WEFT_NODISCARD;
 /* Unmaps the files of tensors, once these are loaded; all else stays. NFS cannot remove the folder
  * of a file that is mapped. */
 WEFT_PRIVATE_API void weft_checkpoint_unmap(weft_checkpoint *checkpoint);

@@ -22,7 +22,7 @@ typedef struct weft_name_map {
  * caller frees the map, also after a failure. FORMAT: a line is no rule, of which the message has
  * the number, or there is none. */
 weft_status weft_name_map_add(const char *file, const char *text, size_t size,
-                                               weft_name_map *map) WEFT_NODISCARD;
+                              weft_name_map *map) WEFT_NODISCARD;
 void weft_name_map_free(weft_name_map *map);
 /* The text of a built-in map; NULL: there is none of this name. */
 const char *weft_name_map_text(const char *name);
@@ -31,7 +31,7 @@ const char *weft_name_map_text(const char *name);
 bool weft_names_alike(const char *a, const char *b);
 /* Writes our name for a tensor's name by a rule to `out`; false: the rule is for other names or
  * ranks, or the name is too long. */
-bool weft_name_rule_apply(const weft_name_rule *rule, const char *name, int rank,
-                                           char *out, size_t size);
+bool weft_name_rule_apply(const weft_name_rule *rule, const char *name, int rank, char *out,
+                          size_t size);
 
 #endif

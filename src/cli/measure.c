@@ -20,7 +20,7 @@ static int run(weft_context *context, int argc, char **argv)
     bool terminal = isatty(STDOUT_FILENO);
     int words = 0;
     const weft_option *table = weft_measure_table(context);
-    weft_status status = weft_measure_options_init(context, &options);
+    weft_status status = weft_options_init(table, &options);
     if (status == WEFT_OK)
         status = weft_options_parse(table, &options, argc, argv, 0, NULL, &words);
     if (status != WEFT_OK) {

@@ -27,6 +27,7 @@ weft_status weft_context_create(weft_context **out)
     for (size_t i = 0; i < WEFT_COUNT(rooms) && status == WEFT_OK; i++) status = rooms[i](context);
     if (status == WEFT_OK) status = weft_context_add_table(context, weft_train_rows);
     if (status == WEFT_OK) status = weft_simulate_tables_register(context);
+    if (status == WEFT_OK) status = weft_measure_tables_register(context);
     if (status == WEFT_OK)
         *out = context;
     else

@@ -46,5 +46,7 @@ extern const weft_option weft_train_rows[];
 /* Registers the option tables of simulations and comparisons: the rows of weft_train_rows, followed
  * by their own. */
 weft_status weft_simulate_tables_register(weft_context *context) WEFT_NODISCARD;
+/* Registers the table of weft_measure. */
+weft_status weft_measure_tables_register(weft_context *context) WEFT_NODISCARD;
 
 #endif

@@ -1,5 +1,5 @@
-/* Fuzzes tables of measured times: a table that is accepted gives estimates above 0, and its text is
- * accepted again. */
+/* Fuzzes tables of measured times: a table that is accepted gives estimates above 0, and its text
+ * is accepted again. */
 #include "fuzz.h"
 
 #include <math.h>

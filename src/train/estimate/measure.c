@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include "base/option_rows.h"
+#include "base/registry.h"
 #include "train/estimate/measure.h"
 
-#define AT(field_) .offset = offsetof(weft_measure_options, field_)
+#define AT(field_)                                                                                 \
+    .size = sizeof(weft_measure_options), .offset = offsetof(weft_measure_options, field_)
 static const weft_option rows[] = {
     OPTION("output", "FILE", TEXT_IS("cluster.yaml"), AT(output), .letter = 'o',
            .help = "the cluster file to write; measured times go to FILE.times"),
@@ -16,17 +18,13 @@ static const weft_option rows[] = {
 
 const weft_option *weft_measure_table(const weft_context *context)
 {
-    (void)context;
-    return rows;
+    WEFT_NEED_ELSE(NULL, context);
+    return weft_context_table(context, rows);
 }
 
-weft_status weft_measure_options_init(const weft_context *context, weft_measure_options *options)
+weft_status weft_measure_tables_register(weft_context *context)
 {
-    WEFT_NEED(context, options);
-    *options = (weft_measure_options){.struct_size = sizeof(*options)};
-    weft_status status = weft_options_init_size(rows, options, sizeof(*options));
-    options->struct_size = sizeof(*options);
-    return status;
+    return weft_context_add_table(context, rows);
 }
 
 typedef struct measuring {
@@ -150,34 +148,44 @@ static weft_status write_files(const measuring *m, const char *times, double spr
     return status;
 }
 
+static weft_status measure(measuring *m, size_t *count, double *spread)
+{
+    char *text = NULL;
+    if (!m->options->overwrite && weft_file_exists(m->options->output))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s: exists; --overwrite replaces it",
+                         m->options->output);
+    find_settings(m);
+    WEFT_TRY(weft_times_new(&m->times));
+    WEFT_TRY(write_text(m));
+    WEFT_TRY(measure_transfers(m));
+    WEFT_TRY(measure_networks(m));
+    /* The text has all measurements, the index their medians. */
+    WEFT_TRY(weft_times_text(m->times, &text));
+    weft_status status = weft_times_index(m->times);
+    if (status == WEFT_OK) *spread = weft_times_spread(m->times);
+    if (status == WEFT_OK) *count = weft_times_count(m->times);
+    if (status == WEFT_OK) status = write_files(m, text, *spread);
+    free(text);
+    return status;
+}
+
 weft_status weft_measure(weft_context *context, const weft_measure_options *options,
                          const weft_stop *stop, weft_measure_fn fn, void *user, size_t *times,
                          double *spread)
 {
     WEFT_NEED(context, options, times, spread);
+    weft_measure_options own;
+    WEFT_TRY(weft_options_take(rows, options, &own));
+    WEFT_CHECK_ROOM("weft_measure_options", &own);
     measuring m = {.context = context,
-                   .options = options,
+                   .options = &own,
                    .stop = stop,
                    .fn = fn,
                    .user = user,
                    .begun = weft_seconds()};
-    char *text = NULL;
-    if (!options->overwrite && weft_file_exists(options->output))
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s: exists; --overwrite replaces it", options->output);
-    find_settings(&m);
-    WEFT_TRY(weft_times_new(&m.times));
-    weft_status status = write_text(&m);
-    if (status == WEFT_OK) status = measure_transfers(&m);
-    if (status == WEFT_OK) status = measure_networks(&m);
+    weft_status status = measure(&m, times, spread);
     if (m.text) unlink(m.text);
     free(m.text);
-    /* The text has all measurements, the index their medians. */
-    if (status == WEFT_OK) status = weft_times_text(m.times, &text);
-    if (status == WEFT_OK) status = weft_times_index(m.times);
-    if (status == WEFT_OK) *spread = weft_times_spread(m.times);
-    if (status == WEFT_OK) *times = weft_times_count(m.times);
-    if (status == WEFT_OK) status = write_files(&m, text, *spread);
-    free(text);
     weft_times_free(&m.times);
     return status;
 }
