@@ -37,6 +37,9 @@ typedef struct weft_model_options {
      * `weights`, is the weight of `mixed_labels`, and the rest that of `labels`. */
     bool mixes;
     bool binary; /* the numbers of the target are labels of 0 and 1 (weft_data_stats.binary) */
+    /* The description of the data's columns, which may say that some are embedded
+     * (weft_data_stats.table), valid until the model is built; NULL: none. */
+    const struct weft_table *table;
 } weft_model_options;
 
 WEFT_API void weft_model_options_init_size(weft_model_options *options, size_t size);

@@ -19,6 +19,7 @@ static json_t *column_json(const weft_table_column *c)
         json_object_set_new(one, "categories", words);
     }
     if (c->rare) json_object_set_new(one, "other", json_true());
+    if (c->embedding) json_object_set_new(one, "embedding", json_integer(c->embedding));
     if (c->gaps) json_object_set_new(one, "missing", json_true());
     if (c->parts) json_object_set_new(one, "parts", json_true());
     if (!isnan(c->fill)) json_object_set_new(one, "fill", json_real(c->fill));
@@ -44,7 +45,7 @@ static weft_status read_text(const json_t *object, const char *key, char **out)
 static weft_status read_words(const char *file, const json_t *words, weft_table_column *c)
 {
     size_t count = json_array_size(words);
-    if (!json_is_array(words) || count > WEFT_TABLE_WORDS)
+    if (!json_is_array(words) || count > (c->embedding ? WEFT_TABLE_EMBEDDED : WEFT_TABLE_WORDS))
         return weft_checkpoint_damaged(file, "the categories of a column are incomplete");
     WEFT_TRY(WEFT_NEW(&c->word, count));
     for (size_t k = 0; k < count; k++) {
@@ -53,6 +54,15 @@ static weft_status read_words(const char *file, const json_t *words, weft_table_
             return weft_checkpoint_damaged(file, "a category of a column is not valid");
         WEFT_TRY(weft_strdup(word, &c->word[c->words++]));
     }
+    return WEFT_OK;
+}
+
+static weft_status read_embedding(const char *file, const json_t *object, weft_table_column *c)
+{
+    int64_t size = 0;
+    if (!json_object_get(object, "embedding")) return WEFT_OK;
+    WEFT_TRY(weft_index_integer(file, object, "embedding", 1, WEFT_TABLE_NUMBERS, &size));
+    c->embedding = c->kind == WEFT_CSV_CATEGORIES ? (int)size : 0;
     return WEFT_OK;
 }
 
@@ -68,6 +78,7 @@ static weft_status read_column(const char *file, const json_t *object, bool name
     c->rare = json_is_true(json_object_get(object, "other"));
     c->gaps = json_is_true(json_object_get(object, "missing"));
     c->parts = json_is_true(json_object_get(object, "parts"));
+    WEFT_TRY(read_embedding(file, object, c));
     c->fill = json_is_number(fill) ? json_number_value(fill) : NAN;
     if (c->kind == WEFT_CSV_OPEN || named != (c->name != NULL) ||
         (c->name && !weft_is_printable(c->name)) || isinf(c->fill) ||

@@ -127,6 +127,7 @@ static weft_status csv_open(const char *arguments, const weft_source_request *re
         {.name = "missing", .text = &keys.missing},
         {.name = "na", .text = &keys.na},
         {.name = "categorical", .text = &keys.categorical},
+        {.name = "embedding", .text = &keys.embedding},
         {.name = "rare", .number = &keys.rare, .low = 1, .high = 1e9, .integer = true},
         {.name = "dates", .text = &keys.dates},
         {.name = "parts", .flag = &keys.parts},
@@ -156,7 +157,8 @@ static weft_status csv_open(const char *arguments, const weft_source_request *re
 #define TABLE                                                                                      \
     .kind = "csv",                                                                                 \
     .form = "csv:FILES[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2|FILES,"        \
-            "missing=refuse,na=MARKS,categorical=COLUMNS,rare=2,dates=COLUMNS,parts,"              \
+            "missing=refuse,na=MARKS,categorical=COLUMNS,embedding=COLUMNS,rare=2,dates=COLUMNS,"  \
+            "parts,"                                                                               \
             "drop=COLUMNS|only=COLUMNS]",                                                          \
     .help = "a table, plain or gzip, with or without a header, of one file or several with the "   \
             "same columns, by a pattern or FILE+FILE; columns "                                    \

@@ -236,6 +236,7 @@ weft_status weft_csv_source_read(weft_csv_source *s, char **path, weft_csv_keys 
     weft_csv_rules rules = {.drop = keys->drop,
                             .only = keys->only,
                             .categorical = keys->categorical,
+                            .embedding = keys->embedding,
                             .dates = keys->dates,
                             .na = keys->na,
                             .parts = keys->parts,

@@ -8,7 +8,7 @@
 typedef struct weft_csv_keys {
     char *label, *target, *weight, *id;
     char *test; /* a share, or files */
-    char *missing, *na, *categorical, *dates, *drop, *only;
+    char *missing, *na, *categorical, *embedding, *dates, *drop, *only;
     bool parts;
     double rare;
 } weft_csv_keys;

@@ -76,7 +76,9 @@ static void tell_features(const weft_table_column *c, weft_text *text)
     if (c->kind == WEFT_CSV_CATEGORIES)
         weft_text_add(text, " of 0 and 1%s%s", c->rare ? ", one for others" : "",
                       c->gaps ? ", one for missing ones" : "");
-    else if (!isnan(c->fill))
+    if (c->embedding)
+        weft_text_add(text, ", embedded in %d number%s", c->embedding, weft_plural(c->embedding));
+    else if (!isnan(c->fill) && c->kind != WEFT_CSV_CATEGORIES)
         weft_text_add(text, ", %.5g for missing ones%s", c->fill,
                       c->gaps ? ", which have one of their own" : "");
 }

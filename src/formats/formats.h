@@ -162,6 +162,7 @@ typedef struct weft_csv_rules {
     bool text_gaps;          /* texts may be missing */
     bool median;             /* which stands for a missing number; else the mean */
     bool flag;               /* a feature says that a number is missing */
+    const char *embedding;   /* are embedded, COLUMN[:SIZE]+COLUMN[:SIZE] or all[:SIZE] */
     int rare;                /* categories of fewer rows have no feature of their own */
 } weft_csv_rules;
 

@@ -10,10 +10,11 @@ typedef struct weft_table_column {
     char *name; /* NULL: the table has no header */
     weft_csv_kind kind;
     int words;
-    char **word; /* [words]: the categories; numbers by value, then others by name */
-    bool rare;   /* categories that are rare in training, or not in it, have a feature */
-    bool gaps;   /* missing values have a feature */
-    bool parts;  /* of a date: year, month, day of the month and of the week are features, too */
+    char **word;   /* [words]: the categories; numbers by value, then others by name */
+    bool rare;     /* categories that are rare in training, or not in it, have a feature */
+    bool gaps;     /* missing values have a feature */
+    bool parts;    /* of a date: year, month, day of the month and of the week are features, too */
+    int embedding; /* numbers that a model has in place of the features of categories; 0: none */
     double fill; /* stands for a missing value, of categories 0; NAN: missing values are refused */
     int first, features; /* its features */
 } weft_table_column;
@@ -26,8 +27,9 @@ struct weft_table {
     char *marks;               /* marks of missing values beside the usual ones, MARK+MARK; NULL */
 };
 
-/* Categories of a column that are features of their own, at most. */
-enum { WEFT_TABLE_WORDS = 256 };
+/* Categories of a column that are features of their own, at most, and of one that is embedded; and
+ * the most numbers of an embedding. */
+enum { WEFT_TABLE_WORDS = 256, WEFT_TABLE_EMBEDDED = 4096, WEFT_TABLE_NUMBERS = 4096 };
 
 /* Describes a table that was parsed with rules, by those of its rows that are listed, and sets *out
  * to NULL if all features are the numbers of the columns. ARGUMENT: a column has too many

@@ -76,7 +76,7 @@ static weft_status find_fill(const fit *f, int j, weft_table_column *c)
                      f->path, column_name(f, j, name, sizeof(name)), name);
 }
 
-static weft_status refuse_words(const fit *f, int j, int words)
+static weft_status refuse_words(const fit *f, int j, int words, int most)
 {
     char name[128];
     double days;
@@ -85,8 +85,11 @@ static weft_status refuse_words(const fit *f, int j, int words)
     if (words > 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: column %s has %d categories, of which at most %d become features; "
-                         "rare=N takes those of fewer than N rows as one, drop=%s leaves it out",
-                         f->path, name, words, WEFT_TABLE_WORDS, name);
+                         "%s%s%srare=N takes those of fewer than N rows as one, drop=%s leaves it "
+                         "out",
+                         f->path, name, words, most, most < WEFT_TABLE_EMBEDDED ? "embedding=" : "",
+                         most < WEFT_TABLE_EMBEDDED ? name : "",
+                         most < WEFT_TABLE_EMBEDDED ? " takes up to 4096, " : "", name);
     bool date = weft_csv_date(first, &days);
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "%s: column %s has no text, such as '%.40s', that stands in %d training rows, "
@@ -107,6 +110,30 @@ static double count_words(const fit *f, int j, double *times)
     return missing;
 }
 
+/* Whether a list has the column, with its size (0: not given; -1: it is not one). */
+static bool is_embedded(const char *list, const char *name, int column, int *size)
+{
+    char entry[WEFT_CSV_ENTRY];
+    while (weft_csv_next_entry(&list, entry)) {
+        int64_t given = 0;
+        char *colon = strrchr(entry, ':');
+        *size = 0;
+        if (weft_csv_listed(entry, name, column) || strcmp(entry, "all") == 0) return true;
+        if (!colon) continue;
+        *size =
+            weft_parse_int(colon + 1, &given) && given > 0 && given < INT32_MAX ? (int)given : -1;
+        *colon = '\0';
+        if (weft_csv_listed(entry, name, column) || strcmp(entry, "all") == 0) return true;
+    }
+    return false;
+}
+
+/* The rule of fastai (emb_sz_rule) for the size of an embedding of n categories. */
+static int usual_size(int n)
+{
+    return WEFT_MIN(600, (int)lround(1.6 * pow(n, 0.56)));
+}
+
 static weft_status find_words(const fit *f, int j, weft_table_column *c)
 {
     const weft_csv_cells *cells = &f->csv->cells[j];
@@ -119,8 +146,11 @@ static weft_status find_words(const fit *f, int j, weft_table_column *c)
         words += times[k] > 0 && times[k] >= f->rules->rare;
         c->rare = c->rare || (times[k] > 0 && times[k] < f->rules->rare);
     }
-    bool usable = words <= WEFT_TABLE_WORDS && (words > 0 || f->count == 0);
-    weft_status status = usable ? WEFT_NEW(&c->word, words) : refuse_words(f, j, words);
+    int size = 0, most = WEFT_TABLE_WORDS;
+    if (is_embedded(f->rules->embedding, c->name, f->csv->order[j], &size))
+        most = WEFT_TABLE_EMBEDDED;
+    bool usable = words <= most && (words > 0 || f->count == 0);
+    weft_status status = usable ? WEFT_NEW(&c->word, words) : refuse_words(f, j, words, most);
     for (int k = 0; k < cells->words && status == WEFT_OK; k++)
         if (times[k] > 0 && times[k] >= f->rules->rare)
             status = weft_strdup(cells->word[k], &c->word[c->words++]);
@@ -128,6 +158,8 @@ static weft_status find_words(const fit *f, int j, weft_table_column *c)
     if (status == WEFT_OK) status = weft_csv_sort_words(c->word, c->words, place);
     free(place);
     free(times);
+    int features = c->words + c->rare + c->gaps;
+    if (most == WEFT_TABLE_EMBEDDED) c->embedding = size ? size : usual_size(features);
     return status;
 }
 
@@ -169,6 +201,29 @@ static weft_status name_dropped(const weft_csv *csv, char **out)
     return text.failed ? weft_fail(WEFT_ERR_MEMORY, "out of memory") : WEFT_OK;
 }
 
+/* Refuses an entry of embedding= that is no column of categories, or whose size is none. */
+static weft_status check_embedding(const fit *f, const weft_table *t)
+{
+    const weft_csv *csv = f->csv;
+    char entry[WEFT_CSV_ENTRY];
+    for (const char *list = f->rules->embedding; weft_csv_next_entry(&list, entry);) {
+        bool found = false;
+        int size = 0;
+        for (int j = 0; j < t->columns && !found; j++)
+            found = t->column[j].kind == WEFT_CSV_CATEGORIES &&
+                    is_embedded(entry, t->column[j].name, csv->order[j], &size);
+        if (!found)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s: embedding=%s is the name or number of no column of categories; "
+                             "give COLUMN, COLUMN:SIZE, all or all:SIZE",
+                             f->path, entry);
+        if (size < 0 || size > WEFT_TABLE_NUMBERS)
+            return weft_fail(WEFT_ERR_ARGUMENT, "%s: embedding=%s: the size must be from 1 to %d",
+                             f->path, entry, WEFT_TABLE_NUMBERS);
+    }
+    return WEFT_OK;
+}
+
 static weft_status fit_all(const fit *f, weft_table *t, bool *plain)
 {
     const weft_csv *csv = f->csv;
@@ -180,6 +235,7 @@ static weft_status fit_all(const fit *f, weft_table *t, bool *plain)
         WEFT_TRY(fit_column(f, j, c));
         *plain = *plain && c->kind == WEFT_CSV_NUMBERS && isnan(c->fill);
     }
+    WEFT_TRY(check_embedding(f, t));
     if (csv->dropped) WEFT_TRY(name_dropped(csv, &t->dropped));
     if (f->rules->na) WEFT_TRY(weft_strdup(f->rules->na, &t->marks));
     return weft_table_place(t);

@@ -34,6 +34,8 @@ struct weft_model_builder {
     const weft_loss *loss;
     double loss_key; /* its number */
     weft_model_values values;
+    bool embeds; /* layers read `embedded` in place of the features of a table */
+    weft_value embedded;
     int layers; /* layers so far; each dropout has its own stream */
     /* Weights and counts of the samples, which all batch norms read; counts WEFT_NO_VALUE: none
      * yet. */
@@ -43,7 +45,9 @@ struct weft_model_builder {
     weft_port output[WEFT_MODEL_OUTPUTS];
 };
 
-/* The first input of the model with a role. */
+/* column_embeddings.c: embeds the columns of categories of which the table says so. */
+void weft_model_builder_embed(weft_model_builder *net);
+/* The first input of the model with a role; of features, with the columns embedded. */
 weft_value weft_model_builder_input(const weft_model_builder *net, weft_port_role role);
 /* The input with this name that reads a column of features; WEFT_NO_VALUE: there is none. */
 weft_value weft_model_builder_feature(const weft_model_builder *net, const char *name);

@@ -88,6 +88,7 @@ weft_value weft_model_value(const weft_model_values *values, weft_port_role role
 
 weft_value weft_model_builder_input(const weft_model_builder *net, weft_port_role role)
 {
+    if (role == WEFT_PORT_FEATURES && net->embeds) return net->embedded;
     return weft_model_value(&net->values, role);
 }
 
@@ -108,7 +109,9 @@ weft_value weft_model_feature(const weft_model_values *values, const char *name)
 
 weft_value weft_model_builder_feature(const weft_model_builder *net, const char *name)
 {
-    return weft_model_feature(&net->values, name);
+    weft_value x = weft_model_feature(&net->values, name);
+    return net->embeds && x == weft_model_value(&net->values, WEFT_PORT_FEATURES) ? net->embedded
+                                                                                  : x;
 }
 
 void weft_model_builder_sequences(weft_model_builder *net)
@@ -165,6 +168,7 @@ static void add_inputs(weft_model_builder *net)
         add_input(net, "mixed_weights", WEFT_PORT_WEIGHTS, real, labels);
     }
     add_input(net, "first_sample", WEFT_PORT_POSITION, WEFT_I32, scalar);
+    weft_model_builder_embed(net);
 }
 
 /* Refuses inputs of the data that no layer reads: the model would not learn from them. */
@@ -366,6 +370,7 @@ void weft_model_options_fit(weft_model_options *o, const weft_data_stats *stats)
     o->classes = stats->classes;
     o->targets = stats->targets;
     o->binary = stats->binary;
+    o->table = stats->table;
 }
 
 weft_status weft_model_build(weft_graph *graph, const weft_model_options *options,

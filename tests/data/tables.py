@@ -45,6 +45,7 @@ def usual():
     for kind, data, metric, least, more in (
             ("passengers", "csv:passengers.csv,id=id,drop=name+cabin,missing=median+flag", "accuracy", 0.89, ("-e", 20)),
             ("incomes", "csv:incomes.csv,missing=category", "accuracy", 0.87, ("-e", 5)),
+            ("incomes", "csv:incomes.csv,missing=category,embedding=all", "accuracy", 0.87, ("-e", 5)),
             ("houses", "csv:houses.csv,target=price,missing=mean+flag,dates=sold", "r2", 0.94, ("-e", 30)),
             ("machines", "csv:machines*.csv,label=overheat+leak+wear,missing=mean", "f1_micro", 0.82, ("-e", 10))):
         maker = [sys.executable, os.path.join(here, "make_table.py"), kind]
@@ -200,7 +201,7 @@ def sentences():
             (head + some, "dates=a", 1, "t.csv:2: column 1 holds '1', a date must stand there"),
             (head + some, "rare=9", 2, "t.csv: column b has no text, such as 'u', that stands in 9 training rows, so it says nothing of a row: drop=b"),
             (head + "".join(f"{i},2024-01-{i:02d},p\n{i},2024-02-{i:02d},q\n" for i in range(1, 20)), "", 2, "dates=b as dates"),
-            (head + many, "rare=1", 2, "categories, of which at most 256 become features; rare=N takes"),
+            (head + many, "rare=1", 2, "categories, of which at most 256 become features; embedding=b takes up to 4096, rare=N takes"),
             (head + "NA,u,p\nNA,v,q\nNA,u,p\nNA,v,q\nNA,u,p\n", "missing=mean", 2, "column a has no value in the training rows; drop=a")):
         with open("t.csv", "w") as f:
             f.write(text)
