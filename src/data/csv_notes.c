@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "formats/table.h"
+
 /* Whether a feature has the numbers of the rows, from 0 or from 1 on. */
 static bool counts_rows(const weft_csv *csv, int j)
 {
@@ -132,6 +134,23 @@ static weft_status note_one_hot(const weft_csv *csv, const char *path, weft_cont
     return WEFT_OK;
 }
 
+/* Tells of categories that are missing, if each row of the training had one. */
+static void note_gaps(const weft_csv *csv, const char *path, const weft_source_request *request)
+{
+    const weft_table *table = request->stats->table;
+    for (int j = 0; table && csv->cells && j < csv->features; j++) {
+        const weft_table_column *c = &table->column[j];
+        long long missing = (long long)csv->cells[j].missing;
+        char name[128];
+        if (missing == 0 || c->gaps || c->kind != WEFT_CSV_CATEGORIES) continue;
+        weft_log(request->context, WEFT_LOG_NOTE,
+                 "%s: column %s has no value in %lld row%s, and had one in each row of the "
+                 "training; such a row has none of its categories",
+                 path, weft_csv_option_name(csv, csv->order[j], name, sizeof(name)), missing,
+                 weft_plural(missing));
+    }
+}
+
 /* Tells of columns and texts that the training had not. */
 static void note_news(const weft_csv *csv, const char *path, weft_context *context)
 {
@@ -162,6 +181,7 @@ weft_status weft_csv_note(const weft_csv *csv, const char *path, bool named,
     if (request->stats) {
         note_places(csv, path, request);
         note_news(csv, path, request->context);
+        note_gaps(csv, path, request);
         return WEFT_OK;
     }
     note_count(csv, path, request->context);

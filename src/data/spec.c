@@ -94,17 +94,22 @@ static bool usual_number(const char *form, const piece *p, double *out)
     return value && is_number(value, size, out);
 }
 
-/* Whether one piece gives a column by its number and the other one by its name. The identity of the
- * data (weft_dataset_identify) tells whether it is the same column. */
-static bool same_column(const char *form, const piece *a, const piece *b)
+/* Whether the key of a piece gives a column. If another specification leaves it out or gives a
+ * column by number and not by name, the identity of the data (weft_dataset_identify) tells whether
+ * it is the same column. */
+static bool gives_column(const char *form, const piece *p)
 {
     static const char column[] = "COLUMN";
     size_t size;
+    const char *value = form_value(form, p, &size);
+    return value && size == strlen(column) && strncmp(value, column, size) == 0;
+}
+
+static bool same_column(const char *form, const piece *a, const piece *b)
+{
     double x, y;
-    const char *value = form_value(form, a, &size);
-    return value && size == strlen(column) && strncmp(value, column, size) == 0 &&
-           is_number(a->at + a->key, a->size - a->key, &x) !=
-               is_number(b->at + b->key, b->size - b->key, &y);
+    return gives_column(form, a) && is_number(a->at + a->key, a->size - a->key, &x) !=
+                                        is_number(b->at + b->key, b->size - b->key, &y);
 }
 
 /* Whether two patterns lead to the same files, in the same order. */
@@ -160,7 +165,7 @@ static weft_status is_part(const char *a, const char *b, const char *form, const
             continue;
         bool number = usual_number(form, &p, &usual) && is_number(p.at + p.key, p.size - p.key, &x);
         if (q.size == 0)
-            *same = number && x == usual;
+            *same = (number && x == usual) || gives_column(form, &p);
         else if (number && is_number(q.at + q.key, q.size - q.key, &y))
             *same = x == y;
         else if (!same_column(form, &p, &q))

@@ -107,8 +107,11 @@ weft_status weft_csv_take_answers(const weft_csv_table *all, const char *given, 
     bool *gone;
     WEFT_TRY(WEFT_NEW(&gone, all->count));
     weft_status status = WEFT_NEW(&f.at, all->count);
-    if (status == WEFT_OK && given && k->several) status = find_given(&f, given, named);
-    if (status == WEFT_OK && !given && k->answer_names) status = find_known(&f, gone);
+    bool usual = !given || (k->unlabelled && k->label && strcmp(given, k->label) == 0);
+    if (status == WEFT_OK && usual && k->answer_names)
+        status = find_known(&f, gone);
+    else if (status == WEFT_OK && given && k->several)
+        status = find_given(&f, given, named);
     if (status == WEFT_OK) status = check_others(&f, given, weight);
     if (status == WEFT_OK) status = keep(&f, csv, gone, label, size);
     if (status == WEFT_OK) status = weft_csv_leave_out(all, gone, out);

@@ -106,6 +106,10 @@ def later():
     check("columns", head == "sample," + ",".join(f'"{w}_{n}"' if "," in n else f"{w}_{n}" for w in ("label", "predicted", "probability") for n in NAMES), head)
     write_rows("new.csv", [["x", "y", "z", *header[:3]]] + [r[3:6] + r[:3] for r in table])
     check("labels of other names", predictions("m", "-d", "csv:new.csv,label=x+y+z,test=1")[0]["probabilities"] == want[0])
+    write_rows("plain.csv", [["a", "b", "p", "q"]] + [[*r[:2], i % 2, i % 3 % 2] for i, r in enumerate(table)])
+    train("plain", "csv:plain.csv,label=p+q", "-e", 1)
+    write_rows("new.csv", [["a", "b"]] + [r[:2] for r in table])
+    check("the label of the training is given, and missing", predictions("plain", "-d", "csv:new.csv,label=p+q") == predictions("plain", "-d", "csv:new.csv"))
     # A column whose name has a + is one.
     write_rows("plus.csv", [["a", "R+D", "D", "R"]] + [[r[0], "uv"[i % 2], i, i] for i, r in enumerate(table)])
     train("plus", "csv:plus.csv,label=R+D", "-e", 1)

@@ -162,6 +162,14 @@ def later():
     got, said = predictions("m", "csv:new.csv")
     check("an unknown category is other", "column city has texts that are no categories of the training, in 2 rows, such as 'Paris'" in said, said)
     check("all unknown categories are one", len(got) == 3 and got[0]["probabilities"] == got[2]["probabilities"] != got[1]["probabilities"], got)
+    write_rows("gaps.csv", [["day", "city", "age"], ["2024-05-05", "", "30"], ["2024-05-05", "?", "30"], ["2024-05-05", "Rom", "30"]])
+    _, said = predictions("m", "csv:gaps.csv")
+    check("a category is missing that never was", "column city has no value in 2 rows, and had one in each row of the training; such a row has none of its categories" in said, said)
+    # The label by default and by name is the same column; another is refused.
+    for first, then, code in (("", ",label=y", 0), (",label=y", "", 0), (",label=3", ",label=y", 0), ("", ",label=city", 2), (",label=city", "", 0)):
+        train("s", "csv:t.csv,dates=day" + first, "-e", 1, "-b", 8)
+        said = run("train", "-q", "-t", 1, "-m", "mlp", "-d", "csv:t.csv,dates=day" + then, "-c", "s", "-e", 2, "-b", 8, "--resume", code=code)
+        check(f"resumed with {then or 'nothing'} after {first or 'nothing'}", code == 0 or "was a feature in training; the label was 'y'" in said.stderr, said.stderr)
     train("r", "csv:t.csv,dates=day", "-e", 1, "-b", 8)
     for folder, header, row, words in (
             ("r", "day,city,age", "2024-05-05,Rom,", "column 3 (age) holds '', a finite number must stand there; the model was trained without missing="),

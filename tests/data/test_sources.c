@@ -438,7 +438,13 @@ static void test_same_specifications(void **state)
     } cases[] = {{"csv:%s/t.csv", "csv:t.csv", true},
                  {"csv:%s/t.csv,label=y", "csv:./t.csv,label=y", true},
                  {"csv:%s/t.csv,label=y", "csv:t.csv,label=x", false},
-                 {"csv:%s/t.csv,label=y", "csv:t.csv", false},
+                 /* The identity of the data tells whether the column is the usual one. */
+                 {"csv:%s/t.csv,label=y", "csv:t.csv", true},
+                 {"csv:%s/t.csv+%s/u.csv", "csv:?.csv", true},
+                 {"csv:%s/t.csv+%s/u.csv", "csv:u.csv+t.csv", true},
+                 {"csv:%s/t.csv+%s/u.csv", "csv:t.csv", false},
+                 {"csv:%s/t.csv,test=%s/u.csv", "csv:t.csv,test=u.csv", true},
+                 {"csv:%s/t.csv,test=%s/u.csv", "csv:t.csv,test=t.csv", false},
                  {"csv:%s/t.csv", "npy:t.csv", false},
                  {"csv:%s/t.csv", "csv:u.csv", false},
                  {"csv:%s/w.csv", "csv:w.csv", false}, /* there is none */
@@ -453,7 +459,7 @@ static void test_same_specifications(void **state)
                  {"glyphs", "glyphs:train=2e4,size=28", true},
                  {"glyphs:size=28", "glyphs:train=3", false},
                  {"glyphs:size=9.0", "glyphs:size=9", true},
-                 {"glyphs", "glyphs:label=COLUMN", false},
+                 {"glyphs", "glyphs:label=COLUMN", true},
                  {"glyphs:label=1", "glyphs:label=1.0", false},
                  {"glyphs:size=28,seed=1", "glyphs", false},
                  {"npy:%s/t.csv,%s/u.csv", "npy:u.csv,t.csv", false},
