@@ -43,12 +43,35 @@ static void read_again(const uint8_t *data, size_t size, const weft_csv_rules *r
     weft_table_free(table);
 }
 
+/* Parses the text as two files of one table, which has its rows twice. */
+static void parse_twice(const uint8_t *data, size_t size, const char *label, const char *weight,
+                        const weft_csv_known *known, const weft_csv *once)
+{
+    weft_csv_parser *parser;
+    weft_csv both;
+    if (weft_csv_begin(label, weight, known, &parser) != WEFT_OK) return;
+    weft_status status = WEFT_OK;
+    for (int k = 0; k < 2 && status == WEFT_OK; k++)
+        status = weft_csv_add(parser, "fuzz", data, size);
+    if (weft_csv_end(&parser, status == WEFT_OK ? &both : NULL) != WEFT_OK || status != WEFT_OK)
+        return;
+    if (both.rows != 2 * once->rows || both.answers != once->answers) abort();
+    for (int64_t i = 0; i < both.rows * both.features; i++) {
+        double x = both.values[i], y = once->values[i % (once->rows * once->features)];
+        if (x != y && !(isnan(x) && isnan(y))) abort();
+    }
+    for (int64_t i = 0; both.targets && i < both.rows * both.answers; i++)
+        if (both.targets[i] != once->targets[i % (once->rows * once->answers)]) abort();
+    weft_csv_free(&both);
+}
+
 /* Fuzzes the CSV parser. The first byte chooses how the label column is named, which columns are
  * already known, and which column has the sample weights. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const labels[] = {NULL, "0", "y", "17"};
     static const char *const weights[] = {NULL, NULL, "w", "1"};
+    static const char *const several[] = {"0+1", "y+a", "1", "2+0"};
     static char a[] = "a", b[] = "b", *const names[] = {a, b};
     static const weft_csv_rules rules[] = {
         {.gaps = true, .text_gaps = true, .flag = true, .rare = 2},
@@ -77,11 +100,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.place = -1, .id_place = -1, .rules = &rules[1]}};
     weft_csv csv;
     if (size == 0) return 0;
-    const weft_csv_known *how = &known[data[0] / 4 % WEFT_COUNT(known)];
-    if (weft_csv_parse("fuzz", data + 1, size - 1, labels[data[0] % 4], weights[data[0] / 32 % 4],
-                       how, &csv) != WEFT_OK)
-        return 0;
-    if (how->rules) read_again(data + 1, size - 1, how->rules, &csv);
+    weft_csv_known how = known[data[0] / 4 % WEFT_COUNT(known)];
+    const char *label = labels[data[0] % 4], *weight = weights[data[0] / 32 % 4];
+    if (data[0] & 128) { /* several labels or targets */
+        label = several[data[0] % 4];
+        how.measured = how.several = true;
+        how.binary = data[0] & 4;
+    }
+    if (weft_csv_parse("fuzz", data + 1, size - 1, label, weight, &how, &csv) != WEFT_OK) return 0;
+    parse_twice(data + 1, size - 1, label, weight, &how, &csv);
+    if (how.rules && !how.several) read_again(data + 1, size - 1, how.rules, &csv);
     weft_csv_free(&csv);
     return 0;
 }
