@@ -343,6 +343,7 @@ row(cli        plan_cluster             T.P..........   12 script   plan_cluster
 row(cli        invalid_options          T............    4 script   invalid_options.sh)
 row(cli        misspelt_names           T............    9 script   misspelt_names.py)
 row(cli        resume_options           T............    8 script   resume_options.sh)
+row(cli        find_lr                  T............    4 script   find_lr.py)
 row(cli        eval_predict             T............   28 script   eval_predict.sh)
 row(cli        output_paths             T.P.........C   12 script   output_paths.sh ${MPI_TESTS})
 row(cli        plugin_command           T.........R..    1 script   plugin_command.sh ${plugins} ${MPI_TESTS})

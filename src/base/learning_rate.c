@@ -42,6 +42,9 @@ RATE(inverse_sqrt, lr *sqrt((warmup > 0 ? warmup : 1) / (step + 1)))
 RATE(one_cycle, done < 0.3 ? between(lr / 25, lr, done / 0.3)
                            : between(lr, lr / 25 / 1e4, (done - 0.3) / (1 - 0.3)))
 
+/* Smith 2015, the range test; without a floor over eight decades. */
+RATE(range_test, (least > 0 ? least : lr / 1e8) * pow(lr / (least > 0 ? least : lr / 1e8), done))
+
 /* --- plateau: PyTorch's ReduceLROnPlateau, in its modes min and rel --- */
 
 enum { PATIENCE, THRESHOLD, COOLDOWN };
@@ -111,6 +114,12 @@ const weft_rate_schedule weft_rate_schedules[] = {
       .measures = PLATEAU_STATE,
       .measure = measure_plateau},
      NULL},
+    {"range-test",
+     "rises exponentially from --lr-floor to --lr, to find a learning rate (weft find-lr)",
+     "lr-floor",
+     NULL,
+     {.struct_size = sizeof(weft_rate_ops), .ends = true, .rate = range_test, .rises = true},
+     range_test_text},
 };
 const int weft_rate_schedule_count = WEFT_COUNT(weft_rate_schedules);
 

@@ -30,7 +30,8 @@ typedef struct command {
 extern const command command_train, command_simulate, command_compare, command_plan,
     command_measure, command_eval, command_predict, command_generate, command_serve, command_load,
     command_inspect, command_export, command_coordinator, command_server, command_join,
-    command_leave, command_status, command_fetch, command_keygen, command_selftest, command_help;
+    command_leave, command_status, command_fetch, command_keygen, command_selftest, command_help,
+    command_find_lr;
 extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };
@@ -144,6 +145,10 @@ int load_plugins_of_environment(weft_context *context);
 /* Reads the options of weft train: defaults, then the run file, then the command line. */
 weft_status read_train_options(const weft_context *context, weft_train_options *o, int argc,
                                char **argv);
+/* train.c: if the words say --resume, replaces the options, which are those of the words alone, by
+ * those of the checkpoint, over which the words are read. */
+weft_status take_resumed_options(weft_context *context, weft_train_options *o, int argc,
+                                 char **argv);
 /* As above, for a table that extends that of weft train and whose struct `init` fills. options and
  * scratch are two such structs, zeroed; the command line is parsed into scratch to find the run
  * file. */

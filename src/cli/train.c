@@ -100,9 +100,8 @@ static weft_status read_over(const weft_option *table, weft_train_options *o, in
     return status == WEFT_OK ? weft_options_parse(table, o, argc, argv, 1, &file, &words) : status;
 }
 
-/* Replaces the options of the words alone by those of the checkpoint with which the run goes on,
- * over which the words are read. */
-static weft_status take_resumed(weft_context *context, weft_train_options *o, int argc, char **argv)
+weft_status take_resumed_options(weft_context *context, weft_train_options *o, int argc,
+                                 char **argv)
 {
     enum { THEN, BOTH };
     static weft_train_options of[2]; /* too large for a stack */
@@ -328,7 +327,7 @@ static int run(weft_context *context, int argc, char **argv)
     weft_train_options options = {0};
     weft_status status = read_train_options(context, &options, argc, argv);
     int code = 2;
-    if (status == WEFT_OK) status = take_resumed(context, &options, argc, argv);
+    if (status == WEFT_OK) status = take_resumed_options(context, &options, argc, argv);
     if (status == WEFT_OK) status = weft_job_fit_launcher(context, &options);
     if (status != WEFT_OK && weft_job_rank() > 0)
         let_others_speak();

@@ -69,7 +69,8 @@ const weft_option weft_train_rows[] = {
     OPTION("gamma", "X", REAL("0.1", 1e-12, 1), RUN(update.gamma), .with = "lr-schedule",
            .help = "lr-schedule step, plateau: factor of each decay"),
     OPTION("lr-floor", "X", REAL("0", 0, 1e6), RUN(update.lr_floor), .with = "lr-schedule",
-           .help = "lr-schedule cosine, linear, plateau: final learning rate"),
+           .help =
+               "lr-schedule cosine, linear, plateau: final learning rate; range-test: first one"),
     OPTION("lr-multiplier", "PATTERN=X,...", TEXT, RUN(update.lr_multiplier),
            .help =
                "factors of the learning rate of parameters with matching names; 0 freezes them: "

@@ -1,0 +1,89 @@
+"""The learning rates that weft find-lr prints are those of a run of weft train with the same rising rate, by the
+definitions in the guide: find_lr.py PATH/TO/weft"""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import xml.dom.minidom
+
+weft = sys.argv[1]
+os.chdir(tempfile.mkdtemp())
+SMALL = "--model mlp --data glyphs:size=9,train=200,test=8 --batch 20 -t 1 --validation 0.2 --seed 5".split()
+failures = 0
+
+
+def check(right, what):
+    global failures
+    if not right:
+        failures += 1
+        print("FAILED:", what)
+
+
+def run(*words):
+    done = subprocess.run([weft, *words], capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout, done.stderr
+
+
+def suggested(rows):
+    """Steepest fall, tenth of the minimum, and how many steps the test had."""
+    mean, rates, losses, lowest = 0, [], [], 0
+    for row in rows:
+        mean = 0.98 * mean + 0.02 * row["loss"]
+        rates.append(row["lr"])
+        losses.append(mean / (1 - 0.98 ** len(rates)))
+        if len(losses) <= 10 or losses[-1] < losses[lowest]:
+            lowest = len(losses) - 1
+        if len(losses) > 10 and losses[-1] > 4 * losses[lowest]:
+            break
+    slopes = {i: (losses[i + 1] - losses[i - 1]) / math.log(rates[i + 1] / rates[i - 1]) for i in range(10, lowest)}
+    falls = slopes and losses[lowest] <= 0.99 * losses[9]
+    return (min(slopes, key=slopes.get) if falls else None), rates, lowest
+
+
+def oracle(words, low, high, tries):
+    code, _, err = run("train", *words, "-q", "--lr-schedule", "range-test", "--lr", str(high), "--lr-floor", str(low),
+                       "--steps", str(tries + 1), "--metrics", "m.jsonl")
+    rows = [row for row in map(json.loads, open("m.jsonl")) if row["event"] == "step"][:tries]
+    check(code in (0, 1) and rows, f"train {words}: {err}")
+    return suggested(rows)
+
+
+for more, low, high, tries in (([], 1e-7, 10, 100), (["-o", "sgd", "--momentum", "0.9"], 1e-4, 1, 60),
+                               ("-n 2 --mesh data=2 --zero 1 -o lion --warmup 7".split(), 1e-6, 0.1, 50),
+                               ("-n 2 --exchange average --lr-schedule step --gamma 0.3".split(), 1e-5, 1, 50)):
+    words = [*SMALL, *more]
+    plain = [w for w in words if w not in ("--warmup", "7", "--lr-schedule", "step", "--gamma", "0.3")]
+    steep, rates, lowest = oracle(plain, low, high, tries)
+    code, out, err = run("find-lr", *words, "-q", "--from", str(low), "--to", str(high), "--tries", str(tries))
+    check(code == 0 and not err, f"find-lr {more}: {code} {err}")
+    if steep is None:
+        check("the loss has not fallen" in out, f"{more}: {out}")
+    else:
+        check(f"--lr {rates[steep]:.3g}\n" in out and f"--lr {rates[lowest] / 10:.3g}  (" in out,
+              f"{more}: wanted {rates[steep]:.3g} and {rates[lowest] / 10:.3g}\n{out}")
+
+# The rates rise by one factor from step to step.
+_, rates, _ = oracle(SMALL, 1e-6, 1e-2, 40)
+check(all(abs(b / a / (1e4 ** (1 / 41)) - 1) < 1e-5 for a, b in zip(rates, rates[1:])) and abs(rates[0] / 1e-6 - 1) < 1e-6, "rates")
+
+# Nothing is written but the picture, and a test from a checkpoint begins with its weights.
+run("train", *SMALL, "-q", "--epochs", "3", "-c", "run", "--ema", "0.5", "--keep-best", "loss", "--metrics", "run.jsonl")
+before = {f: os.stat(os.path.join(at, f)).st_mtime_ns for at, _, files in os.walk(".") for f in files}
+code, out, err = run("find-lr", "-c", "run", "--resume", "-q", "--tries", "20", "--plot", "rates.svg")
+check(code == 0 and not err, f"from a checkpoint: {err}")
+after = {f: os.stat(os.path.join(at, f)).st_mtime_ns for at, _, files in os.walk(".") for f in files}
+check(xml.dom.minidom.parse("rates.svg") and after.pop("rates.svg") and after == before, "files that a test changed")
+steep, rates, lowest = oracle([*SMALL, "--init", "run"], 1e-7, 10, 20)
+check(("has not fallen" if steep is None else f"--lr {rates[steep]:.3g}\n") in out, f"from a checkpoint: {out}")
+code, out, err = run("find-lr", *SMALL, "--tries", "30")
+check(code == 0 and out.count("#") > 40 and "      rate        loss\n" in out, f"the chart: {out}{err}")
+
+for words, said in ((["--from", "1", "--to", "0.1"], "the first rate must be below the last one"),
+                    (["--engine", "mpi", "-n", "2"], "find-lr runs all ranks as threads"),
+                    (["--tries", "3"], "tries"), (["--plot", "x.png"], "SVG")):
+    code, _, err = run("find-lr", *SMALL, *words)
+    check(code == 2 and said in err, f"{words}: {code} {err}")
+print("find-lr:", "passed" if not failures else f"{failures} failed")
+sys.exit(failures > 0)
