@@ -107,7 +107,7 @@ refuses 2 "--weights bf16 and --dtype f32 contradict each other" "$weft" train -
 rm -rf run
 still="--lr 1e-30"
 "$weft" train $bf16 $images -c run --steps 2 >out 2>err && first=$(last run)
-"$weft" train -t 1 $images --dtype bf16 -c run --steps 3 --resume $still >out 2>err && grep -q 'with .*--weights f32 instead of bf16' err &&
+"$weft" train -t 1 $images --dtype bf16 --weights f32 -c run --steps 3 --resume $still >out 2>err && grep -q 'with .*--weights f32 instead of bf16' err &&
     pass || flunk "bf16 to f32: $(cat err)"
 "$weft" train -t 1 $images --dtype bf16 --weights bf16 -c run --steps 4 --resume $still >out 2>err &&
     grep -q 'with .*--weights bf16 instead of f32' err && [ "$(last run)" = "$first" ] && pass || flunk "f32 to bf16: $(cat err)"

@@ -45,7 +45,7 @@ for exchange in "server:policy=async" "easgd:every=2" "gossip" "gossip:mode=aver
     run unlike "$exchange" cpu,distant distant cpu
 done
 what="the checkpoint goes on with one learner on another device"
-accepts "$what" "$weft" train -q --model lenet $data --batch 20 --steps 6 --seed 5 -o sgd --lr 0.05 --device reference --checkpoint unlike --resume
+accepts "$what" "$weft" train -q --model lenet $data --batch 20 --steps 6 --seed 5 -o sgd --lr 0.05 --device reference -n 1 --checkpoint unlike --resume
 what="a learner of another layout writes no checkpoint with a state that servers have in that of the run"
 coordinator -n 1 --exchange server --model lenet --batch 20 --steps 2 --device cpu
 server s1
