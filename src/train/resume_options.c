@@ -11,10 +11,11 @@
  * to another one (weft_option.with) go with it likewise. */
 static const struct {
     const char *lead, *all;
+    bool named; /* also if the words have the value of the checkpoint, and it is no default */
 } groups[] = {
-    {"epochs,steps", "epochs,steps"},
+    {"epochs,steps", "epochs,steps", true},
     {"ranks,engine,mesh,place,hosts",
-     "ranks,engine,mesh,place,hosts,shares,zero,schedule,profile,shard"},
+     "ranks,engine,mesh,place,hosts,shares,zero,schedule,profile,shard", false},
 };
 
 /* Options of one start alone; the table of --tune is in the checkpoint. */
@@ -93,18 +94,29 @@ static bool differs(merge *m, const weft_option *o)
     return !same;
 }
 
+/* Whether the words have another value than the default. */
+static bool is_given(merge *m, const weft_option *o)
+{
+    char *text = NULL;
+    if (m->status == WEFT_OK) m->status = weft_options_get(m->table, m->words, o->name, &text);
+    bool given = text && !(o->initial && strcmp(text, o->initial) == 0);
+    free(text);
+    return given;
+}
+
 static void take_listed(merge *m, const char *names)
 {
     for (int i = 0; m->table[i].name; i++)
         m->alone[i] = m->alone[i] || weft_is_listed(names, m->table[i].name);
 }
 
-static void take_group(merge *m, const char *lead, const char *all, bool anyway)
+static void take_group(merge *m, size_t i, bool anyway)
 {
     bool other = anyway;
     for (const weft_option *o = m->table; o->name; o++)
-        other = other || (weft_is_listed(lead, o->name) && differs(m, o));
-    if (other) take_listed(m, all);
+        other = other || (weft_is_listed(groups[i].lead, o->name) &&
+                          (differs(m, o) || (groups[i].named && is_given(m, o))));
+    if (other) take_listed(m, groups[i].all);
 }
 
 /* Options that belong to one that the run has otherwise are those of the words. */
@@ -159,8 +171,7 @@ weft_status weft_train_options_merge(const weft_context *context, const weft_tra
     if (without) m.status = weft_each_piece("without", without, take_without, &m);
     /* A rank that a launcher has started has all options of its run in its words. */
     bool launched = weft_job_rank() >= 0 || then->job.ranks == 0;
-    for (size_t i = 0; i < WEFT_COUNT(groups); i++)
-        take_group(&m, groups[i].lead, groups[i].all, launched && i == 1);
+    for (size_t i = 0; i < WEFT_COUNT(groups); i++) take_group(&m, i, launched && i == 1);
     take_dependent(&m);
     if (m.status == WEFT_OK) m.status = choose(&m, context, out);
     free(m.alone);

@@ -34,7 +34,7 @@ weights_alone() {
     accepts "export $name alone" "$weft" export "$name/latest" --folder alone.folder -q
     accepts "eval the export of $name" "$weft" eval alone.folder --data glyphs:size=12,train=90,test=30
     refuses 2 "$words" "$weft" train $data -q --checkpoint "$name" --resume "$@"
-    holds err "if it is a plug-in's, load that"
+    holds err "plug-in $plugins/lib[a-z0-9_]*.so had it"
 }
 
 # An operator and a layer.
@@ -47,7 +47,7 @@ END
 weights softplus softplus --model softplus.yaml --virtual-workers 4
 weights softplus-2 softplus --model softplus.yaml --virtual-workers 4 -n 2
 weights softplus-half softplus --model softplus.yaml --virtual-workers 4 --steps 3
-weights softplus-half softplus --model softplus.yaml --virtual-workers 4 --resume
+weights softplus-half softplus --model softplus.yaml --virtual-workers 4 --steps 5 --resume
 [ "$mpi" = OFF ] || weights softplus-mpi softplus --model softplus.yaml --virtual-workers 4 -n 2 --engine mpi
 for run in softplus-*.safetensors; do alike softplus "${run%.safetensors}"; done
 accepts "eval softplus" "$weft" eval softplus/latest --plugin "$plugins/libsoftplus.so"

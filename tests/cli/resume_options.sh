@@ -44,6 +44,8 @@ holds err "goes on after step 9 with --clip-norm 2 instead of 1$"
 "$weft" train -c run --resume --steps 20 --lr-schedule constant >out 2>err
 holds err "the learning rate goes on by --lr-schedule constant instead of step"
 holds out "^step 20 "
+"$weft" train -c run --resume --epochs 2 >out 2>err
+holds out "18 steps of 8 samples"
 refuses 2 "was made with --batch 8, this run has 16" "$weft" train -q -c run --resume --batch 16 --steps 21
 refuses 2 "without: no option is named 'emma'" "$weft" train -q -c run --resume --without emma --steps 21
 refuses 2 "its run had --ema 0.9" "$weft" train -q -c run --resume --without ema --epochs 3
