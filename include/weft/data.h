@@ -169,7 +169,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_dataset_read(const weft_dataset *datase
 
 /* Sets the augmentations that pictures of the training have, as weft_samples_choice.augment gives
  * them; NULL: none. The training split must be prepared. ARGUMENT: the samples are no pictures, or
- * have no classes by which they could be mixed, or an augmentation is wrong; then there are none.
+ * have no classes by which they could be mixed, or a class for each pixel, or an augmentation is
+ * wrong; then there are none.
  */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_set_augment(weft_dataset *dataset,
                                                              const char *list);

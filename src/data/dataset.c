@@ -322,9 +322,14 @@ weft_status weft_dataset_set_augment(weft_dataset *d, const char *list)
                          "[channels, height, width]; leave it out",
                          list, s->inputs > 1 ? "several inputs, " : "",
                          weft_shape_text(shape, text, sizeof(text)) + 1);
+    if (s->positions > 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "augment is '%s', and pictures with a class for each of %lld positions "
+                         "would leave their classes behind; leave it out",
+                         list, (long long)s->positions);
     WEFT_TRY(WEFT_NEW(&d->augment, 1));
     weft_status status = weft_augment_parse(d->context, list, d->augment);
-    if (status == WEFT_OK && weft_dataset_mixes(d) && (s->classes == 0 || s->positions > 0))
+    if (status == WEFT_OK && weft_dataset_mixes(d) && s->classes == 0)
         status = weft_fail(WEFT_ERR_ARGUMENT,
                            "augment is '%s', and samples are mixed by their classes, which these "
                            "data lack; leave %s out",

@@ -12,6 +12,12 @@ static int64_t rows_of(const weft_npy_source *s)
     return s->input[0].array.shape.dim[0];
 }
 
+/* The numbers of a row of an array [rows, ...]. */
+static int64_t labels_of_row(const weft_shape *shape)
+{
+    return shape->dim[0] > 0 ? weft_shape_elements(shape) / shape->dim[0] : 0;
+}
+
 /* --- labels --- */
 
 static int compare_numbers(const void *a, const void *b)
@@ -42,7 +48,7 @@ static weft_status check_measured(const weft_npy *labels, const char *name, int6
 {
     char as_target[256];
     /* Whole numbers of several positions are classes of each: such as the tokens of a text. */
-    if (labels->kind != 'f' && labels->shape.rank == 2 && labels->shape.dim[1] > 1) return WEFT_OK;
+    if (labels->kind != 'f' && labels_of_row(&labels->shape) > 1) return WEFT_OK;
     (void)snprintf(as_target, sizeof(as_target), "target=%.200s", name);
     return weft_check_measured(name, distinct, whole, weft_shape_elements(&labels->shape),
                                as_target);
@@ -118,15 +124,16 @@ static bool look_one_hot(const weft_npy_source *s)
     return true;
 }
 
-/* Classes [n] or [n, 1], or [n, positions] with one for each position of a sample. */
+/* Classes [n] or [n, 1], or [n, positions] or [n, height, width] with one for each position of a
+ * sample. */
 static weft_status check_labels(weft_npy_source *s, const weft_source_request *request)
 {
     const weft_npy *a = &s->labels.array;
     const char *file = s->labels.path;
-    if (a->shape.rank != 1 && a->shape.rank != 2)
+    if (a->shape.rank < 1 || a->shape.rank > 4)
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s: labels have %d dimensions, must be [samples] or, with one for each "
-                         "position, [samples, positions]",
+                         "position or pixel, [samples, positions] or [samples, height, width]",
                          file, a->shape.rank);
     WEFT_TRY(weft_npy_check_rows(s, &s->labels, "label"));
     bool one_hot = look_one_hot(s);
@@ -149,7 +156,7 @@ static weft_status check_labels(weft_npy_source *s, const weft_source_request *r
             file, (long long)s->one_hot);
         return WEFT_OK;
     }
-    s->head.positions = a->shape.rank == 2 && a->shape.dim[1] > 1 ? a->shape.dim[1] : 0;
+    s->head.positions = labels_of_row(&a->shape) > 1 ? labels_of_row(&a->shape) : 0;
     return request->stats ? WEFT_OK : count_classes(s);
 }
 
@@ -189,7 +196,7 @@ weft_status weft_npy_check_weights(weft_npy_source *s, const weft_source_request
     int64_t positions =
         s->head.unlabelled && request->stats ? request->stats->positions : s->head.positions;
     if (!s->weights.path) return WEFT_OK;
-    bool each = shape->rank == 2 && positions > 0 && shape->dim[1] == positions;
+    bool each = shape->rank >= 2 && positions > 0 && labels_of_row(shape) == positions;
     if (shape->rank != 1 && !each)
         return weft_fail(WEFT_ERR_FORMAT, "%s: weights must be numbers in one dimension%s",
                          s->weights.path, positions > 0 ? ", or as many as there are labels" : "");

@@ -39,6 +39,22 @@ static double recall_macro(const weft_metric_sums *s, const weft_report *r, cons
     return class_mean(r, offsetof(weft_class_figures, recall));
 }
 
+/* A class has h hits among s labels and p predictions: F1 is 2 h / (s + p), and the intersection
+ * over the union h / (s + p - h). */
+static double iou_macro(const weft_metric_sums *s, const weft_report *r, const double *cell)
+{
+    double sum = 0;
+    int present = 0;
+    (void)s;
+    (void)cell;
+    for (int c = 0; c < r->classes; c++) {
+        const weft_class_figures *f = &r->by_class[c];
+        present += f->support > 0 || f->predicted > 0;
+        sum += f->f1 / (2 - f->f1);
+    }
+    return present ? sum / present : 0;
+}
+
 /* --- the true class among the five most probable ones --- */
 
 static int64_t one_cell(const weft_data_stats *stats, int64_t predictions)
@@ -263,6 +279,13 @@ static const weft_metric table[] = {
      .classes = true,
      .rises = true,
      .value = recall_macro},
+    {.name = "iou_macro",
+     .title = "mean IoU",
+     .summary = "the mean over classes of the intersection over the union of their labels and "
+                "predictions",
+     .classes = true,
+     .rises = true,
+     .value = iou_macro},
     {.name = "top5",
      .title = "top-5 accuracy",
      .summary = "the share of samples whose class is among the five most probable ones",

@@ -178,6 +178,17 @@ weft_value weft_layer_avgpool(weft_model_builder *net, weft_value x, const weft_
     return pool(net, x, layer, "avgpool");
 }
 
+weft_value weft_layer_channels_last(weft_model_builder *net, weft_value x, const weft_layer *layer)
+{
+    weft_shape in = weft_layer_shape(net, x);
+    const weft_attr turn = {.name = "perm", .count = 3, .ints = {0, 2, 1}};
+    if (weft_layer_space(net, x, layer, "channels_last") == 0) return WEFT_NO_VALUE;
+    const weft_shape flat = weft_shape_of(
+        3, (int64_t[]){in.dim[0], in.dim[1], weft_shape_elements(&in) / in.dim[0] / in.dim[1]});
+    x = weft_layer_reshaped(net, layer->name, "flat", x, &flat);
+    return weft_layer_emit(net, layer->name, "", "transpose", &x, 1, &turn, 1);
+}
+
 weft_value weft_layer_global_avgpool(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     return weft_layer_emit(net, layer->name, "", "global_avgpool", &x, 1, NULL, 0);

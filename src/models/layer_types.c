@@ -49,6 +49,8 @@ static const weft_layer_type types[] = {
     ONE("gru", "recurrence with gates over positions", weft_layer_gru, "units",
         "units, layers, bidirectional, last, lengths, share"),
     ONE("cast", "the same numbers in another type", weft_layer_cast, "dtype", "dtype"),
+    ONE("channels_last", "a position for each pixel, with its channels", weft_layer_channels_last,
+        NULL, ""),
     ONE("flatten", "one dimension a sample", weft_layer_flatten, NULL, ""),
     OTHER(WEFT_LAYER_ACTIVATION, "relu", "max(x, 0)", ""),
     OTHER(WEFT_LAYER_ACTIVATION, "gelu", "x times the normal distribution function", ""),

@@ -189,6 +189,9 @@ weft_attr weft_layer_sides(weft_model_builder *net, const weft_layer *layer, con
 /* The number of spatial dimensions of a layer's input; 0: none, and the graph has failed. */
 int weft_layer_space(weft_model_builder *net, weft_value x, const weft_layer *layer,
                      const char *type);
+/* The channels of each pixel behind each other: [batch, channels, ...] becomes [batch, positions,
+ * channels]. */
+weft_value weft_layer_channels_last(weft_model_builder *net, weft_value x, const weft_layer *layer);
 weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_layer *layer);
 /* recurrent.c: samples are sequences [positions, features]. The result is the sequence of states,
  * or the last state; those of both directions are joined. */
@@ -267,8 +270,8 @@ typedef struct weft_model {
 
 extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft_model_inception,
     weft_model_vgg, weft_model_resnet, weft_model_mobilenet, weft_model_densenet, weft_model_gpt,
-    weft_model_transformer, weft_model_vit, weft_model_googlenet, weft_model_char_lstm,
-    weft_model_siamese_lstm;
+    weft_model_transformer, weft_model_vit, weft_model_googlenet, weft_model_unet,
+    weft_model_char_lstm, weft_model_siamese_lstm;
 
 /* Registers the built-in models, and the parts of YAML models. */
 weft_status weft_models_register(weft_context *context) WEFT_NODISCARD;

@@ -7,10 +7,10 @@
 #include "models/models.h"
 
 static const weft_model *const models[] = {
-    &weft_model_lenet,     &weft_model_mlp,          &weft_model_vgg11,     &weft_model_inception,
-    &weft_model_vgg,       &weft_model_resnet,       &weft_model_mobilenet, &weft_model_densenet,
-    &weft_model_googlenet, &weft_model_vit,          &weft_model_gpt,       &weft_model_transformer,
-    &weft_model_char_lstm, &weft_model_siamese_lstm,
+    &weft_model_lenet,       &weft_model_mlp,       &weft_model_vgg11,        &weft_model_inception,
+    &weft_model_vgg,         &weft_model_resnet,    &weft_model_mobilenet,    &weft_model_densenet,
+    &weft_model_googlenet,   &weft_model_vit,       &weft_model_unet,         &weft_model_gpt,
+    &weft_model_transformer, &weft_model_char_lstm, &weft_model_siamese_lstm,
 };
 
 weft_status weft_models_register(weft_context *context)
@@ -137,7 +137,8 @@ static void add_input(weft_model_builder *net, const char *name, weft_port_role 
 {
     const weft_init none = {WEFT_INIT_CONSTANT, 0};
     weft_value v = weft_graph_leaf(net->graph, WEFT_VALUE_INPUT, name, dtype, &shape, none);
-    if (net->options->positions > 0 && shape.rank > 1) weft_graph_set_domain(net->graph, v, 1);
+    bool sequence = shape.rank == 2 || shape.rank == 3; /* positions of images are their pixels */
+    if (net->options->positions > 0 && sequence) weft_graph_set_domain(net->graph, v, 1);
     weft_model_builder_port(net, name, role, v);
 }
 

@@ -91,11 +91,7 @@ static weft_value add_patches(weft_model_builder *net, weft_value x, const vit_k
                                       .kernel = WEFT_EACH(patch),
                                       .stride = WEFT_EACH(patch),
                                       .deviation = sqrt(1 / fan_in)});
-    weft_shape s = weft_layer_shape(net, x);
-    const weft_shape flat = weft_shape_of(3, (int64_t[]){s.dim[0], s.dim[1], s.dim[2] * s.dim[3]});
-    const weft_attr turn = {.name = "perm", .count = 3, .ints = {0, 2, 1}};
-    x = weft_layer_reshaped(net, "patches", "flat", x, &flat);
-    return weft_layer_emit(net, "patches", "", "transpose", &x, 1, &turn, 1);
+    return weft_layer_channels_last(net, x, &(weft_layer){.name = "patches"});
 }
 
 /* A leaf of the model by its name in torchvision, as a matrix [rows, width]. */

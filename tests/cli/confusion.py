@@ -51,6 +51,7 @@ def check_metrics(where, names, labels, shown):
     precision = [h / n if n else 0 for h, n in zip(hits, told)]
     recall = [h / n if n else 0 for h, n in zip(hits, true)]
     f1 = [2 * h / (n + t) if n + t else 0 for h, n, t in zip(hits, told, true)]
+    unions = [h / (n + t - h) if n + t else 0 for h, n, t in zip(hits, told, true)]
     present = sum(n + t > 0 for n, t in zip(told, true))
     areas = [area([q[c] for q, t in zip(p, labels) if t == c], [q[c] for q, t in zip(p, labels) if t != c])
              for c in every if 0 < true[c] < len(labels)]
@@ -58,7 +59,7 @@ def check_metrics(where, names, labels, shown):
     loss = json.loads(run("eval", *where, "--json"))["loss"]
     entropy = sum(-math.log(q[t]) for q, t in zip(p, labels)) / len(labels)
     want = {"loss": loss, "accuracy": sum(hits) / len(labels), "f1_macro": sum(f1) / present, "precision_macro": sum(precision) / present,
-            "recall_macro": sum(recall) / present, "top5": five / len(labels), "auc": sum(areas) / len(areas), "perplexity": math.exp(entropy)}
+            "recall_macro": sum(recall) / present, "iou_macro": sum(unions) / present, "top5": five / len(labels), "auc": sum(areas) / len(areas), "perplexity": math.exp(entropy)}
     words = ("eval", *where, "--by-class", "--metric", ",".join(want))
     found = json.loads(run(*words, "--json"))
     numbers, labels_alone = ("r2", "mae", "rmse"), ("f1_micro", "subset_accuracy")  # the latter: tests/data/several_labels.py

@@ -218,6 +218,26 @@ with open("tokens.yaml", "w") as f:
 said = train("run", "tokens.yaml", "npy:x=tokens.npy,label=tokens.npy")
 check("many classes of positions", said.returncode == 0, said.stderr)
 
+# Masks have a class for each pixel, and so may weights; rows of pixels are cut among ranks.
+write_npy("image.npy", "<f4", (20, 6, 8), [chance.gauss(0, 2) for _ in range(960)])
+mask, share = [chance.randrange(2) for _ in range(960)], [single(chance.random()) for _ in range(960)]
+for name, shape in ("mask", (20, 6, 8)), ("mask4", (20, 1, 6, 8)), ("flat", (20, 48)):
+    write_npy(name + ".npy", "|b1" if name == "mask" else "<i4", shape, mask)
+    write_npy("w" + name + ".npy", "<f4", shape, share)
+with open("masks.yaml", "w") as f:
+    f.write("layers:\n  - {type: conv, filters: 4, padding: 1}\n  - {type: relu}\n  - {type: conv, filters: 2, kernel: 1}\n  - {type: channels_last}\n")
+found = []
+for name, more in ("flat", ()), ("mask", ()), ("mask4", ()), ("mask", ("-n", "3", "--mesh", "domain=3")):
+    said = train("run", "masks.yaml", f"npy:image.npy,{name}.npy,weight=w{name}.npy,layout=hw", *more)
+    check(f"train on {name} {more}", said.returncode == 0, said.stderr)
+    found.append(answers("run", "npy:image.npy,layout=hw")[1])
+check("masks are labels of pixels", all(near(each, found[0], 1e-5 if i == 3 else 0) for i, each in enumerate(found)))
+said = train("run", "unet:depth=1,width=2", "npy:image.npy,mask.npy,layout=hw", "--augment", "flip")
+check("augmented masks", "a class for each of 48 positions would leave their classes behind" in said.stderr, said.stderr)
+for model, data, words in (("unet:depth=2", "image.npy,mask.npy", "sides are multiples of 4, or a smaller depth"), ("unet:depth=1", "image.npy,y.npy", "each of the 6 by 8 pixels")):
+    said = train("run", model, f"npy:{data},layout=hw")
+    check(f"{model} on {data}", words in said.stderr, said.stderr)
+
 # Several inputs share one normalisation; no input is left out of it without a word.
 write_npy("q.npy", "<u1", (20, 3), [i * 41 % 256 for i in range(60)])
 write_npy("r.npy", "<u1", (20, 3), [i * 59 % 256 for i in range(60)])

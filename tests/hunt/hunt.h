@@ -45,6 +45,7 @@ typedef enum kind {
     GROUP_NORM,
     INSTANCE_NORM,
     DROPOUT,
+    CHANNELS_LAST,
     FLATTEN,
     RELU,
     GELU,

@@ -18,6 +18,7 @@ static const char *const kind_names[KINDS] = {
     [GROUP_NORM] = "group_norm",
     [INSTANCE_NORM] = "instance_norm",
     [DROPOUT] = "dropout",
+    [CHANNELS_LAST] = "channels_last",
     [FLATTEN] = "flatten",
     [RELU] = "relu",
     [GELU] = "gelu",

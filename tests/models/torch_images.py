@@ -67,6 +67,8 @@ CASES = {
     "mobilenet": ("mobilenet:width=0.1,dropout=0", (33, 40), 0.001),
     "densenet": ("densenet:growth=2", (41, 64), 0.001),
     "googlenet": ("googlenet:width=4,dropout=0", (47, 62), 0.0005),
+    "unet": ("unet:depth=2,width=3", (16, 12), 0.01),
+    "unet-domain": ("unet:depth=2,width=3", (16, 12), 0.01),
     "vit": ("vit:patch=5,layers=2,heads=3,width=12,hidden=20", (15, 15), 0.02),
     "vit-domain": ("vit:patch=5,layers=2,heads=3,width=12,hidden=20", (15, 15), 0.02),
     "vit-tensor": ("vit:patch=5,layers=2,heads=3,width=12,hidden=20", (15, 15), 0.02),
@@ -133,6 +135,47 @@ def narrow_googlenet(width):
     return network
 
 
+def small_unet(depth, width):
+    import torch
+    from torch import nn
+
+    class Step(nn.Module):
+        def __init__(self, read, made, below=0):
+            super().__init__()
+            if below:
+                self.up = nn.ConvTranspose2d(below, made, 2, 2)
+            self.conv1, self.norm1 = nn.Conv2d(read, made, 3, 1, 1, bias=False), nn.BatchNorm2d(made)
+            self.conv2, self.norm2 = nn.Conv2d(made, made, 3, 1, 1, bias=False), nn.BatchNorm2d(made)
+
+        def forward(self, x, beside=None):
+            if beside is not None:
+                x = torch.cat((beside, self.up(x)), 1)
+            return self.norm2(self.conv2(self.norm1(self.conv1(x)).relu())).relu()
+
+    class UNet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            sizes = [width << d for d in range(depth)]
+            for d, made in enumerate(sizes):
+                self.add_module(f"down{d + 1}", Step(made // 2 if d else 3, made))
+            self.bottom = Step(sizes[-1], 2 * sizes[-1])
+            for d, made in reversed(list(enumerate(sizes))):
+                self.add_module(f"up{d + 1}", Step(2 * made, made, 2 * made))
+            self.head = nn.Conv2d(width, CLASSES, 1)
+
+        def forward(self, x):
+            beside = []
+            for d in range(depth):
+                beside.append(getattr(self, f"down{d + 1}")(x))
+                x = nn.functional.max_pool2d(beside[-1], 2)
+            x = self.bottom(x)
+            for d in reversed(range(depth)):
+                x = getattr(self, f"up{d + 1}")(x, beside[d])
+            return self.head(x)
+
+    return UNet()
+
+
 def network_of(name):
     from torchvision.models import densenet, mobilenetv2, resnet, vision_transformer
     kind = name.partition("-")[0]
@@ -141,6 +184,7 @@ def network_of(name):
         "mobilenet": lambda: mobilenetv2.MobileNetV2(num_classes=CLASSES, width_mult=0.1, dropout=0),
         "densenet": lambda: densenet.DenseNet(2, (6, 12, 24, 16), 4, num_classes=CLASSES),
         "googlenet": lambda: narrow_googlenet(4),
+        "unet": lambda: small_unet(2, 3),
         "vit": lambda: vision_transformer.VisionTransformer(15, 5, 2, 3, 12, 20, num_classes=CLASSES),
         **{name: lambda: layers_alone(kind) for name in LAYERS},
         "resnet18": lambda: narrow_resnet(resnet.BasicBlock, [2, 2, 2, 2], 4),
@@ -188,9 +232,10 @@ class Case:
 
     def make_data(self, draw, sides):
         self.image = [single(draw.uniform(-1, 1)) for _ in range(SAMPLES * 3 * math.prod(sides))]
-        self.shape, self.label = (SAMPLES, 3, *sides), [i % CLASSES for i in range(SAMPLES)]
+        self.shape, self.labels = (SAMPLES, 3, *sides), (SAMPLES, *sides) if self.model.startswith("unet") else (SAMPLES,)
+        self.label = [i * i // 5 % CLASSES for i in range(math.prod(self.labels))] if len(self.labels) > 1 else [i % CLASSES for i in range(SAMPLES)]
         write_npy("x.npy", "f8", self.shape, self.image)
-        write_npy("label.npy", "i8", (SAMPLES,), self.label)
+        write_npy("label.npy", "i8", self.labels, self.label)
         self.data = "npy:x.npy,label=label.npy,test=0"
 
     def begin(self, network, start):
@@ -228,7 +273,7 @@ class Case:
         from torch.nn import functional as F
         network = network_of(self.name).double()
         self.begin(network, start)
-        x, label = torch_tensor(self.image, "float64").view(self.shape), torch.tensor(self.label)
+        x, label = torch_tensor(self.image, "float64").view(self.shape), torch.tensor(self.label).view(self.labels)
 
         def loss_of(some):
             return F.cross_entropy(copy.deepcopy(network)(x[list(some)]), label[list(some)]).item()
@@ -255,6 +300,7 @@ class Tuned(Case):
 
     def make_data(self, draw, sides):
         self.shape, self.label = (2 * self.samples, 3, *sides), [i % CLASSES for i in range(2 * self.samples)]
+        self.labels = (2 * self.samples,)
         self.label.sort()
         self.image = []
         for i, label in enumerate(self.label):

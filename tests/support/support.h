@@ -78,6 +78,7 @@ static inline const char *small_model(const char *model)
     static const char *const small[][2] = {{"resnet", "resnet:width=4"},
                                            {"mobilenet", "mobilenet:width=0.25"},
                                            {"googlenet", "googlenet:width=8"},
+                                           {"unet", "unet:depth=2,width=4"},
                                            {"vit", "vit:patch=7,layers=2,heads=2,width=16"},
                                            {"vgg", "vgg:depth=11,norm,width=4,hidden=32"}};
     for (size_t i = 0; i < sizeof(small) / sizeof(*small); i++)

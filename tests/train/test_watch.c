@@ -191,7 +191,7 @@ static void test_learners(void **state)
 static void test_metrics(void **state)
 {
     (void)state;
-    enum { FIGURES = 8, LOSS = 0, PERPLEXITY = 7 };
+    enum { FIGURES = 9, LOSS = 0, PERPLEXITY = 8 };
     static const char *const ways[] = {"ranks=1", "ranks=2", "ranks=4", "ranks=2 zero=3"};
     record first = {0};
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -199,7 +199,7 @@ static void test_metrics(void **state)
         char words[300];
         (void)snprintf(words, sizeof(words),
                        "batch=12 epochs=1 virtual-workers=4 "
-                       "metric=auc,top5,precision_macro,recall_macro,perplexity %s",
+                       "metric=auc,top5,precision_macro,recall_macro,iou_macro,perplexity %s",
                        ways[i]);
         assert_ok(train(COMMON, words, NULL, &r));
         if (i == 0) first = r;
