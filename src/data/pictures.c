@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "formats/picture/picture.h"
 
@@ -20,6 +21,16 @@ static weft_picture_item *item_of(const weft_pictures *s, weft_split split, int6
 
 /* --- one picture --- */
 
+/* Reads a file, unless it is larger than any picture. */
+static weft_status read_picture(const char *path, weft_bytes *out)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && info.st_size > WEFT_MOST_PICTURE_BYTES)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: has %lld bytes, a picture may have up to %d", path,
+                         (long long)info.st_size, WEFT_MOST_PICTURE_BYTES);
+    return weft_file_read(path, out);
+}
+
 /* The bytes of a picture, and its name for messages; close_item frees both. */
 static weft_status open_item(const weft_pictures *s, const weft_picture_item *item, char **path,
                              weft_bytes *bytes)
@@ -28,7 +39,7 @@ static weft_status open_item(const weft_pictures *s, const weft_picture_item *it
     *bytes = (weft_bytes){.data = item->data, .size = item->size};
     WEFT_TRY(weft_format(path, "%s%s%s", item->data ? "" : s->folder, item->data ? "" : "/",
                          item->name));
-    status = item->data ? WEFT_OK : weft_file_read(*path, bytes);
+    status = item->data ? WEFT_OK : read_picture(*path, bytes);
     if (status == WEFT_OK && bytes->size == 0)
         status = weft_fail(WEFT_ERR_FORMAT, "%s: the file is empty", *path);
     return status;
@@ -106,7 +117,7 @@ static weft_status count_broken(weft_pictures *s, weft_split split, weft_picture
                  weft_last_message(), broken, weft_split_name(split));
         return WEFT_OK;
     }
-    return weft_fail(status,
+    return weft_fail(WEFT_ERR_FORMAT,
                      "%s; %lld of %lld pictures of the %s part cannot be read, and broken=%g "
                      "allows %lld; repair or remove them, or give a larger share",
                      weft_last_message(), broken, count, weft_split_name(split), s->share,

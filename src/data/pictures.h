@@ -10,6 +10,8 @@
 enum {
     /* The largest number of pixels of a picture; a small file may claim any number. */
     WEFT_MOST_PIXELS = 1 << 26,
+    /* The largest file of a picture. */
+    WEFT_MOST_PICTURE_BYTES = 1 << 30,
     /* Sides of a picture up to which its size is taken if none is given. */
     WEFT_USUAL_SIDE = 256
 };

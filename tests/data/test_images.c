@@ -218,6 +218,31 @@ static void test_broken(void **state)
     remove_folder(folder);
 }
 
+/* Files that disappear or are cut off in the middle of an epoch are like others that cannot be
+ * read: each is named once, in whatever epoch. */
+static void test_lost(void **state)
+{
+    (void)state;
+    char *folder = make_folder(10, ""), path[4200];
+    said s = {0};
+    float x[SIDE * SIDE];
+    int32_t label;
+    weft_dataset *d = open_images(folder, ",gray,size=8,test=0,broken=0.1,cache=0");
+    weft_context_set_log(context, hear, &s);
+    for (int k = 0; k < 60; k++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", folder, k ? "bee/001.png" : "cow/001.png");
+        if (k == 0) assert_int_equal(unlink(path), 0);
+        if (k == 10) assert_int_equal(truncate(path, 30), 0);
+        read_sample(d, WEFT_TRAIN, k % 30, x, &label);
+        assert_true((int)x[SIDE] / 40 == label);
+    }
+    assert_int_equal(s.lines, 2);
+    assert_ok(weft_source_status(d->source));
+    weft_context_set_log(context, NULL, NULL);
+    weft_dataset_close(&d);
+    remove_folder(folder);
+}
+
 /* Batches are the same bits with any number of threads, and with decoded pictures that are kept. */
 static void test_same_bits(void **state)
 {
@@ -484,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_broken),        cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_shards),        cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_headers_alone), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_lost),
     };
     return cmocka_run_group_tests_name("images", tests, setup, teardown);
 }
