@@ -147,7 +147,10 @@ void compare(trial *t, const char *stage, const result *a, const result *b, clos
         compare_numbers(t, "the loss of step 1", a->losses[0], b->losses[0], how);
         return;
     }
+    if (a->steps != b->steps)
+        found(t, VALUES, "the run ends after %d steps, should after %d", b->steps, a->steps);
     compare_tensors(t, &a->tensors, &b->tensors, how);
+    compare_tensors(t, &a->best, &b->best, how);
     if (how == EXACT && !losses_too) how = is_f64(t->c) ? CLOSE : ROUGH;
     for (int i = 0; i < a->steps; i++) {
         (void)snprintf(what, sizeof(what), "the loss of step %d", i + 1);

@@ -268,6 +268,7 @@ void draw_case(dice *d, hunt_case *c)
     bool plain = c->options[LABEL_SMOOTHING] == 0;
     if (plain && chance(d, 0.2)) c->options[LOSS] = c->samples.targets ? HUBER : FOCAL;
     if (chance(d, 0.15)) c->options[EVALUATE_EVERY] = between(d, 1, 3);
+    draw_judging(d, c);
 }
 
 int way_ranks(const way *w)

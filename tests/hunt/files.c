@@ -206,20 +206,22 @@ static void write_tokens(const samples *s, dice *d)
 void write_case(const hunt_case *c)
 {
     dice d = {c->samples.seed};
+    samples all = c->samples;
+    all.train += c->judging.held;
     FILE *f = make("net.yaml");
     print_model(f, c);
     end(f);
     switch (c->samples.format) {
     case IDX:
         (void)mkdir("data", 0777);
-        write_idx(&c->samples, &d, "train", c->samples.train);
-        write_idx(&c->samples, &d, "t10k", c->samples.test);
+        write_idx(&all, &d, "train", all.train);
+        write_idx(&all, &d, "t10k", c->samples.test);
         break;
     case NPY:
-        write_npy(&c->samples, &d);
-        if (reads_lengths(c)) write_lengths(&c->samples, &d);
+        write_npy(&all, &d);
+        if (reads_lengths(c)) write_lengths(&all, &d);
         break;
-    case TOKENS: write_tokens(&c->samples, &d); break;
-    default: write_csv(&c->samples, &d); break;
+    case TOKENS: write_tokens(&all, &d); break;
+    default: write_csv(&all, &d); break;
     }
 }

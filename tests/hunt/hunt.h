@@ -212,12 +212,25 @@ enum { WIDE, NARROW }; /* of sums and weights */
 enum { AUTO, NONE };
 enum { FOCAL = 1, HUBER = 4 }; /* of the losses */
 
+/* Options that judge a run, and those that change its samples. held: samples of the training part
+ * that
+ * --validation holds out, beside those of `train`; metric, best: indices in hunt_metrics, 0: not
+ * given; classes: 1: --class-weights balanced, 2: a number for each; augment: bits of the list in
+ * judging.c. */
+typedef struct judging {
+    int held, patience, metric, best, classes;
+    unsigned augment;
+} judging;
+enum { METRICS = 9, AUGMENTATIONS = 7 };
+extern const char *const hunt_metrics[METRICS];
+
 typedef struct hunt_case {
     int layer_count;
     layer layers[MOST_LAYERS];
     samples samples;
     double options[OPTIONS]; /* numbers; for a choice, its index */
     exchange exchange;
+    judging judging;
     way way;
     int stop; /* > 0: the run is stopped after this step and resumed in the way `later` */
     way later;
@@ -239,6 +252,11 @@ typedef struct dice {
 uint64_t roll(dice *d);
 int between(dice *d, int low, int high); /* low to high, both included */
 bool chance(dice *d, double p);
+
+/* judging.c: draws what judges a run, and writes its words. */
+void draw_judging(dice *d, hunt_case *c);
+typedef struct words words;
+void judging_words(const hunt_case *c, words *out);
 
 /* The value of each option that a case does not choose; shrinking moves options to these values. */
 extern const double neutral_options[OPTIONS];
@@ -300,12 +318,13 @@ void smooth_over(hunt_case *c);
 
 /* --- writing a case: text.c, files.c --- */
 
-typedef struct words {
+struct words {
     int count;
     char *word[96];
     char room[8192];
     size_t used;
-} words;
+};
+void add_word(words *w, const char *form, ...) __attribute__((format(printf, 2, 3)));
 void exchange_words(const exchange *e, char *out, size_t room);
 /* A mesh as --mesh names it; "": one rank. */
 void mesh_text(const int *mesh, char *out, size_t room);
@@ -336,7 +355,7 @@ typedef struct result {
     int steps;
     double losses[MOST_STEPS];
     double test_loss, figure; /* accuracy, or R2 of a regression */
-    tensors tensors;
+    tensors tensors, best;    /* best: those of the checkpoint that --keep-best keeps */
     char command[4096];
 } result;
 /* Trains in this process by the words of the command. stop > 0: stops after that step. resume:

@@ -75,6 +75,7 @@ static bool train_in_two(trial *t, const char *stage, const hunt_case *c, result
         note(t, stage, c, &c->later, folder, before, "(with --resume)\n");
         run_case(c, &c->later, folder, 0, true, out);
         for (int i = 0; i < first.steps; i++) out->losses[i] = first.losses[i];
+        if (out->steps < first.steps) out->steps = first.steps;
         set_text(out->command, sizeof(out->command), t->v->command);
         if (out->status == WEFT_OK) return true;
     }

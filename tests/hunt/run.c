@@ -1,6 +1,7 @@
 /* Runs one training in this process, from the words of the `weft train` command line. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hunt.h"
 
@@ -68,9 +69,14 @@ void run_case(const hunt_case *c, const way *w, const char *folder, int stop, bo
     if (stop && out->status == WEFT_ERR_INTERRUPTED) out->status = WEFT_OK;
     if (out->status != WEFT_OK) return;
     (void)snprintf(latest, sizeof(latest), "%s/latest", folder);
-    if (tensors_read(latest, &out->tensors)) return;
+    bool whole = tensors_read(latest, &out->tensors);
+    (void)snprintf(latest, sizeof(latest), "%s/best", folder);
+    /* A run that was stopped early, or has no finite metric, has no best checkpoint yet. */
+    if (c->judging.best && access(latest, F_OK) == 0)
+        whole = tensors_read(latest, &out->best) && whole;
+    if (whole) return;
     out->status = WEFT_ERR_FORMAT;
-    (void)snprintf(out->message, sizeof(out->message), "%s: there is no whole checkpoint", latest);
+    (void)snprintf(out->message, sizeof(out->message), "%s: there is no whole checkpoint", folder);
 }
 
 weft_status plan_case(const hunt_case *c, const way *w, char *message, size_t room)
@@ -119,4 +125,5 @@ void evaluate_case(const hunt_case *c, const char *folder, result *out)
 void result_free(result *r)
 {
     tensors_free(&r->tensors);
+    tensors_free(&r->best);
 }

@@ -79,6 +79,10 @@ static void find_knobs(hunt_case *c, knobs *k)
     add_way(k, &c->way);
     add_whole(k, &c->stop, 0);
     add_whole(k, &c->tokens, 0);
+    int *const judges[] = {&c->judging.patience, &c->judging.metric, &c->judging.best,
+                           &c->judging.classes};
+    for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++) add_whole(k, judges[i], 0);
+    if (!c->judging.patience && !c->judging.best) add_whole(k, &c->judging.held, 0);
     if (c->stop) add_way(k, &c->later);
     if (c->exchange.kind != NO_MEETING) {
         exchange *e = &c->exchange;
@@ -149,6 +153,13 @@ static bool simpler(hunt_case *c, int how)
     case 17: c->samples.weights = 0; break;
     case 18: c->way.home = c->later.home = false; break;
     case 19: c->way.named = c->later.named = false; break;
+    case 20:
+    case 21:
+    case 22:
+    case 23:
+    case 24:
+    case 25:
+    case 26: c->judging.augment &= ~(1U << (how - 20)); break;
     default: return false;
     }
     return memcmp(&before, c, sizeof(before)) != 0;
@@ -237,7 +248,7 @@ static bool drop_layers(search *s)
 static bool simplify(search *s)
 {
     bool any = false;
-    for (int how = 0; how < 20; how++) {
+    for (int how = 0; how < 20 + AUGMENTATIONS; how++) {
         hunt_case c = *s->best;
         if (simpler(&c, how)) any = keeps_failing(s, &c) || any;
     }

@@ -103,8 +103,7 @@ void print_model(FILE *to, const hunt_case *c)
 
 /* --- the command --- */
 
-static void add(words *w, const char *form, ...) __attribute__((format(printf, 2, 3)));
-static void add(words *w, const char *form, ...)
+void add_word(words *w, const char *form, ...)
 {
     va_list arguments;
     va_start(arguments, form);
@@ -264,7 +263,7 @@ static void add_options(const hunt_case *c, const way *p, words *w)
         /* Devices by name are those of --place. */
         if (!is_read(c, o) || (i == DEVICE && p->places && p->named)) continue;
         if (o->kind == WEFT_OPT_FLAG) {
-            if (c->options[i] != 0) add(w, "--%s", o->name);
+            if (c->options[i] != 0) add_word(w, "--%s", o->name);
             continue;
         }
         if (!o->initial && c->options[i] == 0) continue;
@@ -273,23 +272,24 @@ static void add_options(const hunt_case *c, const way *p, words *w)
         else
             value_text(o, c->options[i], text, sizeof(text));
         if (o->initial && strcmp(text, o->initial) == 0) continue;
-        add(w, "--%s", o->name);
-        add(w, "%s", text);
+        add_word(w, "--%s", o->name);
+        add_word(w, "%s", text);
     }
 }
 
 static void add_data(const hunt_case *c, words *w)
 {
     const samples *s = &c->samples;
-    add(w, "--data");
+    add_word(w, "--data");
     /* test= gives the test part's share of the rows, and the data set decides which rows those are.
      * write_case writes as many rows as both parts have together. */
-    double share = (double)s->test / (double)(s->train + s->test);
-    if (s->format == IDX) add(w, "idx:data");
+    int train = s->train + c->judging.held;
+    double share = (double)s->test / (double)(train + s->test);
+    if (s->format == IDX) add_word(w, "idx:data");
     if (s->format == TOKENS) {
         double test = (double)token_count(s, s->test);
-        add(w, "tokens:tokens.bin,values=%d,context=%d,test=%.9g", s->classes, s->shape.channels,
-            test / (test + (double)token_count(s, s->train)));
+        add_word(w, "tokens:tokens.bin,values=%d,context=%d,test=%.9g", s->classes,
+                 s->shape.channels, test / (test + (double)token_count(s, train)));
     }
     static const char *const layouts[][2] = {{"", ""},
                                              {",layout=cw", ",layout=wc"},
@@ -299,12 +299,12 @@ static void add_data(const hunt_case *c, words *w)
     const char *key = s->targets ? "target=" : "";
     const char *weights = !s->weights ? "" : s->format == NPY ? ",weight=w.npy" : ",weight=often";
     if (s->format == NPY && reads_lengths(c))
-        add(w, "npy:x=x.npy,n=n.npy,%sy.npy,test=%.9g%s%s", s->targets ? key : "label=", share,
-            layout, weights);
+        add_word(w, "npy:x=x.npy,n=n.npy,%sy.npy,test=%.9g%s%s", s->targets ? key : "label=", share,
+                 layout, weights);
     else if (s->format == NPY)
-        add(w, "npy:x.npy,%sy.npy,test=%.9g%s%s", key, share, layout, weights);
+        add_word(w, "npy:x.npy,%sy.npy,test=%.9g%s%s", key, share, layout, weights);
     key = s->targets ? "target" : "label";
-    if (s->format == CSV) add(w, "csv:data.csv,%s=label,test=%.9g%s", key, share, weights);
+    if (s->format == CSV) add_word(w, "csv:data.csv,%s=label,test=%.9g%s", key, share, weights);
 }
 
 void mesh_text(const int *mesh, char *out, size_t room)
@@ -323,12 +323,12 @@ static void add_mesh(const hunt_case *c, const way *p, words *w)
     int ranks = way_ranks(p) * learners_of(c);
     mesh_text(p->mesh, mesh, sizeof(mesh));
     if (ranks > 1 && !(p->places && p->named)) {
-        add(w, "-n");
-        add(w, "%d", ranks);
+        add_word(w, "-n");
+        add_word(w, "%d", ranks);
     }
     if (*mesh && !p->places) {
-        add(w, "--mesh");
-        add(w, "%s", mesh);
+        add_word(w, "--mesh");
+        add_word(w, "%s", mesh);
     }
 }
 
@@ -348,8 +348,8 @@ static void add_places(const hunt_case *c, const way *p, words *w)
                                      used ? "," : "", name, i % 2 ? "cpu" : "rank", at - 1);
     }
     if (!used) return;
-    add(w, "--place");
-    add(w, "%s", list);
+    add_word(w, "--place");
+    add_word(w, "%s", list);
 }
 
 static void add_pins(const hunt_case *c, const way *p, words *w)
@@ -369,8 +369,8 @@ static void add_pins(const hunt_case *c, const way *p, words *w)
                                  dims[p->pins[k].dim], axes[p->pins[k].axis]);
         }
     if (!used) return;
-    add(w, "--shard");
-    add(w, "%s", list);
+    add_word(w, "--shard");
+    add_word(w, "%s", list);
 }
 
 static void add_way(const hunt_case *c, const way *p, words *w)
@@ -379,8 +379,8 @@ static void add_way(const hunt_case *c, const way *p, words *w)
     add_places(c, p, w);
     add_pins(c, p, w);
     if (p->home) {
-        add(w, "--home");
-        add(w, "cpu");
+        add_word(w, "--home");
+        add_word(w, "cpu");
     }
     if (p->shares && p->mesh[0] > 1) {
         char list[128] = "";
@@ -388,18 +388,18 @@ static void add_way(const hunt_case *c, const way *p, words *w)
         for (int i = 0; i < p->mesh[0]; i++)
             used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%d", i ? "," : "",
                                      1 + p->shares * (i + 1) % 7);
-        add(w, "--shares");
-        add(w, "%s", list);
+        add_word(w, "--shares");
+        add_word(w, "%s", list);
     }
     if (p->zero) {
-        add(w, "--zero");
-        add(w, "%d", p->zero);
+        add_word(w, "--zero");
+        add_word(w, "%d", p->zero);
     }
-    if (p->recompute) add(w, "--recompute");
+    if (p->recompute) add_word(w, "--recompute");
     /* The last axis of the mesh is the pipeline axis. */
     if (p->gpipe && (p->places || p->mesh[AXES - 1] > 1)) {
-        add(w, "--schedule");
-        add(w, "gpipe");
+        add_word(w, "--schedule");
+        add_word(w, "gpipe");
     }
 }
 
@@ -409,23 +409,23 @@ static void add_exchange(const hunt_case *c, const way *p, words *w)
     char what[128];
     if (e->kind == NO_MEETING) return;
     exchange_words(e, what, sizeof(what));
-    add(w, "--exchange");
-    add(w, "%s", what);
+    add_word(w, "--exchange");
+    add_word(w, "%s", what);
     if (has_servers(e) && p->servers) {
-        add(w, "--servers");
-        add(w, "%d", p->servers);
+        add_word(w, "--servers");
+        add_word(w, "%d", p->servers);
     }
     if (has_servers(e) && p->replicas && p->servers > 1) {
-        add(w, "--replicas");
-        add(w, "%d", p->replicas);
+        add_word(w, "--replicas");
+        add_word(w, "%d", p->replicas);
     }
     if (e->kind == SERVER && e->back) {
-        add(w, "--compress-downlink");
-        add(w, "%s", hunt_codecs[e->back]);
+        add_word(w, "--compress-downlink");
+        add_word(w, "%s", hunt_codecs[e->back]);
     }
     if (e->codec) {
-        add(w, "--compress");
-        add(w, "%s", hunt_codecs[e->codec]);
+        add_word(w, "--compress");
+        add_word(w, "%s", hunt_codecs[e->codec]);
     }
 }
 
@@ -433,15 +433,19 @@ void case_words(const hunt_case *c, const way *p, const char *folder, words *out
 {
     out->count = 0;
     out->used = 0;
-    add(out, "--model");
-    add(out, "net.yaml");
+    add_word(out, "--model");
+    add_word(out, "net.yaml");
     add_data(c, out);
     add_options(c, p, out);
     add_way(c, p, out);
     add_exchange(c, p, out);
+    judging_words(c, out);
     if (!folder) return;
-    add(out, "--checkpoint");
-    add(out, "%s", folder);
+    add_word(out, "--checkpoint");
+    add_word(out, "%s", folder);
+    if (!c->judging.best) return;
+    add_word(out, "--keep-best");
+    add_word(out, "%s", hunt_metrics[c->judging.best]);
 }
 
 void print_words(FILE *to, const char *before, const words *w)
