@@ -97,8 +97,12 @@ static weft_status run(weft_far *far, const weft_transfer *what, const int64_t *
 {
     const far_buffers *f = (const far_buffers *)far;
     WEFT_TRY(weft_queue_wait(f->device, *f->queue, f->event[WEFT_FAR_READY]));
-    WEFT_TRY(weft_collectives_run(f->library, f->by, what, counts, f->send, f->receive));
-    return weft_event_record(f->device, *f->queue, f->event[WEFT_FAR_DONE]);
+    /* What fails may have been queued, too: settle waits for its end. */
+    weft_error failure = {.status = WEFT_OK};
+    weft_status status = weft_collectives_run(f->library, f->by, what, counts, f->send, f->receive);
+    if (status != WEFT_OK) weft_error_catch(&failure, status);
+    weft_status recorded = weft_event_record(f->device, *f->queue, f->event[WEFT_FAR_DONE]);
+    return status == WEFT_OK ? recorded : weft_error_raise(&failure);
 }
 
 static const weft_far_ops library_ops = {.settle = settle, .run = run};

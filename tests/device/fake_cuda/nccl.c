@@ -7,9 +7,12 @@
  *
  *   FAKE_NCCL_VERSION  22703
  *   FAKE_NCCL_ERROR    STATUS@N@RANK: from group N of calls on (1: the first), the state on a rank
+ *   FAKE_NCCL_POLLS    1: so often the state of a queued group is in progress
+ *   FAKE_NCCL_ABORT_MS 0: so long operations stay in their streams after ncclCommAbort
  *   FAKE_NCCL_CALLS    a file, to which each rank appends the names of its calls
  */
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "device/cuda/nccl_api.h"
@@ -31,6 +34,7 @@ struct ncclComm {
     char folder[FOLDER];
     cu_stream stream;
     bool open, aborted, finalized;
+    double aborted_at;
     struct job *pending; /* queued when the state is asked for */
     int in_progress;     /* so often the state is in progress */
 };
@@ -64,10 +68,22 @@ static _Thread_local struct {
     job *job;
 } group;
 
+static int number_of(const char *variable, int other)
+{
+    const char *text = getenv(variable);
+    return text ? atoi(text) : other;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 unsigned ncclGetVersion(int *version)
 {
-    const char *text = getenv("FAKE_NCCL_VERSION");
-    *version = text ? atoi(text) : 22703;
+    *version = number_of("FAKE_NCCL_VERSION", 22703);
     return NCCL_OK;
 }
 
@@ -280,6 +296,7 @@ unsigned ncclCommAbort(ncclComm_t c)
     (void)library_end("ncclCommAbort", c, "communicator");
     free(c->pending);
     c->pending = NULL;
+    c->aborted_at = now();
     __atomic_store_n(&c->aborted, true, __ATOMIC_SEQ_CST);
     leave(c);
     return status;
@@ -312,7 +329,7 @@ unsigned ncclGroupEnd(void)
     j->sequence = c->queued++;
     c->groups++;
     c->pending = j;
-    c->in_progress = 1;
+    c->in_progress = number_of("FAKE_NCCL_POLLS", 1);
     c->stream = group.stream;
     return NCCL_IN_PROGRESS;
 }
@@ -413,7 +430,8 @@ static bool is_aborted(const job *j)
 static bool ready(void *user)
 {
     job *j = user;
-    if (is_aborted(j)) return true;
+    if (is_aborted(j))
+        return now() >= j->comm->aborted_at + 1e-3 * number_of("FAKE_NCCL_ABORT_MS", 0);
     if (!j->arrived) publish(j->comm, "job", (long)j->sequence, j, sizeof(*j), j);
     j->arrived = true;
     return all_there(j->comm, "job", (long)j->sequence);
