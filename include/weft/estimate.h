@@ -52,7 +52,11 @@ typedef struct weft_step_estimate {
     /* Shares of `computed` that were estimated from measurements of the same size, of other sizes
      * of the same kernel, of other kernels of the operator, and from rates alone. */
     double by_size, by_kind, by_operator, by_rates;
-    uint64_t room[8]; /* of later versions: 0 */
+    /* Bytes of the programs of all ranks on the machine that is the fullest beside its memory, and
+     * that memory (0: unknown): weights, optimizer state, gradients, activations and staging, as weft
+     * plan has them. The process itself, its libraries and data come on top. */
+    double memory, memory_limit;
+    uint64_t room[6]; /* of later versions: 0 */
 } weft_step_estimate;
 
 /* Predicts a step of a run on the cluster of a file. Nothing runs, and nothing is written.

@@ -12,6 +12,7 @@
 typedef struct plan_options {
     int64_t dump, passes;
     char *cluster, *strategies;
+    bool json;
 } plan_options;
 
 static const weft_option own_table[] = {
@@ -43,6 +44,11 @@ static const weft_option own_table[] = {
              "exchange=average:every=4'",
      .kind = WEFT_OPT_STRING,
      .offset = offsetof(plan_options, strategies)},
+    {.name = "json",
+     .initial = "false",
+     .help = "print the table of --strategies as a JSON array",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(plan_options, json)},
     {.name = NULL},
 };
 
@@ -63,6 +69,11 @@ static void print_estimate(const char *cluster, const weft_step_estimate *p)
     print_share(p->by_kind, "with others");
     print_share(p->by_operator, "by their operator");
     print_share(p->by_rates, "by rates alone");
+    printf("\n");
+    printf("memory of the programs: %.1f MB on the fullest machine", p->memory / 1e6);
+    if (p->memory_limit > 0)
+        printf(" of %.1f MB%s", p->memory_limit / 1e6,
+               p->memory > p->memory_limit ? ": the run does not fit" : "");
     printf("\n");
     if (p->wire_bytes > 0)
         printf("between machines: %.0f bytes a step; the busiest sends for %.1f %% of the time\n",
@@ -88,6 +99,9 @@ static bool fit(const plan_options *plan)
     else if (plan->strategies && !plan->cluster)
         fprintf(stderr, "weft: --strategies compares estimates, which need --cluster FILE; weft "
                         "measure writes one\nTry 'weft help plan'.\n");
+    else if (plan->json && !plan->strategies)
+        fprintf(stderr, "weft: --json prints the table of --strategies, which is not given\nTry "
+                        "'weft help plan'.\n");
     else if (plan->strategies && plan->dump >= 0)
         fprintf(stderr, "weft: --dump is of one run, and --strategies are several; leave one of "
                         "them out\nTry 'weft help plan'.\n");
@@ -120,7 +134,7 @@ static int run_with(weft_context *context, const plan_options *plan, int argc, c
     print_log(context, options.show.quiet);
     int code = load_plugins(context, weft_train_table(context), &options);
     if (code == 0 && plan->strategies)
-        code = plan_strategies(context, plan->cluster, plan->strategies, argc, argv);
+        code = plan_strategies(context, plan->cluster, plan->strategies, plan->json, argc, argv);
     else if (code == 0)
         code = report_failure(print_plan(context, &options, plan));
     weft_options_free(weft_train_table(context), &options);

@@ -4,9 +4,10 @@
 
 #include "weft/estimate.h"
 
-/* plan_table.c: prints a table of the estimated steps of the runs of a list, each with the options
- * of the command line and its own; returns the exit code: 0 if there is an estimate. */
-int plan_strategies(weft_context *context, const char *cluster, const char *list, int argc,
-                    char **argv);
+/* plan_table.c: prints a table (json: an array of objects) of the estimated steps of the runs of a
+ * list, each with the options of the command line and its own; returns the exit code: 0 if there is
+ * an estimate. */
+int plan_strategies(weft_context *context, const char *cluster, const char *list, bool json,
+                    int argc, char **argv);
 
 #endif

@@ -31,6 +31,7 @@ static const char *limit_of(const weft_step_estimate *s)
 {
     double most = s->computed;
     const char *name = "kernels";
+    if (s->memory_limit > 0 && s->memory > s->memory_limit) return "memory: it does not fit";
     const struct {
         double seconds;
         const char *name;
@@ -54,10 +55,10 @@ static void print_row(const row *r, int width)
                    1e3 * s->high);
     (void)snprintf(rate, sizeof(rate), s->samples_per_second < 9999 ? "%.4g" : "%.0f",
                    s->samples_per_second);
-    printf("%-*s  %-28s %11s %7.0f %% %8.0f %% %7.0f %% %12.4g  %s\n", width,
+    printf("%-*s  %-28s %11s %7.0f %% %8.0f %% %7.0f %% %12.4g %10.0f  %s\n", width,
            strategy_label(r->words), range, rate, 100 * s->computed / s->seconds,
            100 * s->transferred / s->seconds, 100 * s->waited / s->seconds, s->wire_bytes / 1e6,
-           limit_of(s));
+           s->memory / 1e6, limit_of(s));
 }
 
 static void print_rows(const row *rows, int count, const char *cluster)
@@ -67,13 +68,54 @@ static void print_rows(const row *rows, int count, const char *cluster)
         width = (int)fmax(width, (double)strlen(strategy_label(rows[i].words)));
     printf("Estimated for %s, the fastest first; shares of a step are means over the ranks:\n\n",
            cluster);
-    printf("%-*s  %-28s %11s %9s %10s %9s %12s  %s\n", width, "strategy", "ms a step (likely)",
-           "samples/s", "kernels", "transfers", "waiting", "MB between", "limited by");
+    printf("%-*s  %-28s %11s %9s %10s %9s %12s %10s  %s\n", width, "strategy", "ms a step (likely)",
+           "samples/s", "kernels", "transfers", "waiting", "MB between", "MB memory", "limited by");
     for (int i = 0; i < count; i++)
         if (!*rows[i].reason) print_row(&rows[i], width);
     for (int i = 0; i < count; i++)
         if (*rows[i].reason)
             printf("%-*s  %s\n", width, strategy_label(rows[i].words), rows[i].reason);
+}
+
+static void print_number(const char *name, double number)
+{
+    printf(",\"%s\":%.9g", name, number);
+}
+
+static void print_object(const row *r)
+{
+    const weft_step_estimate *s = &r->step;
+    printf("{\"strategy\":");
+    print_json_string(r->words);
+    if (*r->reason) {
+        printf(",\"reason\":");
+        print_json_string(r->reason);
+        printf("}");
+        return;
+    }
+    print_number("step_seconds", s->seconds);
+    print_number("low", s->low);
+    print_number("high", s->high);
+    print_number("samples_per_second", s->samples_per_second);
+    print_number("kernel_seconds", s->computed);
+    print_number("transfer_seconds", s->transferred);
+    print_number("waiting_seconds", s->waited);
+    print_number("rest_seconds", s->rest);
+    print_number("bytes_between_machines", s->wire_bytes);
+    print_number("busiest_link", s->busiest_link);
+    print_number("memory_bytes", s->memory);
+    if (s->memory_limit > 0)
+        printf(",\"fits\":%s", s->memory <= s->memory_limit ? "true" : "false");
+    printf("}");
+}
+
+static void print_objects(const row *rows, int count)
+{
+    for (int i = 0; i < count; i++) {
+        printf(i ? ",\n " : "[");
+        print_object(&rows[i]);
+    }
+    printf("]\n");
 }
 
 static void estimate_row(weft_context *context, const char *cluster, int argc, char **argv, row *r)
@@ -87,8 +129,8 @@ static void estimate_row(weft_context *context, const char *cluster, int argc, c
     weft_options_free(table, &options);
 }
 
-int plan_strategies(weft_context *context, const char *cluster, const char *list, int argc,
-                    char **argv)
+int plan_strategies(weft_context *context, const char *cluster, const char *list, bool json,
+                    int argc, char **argv)
 {
     char *words[MOST_STRATEGIES];
     int count = split_strategies(list, words, MOST_STRATEGIES), estimated = 0;
@@ -106,7 +148,10 @@ int plan_strategies(weft_context *context, const char *cluster, const char *list
         estimated += !*rows[i].reason;
     }
     if (rows) qsort(rows, (size_t)count, sizeof(*rows), compare_rows);
-    if (rows) print_rows(rows, count, cluster);
+    if (rows && json)
+        print_objects(rows, count);
+    else if (rows)
+        print_rows(rows, count, cluster);
     for (int i = 0; i < count; i++) free(words[i]);
     free(rows);
     return estimated > 0 ? 0 : 1;

@@ -97,7 +97,7 @@ static weft_status run(weft_far *far, const weft_transfer *what, const int64_t *
 {
     const far_buffers *f = (const far_buffers *)far;
     WEFT_TRY(weft_queue_wait(f->device, *f->queue, f->event[WEFT_FAR_READY]));
-    /* What fails may have been queued, too: settle waits for its end. */
+    /* An operation that fails may have been queued: settle waits for its end. */
     weft_error failure = {.status = WEFT_OK};
     weft_status status = weft_collectives_run(f->library, f->by, what, counts, f->send, f->receive);
     if (status != WEFT_OK) weft_error_catch(&failure, status);

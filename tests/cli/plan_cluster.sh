@@ -58,7 +58,20 @@ holds out '^oneshot +[0-9.]+ '
 holds out '^gossip +the time of a step with --exchange gossip cannot be estimated'
 holds out '^average:every=4 +[0-9.]+ '
 
+"$weft" plan $small -n 2 --cluster two.yaml --strategies "$list" --json >out 2>err
+python3 - <<'END' && pass || flunk "JSON: $(cat out err)"
+import json
+rows = json.load(open("out"))
+assert len(rows) == 6 and [r["strategy"] for r in rows if "reason" in r][0].startswith("exchange=gossip"), rows
+rates = [r["samples_per_second"] for r in rows if "reason" not in r]
+assert rates == sorted(rates, reverse=True) and all(r["low"] <= r["step_seconds"] <= r["high"] for r in rows if "reason" not in r)
+END
+cluster little.yaml '' 'count: 2, cores: 1, memory: 1e5'
+accepts "little memory" "$weft" plan $small -n 2 --mesh data=2 --cluster little.yaml
+holds out 'on the fullest machine of 0.1 MB: the run does not fit$'
+
 # What is refused.
+refuses 2 "--json prints the table of --strategies" "$weft" plan $small --cluster one.yaml --json
 refuses 2 "which need --cluster FILE" "$weft" plan $small --strategies 'mesh=data=2'
 refuses 2 "leave one of them out" "$weft" plan $small --cluster one.yaml --passes
 refuses 2 "leave one of them out" "$weft" plan $small --cluster one.yaml --dump --strategies 'mesh=data=2'

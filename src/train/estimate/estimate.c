@@ -50,6 +50,7 @@ static weft_status place_ranks(forecast *f)
     h->machines = (ranks + h->each - 1) / h->each;
     WEFT_TRY(WEFT_NEW(&h->machine, ranks));
     WEFT_TRY(WEFT_NEW(&h->speed, ranks));
+    WEFT_TRY(WEFT_NEW(&h->bytes, h->machines));
     for (int r = 0; r < ranks; r++) {
         const weft_machine_group *g = weft_cluster_group_of(c, r / h->each);
         h->machine[r] = r / h->each;
@@ -178,12 +179,27 @@ static void sum_up(const forecast *f, weft_step_estimate *out)
     out->by_rates = by[WEFT_BY_RATES] / all;
 }
 
+/* The machine whose programs take most of its memory, or where no memory is known, most bytes. */
+static void find_fullest(const forecast *f, weft_step_estimate *out)
+{
+    double most = -1;
+    for (int m = 0; m < f->hosts.machines; m++) {
+        double limit = weft_cluster_group_of(&f->cluster, m)->memory, bytes = f->hosts.bytes[m];
+        double full = limit > 0 ? bytes / limit : bytes * 1e-18;
+        if (full <= most) continue;
+        most = full;
+        out->memory = bytes;
+        out->memory_limit = limit;
+    }
+}
+
 static weft_status play(forecast *f, weft_step_estimate *out)
 {
     WEFT_TRY(weft_tracks_make(f->t, f->times, &f->hosts, &f->tracks));
     WEFT_TRY(run_step(f, NULL, &out->seconds));
     out->low = out->high = out->seconds;
     sum_up(f, out);
+    find_fullest(f, out);
     if (varies(&f->cluster)) WEFT_TRY(draw_steps(f, out));
     double error = error_of(&f->tracks);
     out->low *= 1 - WEFT_MIN(error, 0.9);
@@ -234,5 +250,6 @@ weft_status weft_estimate_step(weft_context *context, const weft_train_options *
     weft_cluster_free(&f.cluster);
     free(f.hosts.machine);
     free(f.hosts.speed);
+    free(f.hosts.bytes);
     return status;
 }

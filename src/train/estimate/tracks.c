@@ -204,6 +204,13 @@ static weft_status add_meeting(track *k, const weft_program_info *info)
     return weft_timeline_finish(k->out->line, k->id, transfer);
 }
 
+static double bytes_of(const weft_program_info *info)
+{
+    return (double)(info->parameter_bytes + info->state_bytes + info->gradient_bytes +
+                    info->arena_bytes + info->slot_bytes + info->input_bytes + info->scratch_bytes +
+                    info->transfer_bytes + info->sequence_bytes);
+}
+
 static weft_status walk(track *k)
 {
     weft_program_info info = weft_program_describe(k->program);
@@ -217,6 +224,7 @@ static weft_status walk(track *k)
     for (size_t i = 0; i < count && status == WEFT_OK; i++) k->known[i].seconds = -1;
     for (k->learner = 0; k->learner < k->t->learners && status == WEFT_OK; k->learner++) {
         k->id = k->learner * k->t->mesh + k->rank->rank;
+        k->hosts->bytes[k->hosts->machine[k->id]] += bytes_of(&info);
         status = add_rest(k, &info);
         if (status == WEFT_OK)
             status = weft_program_walk(k->program, &k->rank->schedule, on_event, k);

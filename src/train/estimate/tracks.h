@@ -14,6 +14,7 @@ typedef struct weft_hosts {
     int threads;        /* of a rank */
     int *machine;       /* [ranks] */
     double *speed;      /* [ranks] of its machine */
+    double *bytes;      /* [machines] of the programs of their ranks; weft_tracks_make adds them */
 } weft_hosts;
 
 /* Seconds of kernels by the way of their estimates, and the sum of seconds times error. */
