@@ -58,9 +58,9 @@ def measure(weft, model, strategy, steps):
         rows = [json.loads(line) for line in open(out.name)]
     learners = 2 if "exchange=" in strategy else 1
     seconds = [MODELS[model][2] * learners / row["samples_per_second"] for row in rows if row["event"] == "step"]
-    # Learners that meet every four steps take longer for one of them.
-    some = seconds[4:4 + (len(seconds) - 4) // 4 * 4]
-    return 1e3 * (statistics.mean(sorted(some)[:-1]) if learners > 1 else statistics.median(some))
+    # Learners that meet every four steps take longer for one of these.
+    fours = [statistics.mean(seconds[i:i + 4]) for i in range(4, len(seconds) - 3, 4)]
+    return 1e3 * statistics.median(fours)
 
 
 def ranks(numbers):
