@@ -14,7 +14,7 @@ static void on_measured(void *user, const char *what, double done)
 
 static int run(weft_context *context, int argc, char **argv)
 {
-    weft_measure_options options;
+    weft_measure_options options = {0};
     size_t times;
     double spread, begun = clock_seconds();
     bool terminal = isatty(STDOUT_FILENO);
