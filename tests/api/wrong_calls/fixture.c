@@ -76,6 +76,7 @@ weft_server_options right_weft_server_options;
 weft_train_options right_weft_train_options;
 weft_simulate_options right_weft_simulate_options;
 weft_cluster_options right_weft_cluster_options;
+weft_measure_options right_weft_measure_options;
 
 static char folder[] = "/tmp/weft-wrong-XXXXXX";
 static weft_graph *fresh;
@@ -338,6 +339,7 @@ static void make_trainer(void)
     MUST(weft_simulate_options_init(context, &right_weft_simulate_options));
     set(weft_simulate_table(context), &right_weft_simulate_options, words);
     MUST(weft_cluster_options_init(context, WEFT_CLUSTER_GUEST, &right_weft_cluster_options));
+    MUST(weft_options_init(weft_measure_table(context), &right_weft_measure_options));
     MUST(weft_dataset_open(context, "glyphs:size=8,train=8,test=4", "none", NULL, &dataset));
     MUST(weft_dataset_prepare(dataset, WEFT_TRAIN));
     MUST(weft_dataset_prepare(dataset, WEFT_TEST));
@@ -434,6 +436,7 @@ static void end(void)
     weft_options_free(weft_train_table(context), &right_weft_train_options);
     weft_options_free(weft_simulate_table(context), &right_weft_simulate_options);
     weft_cluster_options_free(context, &right_weft_cluster_options);
+    weft_options_free(weft_measure_table(context), &right_weft_measure_options);
     weft_options_free(weft_server_table(context), &right_weft_server_options);
     weft_options_free(weft_load_table(context), &right_weft_load_options);
     weft_options_free(weft_generate_table(), &right_weft_generate_options);

@@ -142,7 +142,7 @@ FIELDS = {
     "weft_generation_request": ("weft_servable_generate",), "weft_transfer": ("weft_comm_prepare", "weft_comm_run"),
     "weft_eval_options": ("weft_evaluate",), "weft_generate_options": ("weft_generate",), "weft_load_options": ("weft_load_open",),
     "weft_server_options": ("weft_server_start",), "weft_train_options": ("weft_trainer_create", "weft_trainer_create_dry", "weft_job_check"),
-    "weft_simulate_options": ("weft_simulate_check",), "weft_cluster_options": ("weft_cluster_look",),
+    "weft_simulate_options": ("weft_simulate_check",), "weft_measure_options": ("weft_measure",), "weft_cluster_options": ("weft_cluster_look",),
 }
 
 # What ends the object that a right call has made.
