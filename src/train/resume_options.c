@@ -61,6 +61,8 @@ weft_status weft_train_options_of_checkpoint(const weft_context *context, const 
     const weft_option *table = weft_train_table(context);
     weft_checkpoint c = {0};
     *found = false;
+    if (!*folder)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the folder of a checkpoint is an empty text");
     if (!weft_file_exists(folder)) return WEFT_OK;
     WEFT_TRY(weft_checkpoint_found(folder, found));
     /* The run itself says which checkpoint is damaged, and which one is before it. */
