@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "op_build.h"
 #include "op_ways.h"
+#include "program/instance.h"
 
 static const char *const devices[] = {"cpu", "distant", "distant:of=cpu"};
 
@@ -83,6 +85,61 @@ static void test_reference(void **state)
     }
 }
 
+/* --- panels that are kept --- */
+
+/* The weight is a parameter. */
+static void recurrence(fixture *f, const char *op, int64_t gates)
+{
+    const int64_t x[] = {3, 2, gates * 19}, w[] = {19, gates * 19};
+    const weft_shape shape = weft_shape_of(2, w);
+    weft_value in[] = {fixture_input(f, 3, x, false, 1, 0),
+                       weft_graph_leaf(f->graph, WEFT_VALUE_PARAM, "w", WEFT_F32, &shape,
+                                       (weft_init){WEFT_INIT_NORMAL, 1}),
+                       WEFT_NO_VALUE};
+    if (gates == 3) in[2] = fixture_input(f, 1, w + 1, false, 1, 0);
+    out(f, node(f, op, in, gates == 3 ? 3 : 2, NULL, 0));
+}
+static void lstm(fixture *f)
+{
+    recurrence(f, "lstm", 4);
+}
+static void gru(fixture *f)
+{
+    recurrence(f, "gru", 3);
+}
+
+/* Where nothing trains a recurrence, the store keeps its weight in panels until it changes; results
+ * are those of a program that trains it. */
+static void test_panels(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 2; c++) {
+        const op_case cases[] = {{.name = "kept", .build = c ? gru : lstm, .no_gradient = true},
+                                 {.name = "trained", .build = c ? gru : lstm}};
+        op_run runs[2];
+        static double numbers[2][2][3 * 2 * 19];
+        static float w[19 * 4 * 19];
+        int panels[2] = {0, 0};
+        for (int i = 0; i < 2; i++) {
+            op_run_open(&runs[i], &cases[i], WEFT_BF16, "cpu", -1, true);
+            assert_true(runs[i].total == 3 * 2 * 19);
+            const weft_program *p = runs[i].instance->program;
+            for (size_t n = 0; n < p->code_count; n++)
+                panels[i] +=
+                    p->code[n].derives && strcmp(p->code[n].kernel->out[0]->text, "panels") == 0;
+            op_run_go(&runs[i], numbers[i][0]);
+            assert_ok(weft_store_read(runs[i].store, weft_store_find(runs[i].store, "w"), w));
+            for (size_t n = 0; n < sizeof(w) / sizeof(w[0]); n++) w[n] = (float)sin((double)n);
+            assert_ok(weft_store_write(runs[i].store, weft_store_find(runs[i].store, "w"), w));
+            op_run_go(&runs[i], numbers[i][1]);
+            op_run_close(&runs[i]);
+        }
+        assert_true(panels[0] == 1 && panels[1] == 0);
+        assert_memory_equal(numbers[0], numbers[1], sizeof(numbers[0]));
+        assert_memory_not_equal(numbers[0][0], numbers[0][1], sizeof(numbers[0][0]));
+    }
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -90,6 +147,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_panels),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     bool again = !getenv("ONEDNN_MAX_CPU_ISA");

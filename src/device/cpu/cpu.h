@@ -22,10 +22,12 @@ static inline onednn *cpu_onednn(weft_device *device)
 
 /* A layout that is not plain, with its descriptor md. `plain` describes the same value in its plain
  * layout, with the logical dimensions of md, since oneDNN's may differ from Weft's: a dense weight
- * is [k, n] in Weft and (n, k) in oneDNN. */
+ * is [k, n] in Weft and (n, k) in oneDNN. md NULL: panels, packed from the plain layout (packed.h).
+ */
 typedef struct cpu_layout {
     weft_layout head;
     cpu_md md, plain;
+    const struct cpu_packed *packed;
 } cpu_layout;
 
 /* --- descriptors --- */

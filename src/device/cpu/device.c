@@ -2,6 +2,7 @@
  * creates kernels and reorders. */
 #include "base/core_lists.h"
 #include "device/cpu/in_f32.h"
+#include "device/cpu/packed.h"
 #include "device/cpu/pair_blocks.h"
 
 static const cpu_entry *const tables[] = {
@@ -143,6 +144,12 @@ weft_status cpu_reorder(weft_device *device, const weft_type *type, const weft_l
 {
     const cpu_layout *odd = (const cpu_layout *)(from->plain ? to : from);
     cpu_md plain;
+    if (!to->plain && ((const cpu_layout *)to)->packed) {
+        WEFT_TRY(cpu_packed_reorder(device, from, to, out));
+        (*out)->in[0] = from;
+        (*out)->out[0] = to;
+        return WEFT_OK;
+    }
     if (from->plain && to->plain)
         WEFT_TRY(cpu_md_of_type(device, type, &plain));
     else

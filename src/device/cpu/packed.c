@@ -103,6 +103,78 @@ void cpu_pack(const cpu_packed *p, int threads)
     weft_parallel(threads, panel_count(p), 1, pack_part, &copy);
 }
 
+/* --- panels as a layout --- */
+
+typedef struct packed_layout {
+    cpu_layout head;
+    cpu_packed of;
+} packed_layout;
+
+static bool is_same(const cpu_packed *a, const cpu_packed *b)
+{
+    return a->depth == b->depth && a->units == b->units && a->groups == b->groups &&
+           a->of == b->of && a->narrow == b->narrow && a->by_depth == b->by_depth &&
+           a->by_group == b->by_group && a->by_unit == b->by_unit;
+}
+
+static weft_status intern(weft_device *device, const cpu_packed *p, const weft_layout **out)
+{
+    for (weft_layout *l = device->layouts; l; l = l->next) {
+        const cpu_packed *own = l->plain ? NULL : ((const cpu_layout *)l)->packed;
+        *out = l;
+        if (own && is_same(own, p)) return WEFT_OK;
+    }
+    packed_layout *layout;
+    WEFT_TRY(WEFT_NEW(&layout, 1));
+    layout->of = *p;
+    layout->head.packed = &layout->of;
+    layout->head.head = (weft_layout){.bytes = (size_t)cpu_packed_count(p) * sizeof(uint32_t),
+                                      .rounds = true,
+                                      .text = "panels",
+                                      .next = device->layouts};
+    device->layouts = &layout->head.head;
+    *out = device->layouts;
+    return WEFT_OK;
+}
+
+weft_status cpu_packed_layout(weft_device *device, const cpu_packed *p, const weft_layout **out)
+{
+    pthread_mutex_lock(&device->lock);
+    weft_status status = intern(device, p, out);
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+static void pack_loop(const cpu_loop *k)
+{
+    cpu_packed p = *(const cpu_packed *)k->table;
+    p.w = k->in[0];
+    p.panels = k->result;
+    cpu_pack(&p, k->threads);
+}
+
+weft_status cpu_packed_reorder(weft_device *device, const weft_layout *from, const weft_layout *to,
+                               weft_kernel **out)
+{
+    const weft_group none = {0};
+    cpu_packed *p;
+    cpu_loop *k;
+    if (!from->plain)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "panels are packed from the plain layout alone");
+    WEFT_TRY(WEFT_NEW(&p, 1));
+    *p = *((const cpu_layout *)to)->packed;
+    weft_status status = cpu_loop_make(device, &none, pack_loop, &k);
+    if (status != WEFT_OK) {
+        free(p);
+        return status;
+    }
+    k->table = p;
+    *out = &k->head;
+    return WEFT_OK;
+}
+
+/* --- products --- */
+
 bool cpu_packs_in_vain(const cpu_packed *p, int64_t rows)
 {
     return p->of == TILE_SINGLE && p->groups > 0 && p->by_unit == 1 &&

@@ -26,6 +26,12 @@ int64_t cpu_packed_count(const cpu_packed *p);
  * would take longer than a step of one text, which reads it once. Bits are the same. */
 bool cpu_packs_in_vain(const cpu_packed *p, int64_t rows);
 void cpu_pack(const cpu_packed *p, int threads);
+/* The layout of the panels of a matrix that is f32 or bf16, and the reorder from its plain layout
+ * to that; w and panels of a description are not read. */
+weft_status cpu_packed_layout(weft_device *device, const cpu_packed *p,
+                              const weft_layout **out) WEFT_NODISCARD;
+weft_status cpu_packed_reorder(weft_device *device, const weft_layout *from, const weft_layout *to,
+                               weft_kernel **out) WEFT_NODISCARD;
 
 /* A part of the product: `rows` rows from `row` on, `units` columns from `unit` on of each group.
  * Without groups all numbers of a row follow each other. The receiver may change the numbers. */

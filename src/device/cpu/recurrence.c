@@ -30,7 +30,7 @@ static size_t lay_out(recurrence *j, bool gradient, void *base)
     int64_t states = r->batch * r->units, all = r->gates * r->units;
     j->width = (gradient ? all : r->units) + 1;
     j->width -= j->width % 2;
-    j->w.panels = cpu_take(base, &used, cpu_packed_count(&j->w));
+    if (!j->packed) j->w.panels = cpu_take(base, &used, cpu_packed_count(&j->w));
     j->zeros = cpu_take(base, &used, r->units);
     j->bias = cpu_take(base, &used, all);
     for (int i = 0; i < 2; i++) j->states[i] = cpu_take(base, &used, states);
@@ -70,7 +70,9 @@ static void read_first(recurrence *j)
 recurrence cpu_recurrence_of(const cpu_loop *k, int gates, bool gradient)
 {
     recurrence j = describe(&k->group, gates, gradient, k->pairs);
+    int w = gradient ? 3 : 1;
     j.k = k;
+    j.packed = !k->head.in[weft_group_in(&k->group, k->group.node[0]->in[w])]->plain;
     (void)lay_out(&j, gradient, k->scratch);
     memset(j.zeros, 0, (size_t)j.r.units * sizeof(float));
     for (int i = 0; i < 2 && j.narrow; i++)
@@ -78,9 +80,11 @@ recurrence cpu_recurrence_of(const cpu_loop *k, int gates, bool gradient)
     for (int64_t i = 0; !gradient && gates == 3 && i < gates * j.r.units; i++)
         j.bias[i] = cpu_get(k->in[2], i, cpu_is_narrow(&j, 2));
     if (gradient) read_first(&j);
-    j.w.w = k->in[gradient ? 3 : 1];
-    j.w.narrow = cpu_is_narrow(&j, gradient ? 3 : 1);
-    if (cpu_packs_in_vain(&j.w, j.r.batch * j.r.positions))
+    j.w.w = k->in[w];
+    j.w.narrow = cpu_is_narrow(&j, w);
+    if (j.packed)
+        j.w.panels = (uint32_t *)(uintptr_t)k->in[w];
+    else if (cpu_packs_in_vain(&j.w, j.r.batch * j.r.positions))
         j.w.panels = NULL;
     else
         cpu_pack(&j.w, k->threads);
@@ -150,22 +154,38 @@ static void gru_loop(const cpu_loop *k)
 
 /* --- kernels --- */
 
+/* Whether a weight is wanted in panels, which the store keeps until it changes: a parameter that is
+ * not trained here, of bf16 products, which pack it in any case. */
+static bool takes_panels(const recurrence *j, const weft_group *group, const weft_layout *lies)
+{
+    const weft_value_info *w = &group->graph->values[group->node[0]->in[1]];
+    return j->narrow && w->kind == WEFT_VALUE_PARAM && w->gradient == WEFT_NO_VALUE &&
+           w->assigned == WEFT_NO_VALUE && (!lies || lies->plain);
+}
+
 static weft_status make(weft_device *device, const weft_group *group, cpu_loop_fn fn, int gates,
-                        bool gradient, weft_kernel **out)
+                        bool gradient, const weft_layout *const *in, weft_kernel **out)
 {
     cpu_loop *k;
-    recurrence j = describe(group, gates, gradient, TILE_PAIRS);
+    recurrence j = describe(group, gates, gradient,
+                            ((const cpu_device *)device)->narrow ? TILE_PAIRS_DOT : TILE_PAIRS);
+    int w = weft_group_in(group, group->node[0]->in[gradient ? 3 : 1]);
+    j.packed = !gradient && takes_panels(&j, group, in[w]);
+    j.w.narrow = weft_value_type(group->graph, group->in[w])->dtype == WEFT_BF16;
     WEFT_TRY(cpu_plain_make(device, group, fn, lay_out(&j, gradient, NULL), &k));
-    *out = &k->head;
-    return WEFT_OK;
+    weft_status status = j.packed ? cpu_packed_layout(device, &j.w, &k->head.in[w]) : WEFT_OK;
+    if (status == WEFT_OK)
+        *out = &k->head;
+    else
+        k->head.ops->destroy(&k->head);
+    return status;
 }
 
 #define KERNEL(name, gates, gradient, fn)                                                          \
     static weft_status name##_make(weft_device *device, const weft_group *group,                   \
                                    const weft_layout *const *in, weft_kernel **out)                \
     {                                                                                              \
-        (void)in;                                                                                  \
-        return make(device, group, fn, gates, gradient, out);                                      \
+        return make(device, group, fn, gates, gradient, in, out);                                  \
     }
 KERNEL(lstm, 4, false, lstm_loop)
 KERNEL(lstm_grad, 4, true, cpu_lstm_grad)

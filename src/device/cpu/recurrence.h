@@ -11,6 +11,7 @@ typedef struct recurrence {
     weft_recurrence r;
     cpu_packed w;
     bool narrow;
+    bool packed;          /* the weight is given in panels */
     float *zeros, *bias;  /* [units]; gru: [3 units] */
     float *states[2];     /* forward: h [b, units] before and after a position, by turns */
     uint16_t *operand[2]; /* narrow: h, or the gradient of the gates, as the product reads it */
