@@ -193,8 +193,9 @@ bool cpu_weight_grad_supports(const weft_group *group)
 }
 
 /* Whether panels are faster than oneDNN's primitive by measurements with oneDNN 2.6 and 3.7 on
- * AVX-512: for convolutions of many channels and small images, and for f32 products of many rows.
- */
+ * AVX-512: for convolutions of many channels and small images, for f32 products of many rows, and
+ * for bf16 numbers of which oneDNN makes a matrix product, since its own kernels take few inputs
+ * only with outputs in whole blocks. */
 static bool is_faster(const weft_group *group)
 {
     const weft_graph *g = group->graph;
@@ -206,7 +207,8 @@ static bool is_faster(const weft_group *group)
     if (!node->op->window) return !narrow && channels >= 128 && all / w->dim[0] >= 512;
     int64_t positions = all / (x->dim[0] * x->dim[1]);
     int64_t taps = weft_shape_elements(w) / (w->dim[0] * w->dim[1]);
-    return taps >= 9 && channels >= 32 && positions <= channels * (narrow ? 4 : 2);
+    bool copied = narrow && w->dim[1] < 16 && w->dim[0] % 16 != 0;
+    return taps >= 9 && (copied || (channels >= 32 && positions <= channels * (narrow ? 4 : 2)));
 }
 
 double cpu_weight_grad_seconds(const weft_group *group, const weft_layout *const *in)
