@@ -80,11 +80,14 @@ static void test_not_finite(void **state)
 
 /* --- pairs of bf16 numbers in blocks --- */
 
+enum { SCRATCH = 1024 };
+
 static void go(weft_device *device, weft_kernel *kernel, void *from, void *to, void *scratch)
 {
     weft_memory memory[3] = {{device, from}, {device, to}, {device, scratch}};
     const weft_address in = {&memory[0], 0}, out = {&memory[1], 0};
     weft_bound *bound;
+    assert_true(kernel->scratch <= SCRATCH);
     assert_ok(weft_kernel_bind(kernel, &bound));
     assert_ok(weft_bound_place(bound, &in, &out, (weft_address){&memory[2], 0}));
     assert_ok(weft_bound_run(bound, NULL));
@@ -116,7 +119,7 @@ static bool rounds_alike(weft_device *device, cpu_md plain, cpu_md wide, cpu_md 
     size_t count = onednn_md_bytes(plain) / sizeof(float), bytes = onednn_md_bytes(narrow);
     float *given = malloc(count * sizeof(float));
     char *laid = calloc(1, onednn_md_bytes(wide)), *want = calloc(1, bytes), *have = malloc(bytes);
-    char scratch[64];
+    char scratch[SCRATCH];
     weft_kernel *kernel;
     for (size_t i = 0; i < count; i++) given[i] = (float)sin((double)i) * (i % 7 ? 1 : 1e30f);
     given[0] = NAN;
@@ -171,7 +174,7 @@ static void test_pair_blocks(void **state)
         for (onednn_pass pass = ONEDNN_FORWARD; pass < ONEDNN_WEIGHTS; pass++)
             found += rounds_alike(device, w, wide, weight_in(device, spec, pass, w));
     }
-    assert_true(found >= 4 || onednn_has_amx());
+    assert_true(found > 0 || onednn_has_amx());
     weft_device_close(&device);
     weft_context_destroy(&context);
 }
