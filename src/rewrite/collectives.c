@@ -32,11 +32,21 @@ weft_value weft_move_emit(rewriter *r, const char *op, weft_value v, const weft_
     return out;
 }
 
+/* The bf16 value of which x is a widened copy; WEFT_NO_VALUE: x is none. */
+static weft_value widened_from(const weft_graph *g, weft_value x)
+{
+    const weft_node *node = g->values[x].node < 0 ? NULL : g->nodes[g->values[x].node];
+    bool widened = node && !weft_operator_computes(node->op) && node->in_count == 1 &&
+                   g->values[x].type.dtype == WEFT_F32 && weft_in(g, node, 0)->dtype == WEFT_BF16;
+    return widened ? node->in[0] : WEFT_NO_VALUE;
+}
+
 weft_value weft_move_cast(rewriter *r, weft_value v, weft_value x, weft_dtype dtype)
 {
     weft_attr attr = WEFT_ATTR_INT("dtype", dtype);
     if (x == WEFT_NO_VALUE || r->to->values[x].type.dtype == dtype) return x;
-    return weft_move_emit(r, "cast", v, &x, 1, &attr, 1);
+    weft_value before = dtype == WEFT_BF16 ? widened_from(r->to, x) : WEFT_NO_VALUE;
+    return before != WEFT_NO_VALUE ? before : weft_move_emit(r, "cast", v, &x, 1, &attr, 1);
 }
 
 weft_dtype weft_move_type(const rewriter *r, weft_value v)
@@ -45,6 +55,13 @@ weft_dtype weft_move_type(const rewriter *r, weft_value v)
     weft_dtype dtype = r->from->values[v].type.dtype;
     bool gradient = s->param != WEFT_NO_VALUE && !s->early && weft_dtype_is_float(dtype);
     return r->plan->options.bf16_sums && gradient ? WEFT_BF16 : dtype;
+}
+
+weft_dtype weft_move_type_of_part(const rewriter *r, weft_value v, sharding split)
+{
+    bool summed = false;
+    for (int a = 0; a < SHARD_AXES; a++) summed = summed || split.at[a] == PARTIAL;
+    return !summed && widened_from(r->from, v) != WEFT_NO_VALUE ? WEFT_BF16 : weft_move_type(r, v);
 }
 
 weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, int dim)

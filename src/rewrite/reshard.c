@@ -84,7 +84,7 @@ weft_status weft_rewrite_send(rewriter *r, weft_value v)
                          "more than 30000 values would be transferred between ranks");
     WEFT_TRY(weft_rewrite_reshard(r, v, s->place, split_at(r, v, ANYWHERE), &local));
     if (r->place != s->place) return WEFT_OK;
-    local = weft_move_cast(r, v, local, weft_move_type(r, v));
+    local = weft_move_cast(r, v, local, weft_move_type_of_part(r, v, split_at(r, v, ANYWHERE)));
     for (int q = 0; q < r->plan->places; q++) {
         if (!(others & (uint64_t)1 << q)) continue;
         weft_attr attrs[] = {WEFT_ATTR_INT("peer", weft_plan_rank_at(r->plan, r->rank, q)),
@@ -98,6 +98,7 @@ static weft_status receive(rewriter *r, weft_value v, int place, weft_value *loc
 {
     const value_state *s = &r->values[v];
     sharding split = split_at(r, v, place);
+    weft_dtype dtype = weft_move_type_of_part(r, v, split);
     weft_shape part;
     int64_t start[WEFT_MAX_RANK];
     *local = WEFT_NO_VALUE;
@@ -106,9 +107,9 @@ static weft_status receive(rewriter *r, weft_value v, int place, weft_value *loc
         weft_attr attrs[] = {WEFT_ATTR_INT("peer", weft_plan_rank_at(r->plan, r->rank, s->place)),
                              WEFT_ATTR_INT("tag", s->tag),
                              {.name = "shape", .count = part.rank},
-                             WEFT_ATTR_INT("dtype", weft_move_type(r, v))};
+                             WEFT_ATTR_INT("dtype", dtype)};
         for (int d = 0; d < part.rank; d++) attrs[2].ints[d] = part.dim[d];
-        bool own = weft_move_type(r, v) != r->from->real;
+        bool own = dtype != r->from->real;
         *local = weft_move_emit(r, "receive", v, NULL, 0, attrs, own ? 4 : 3);
         *local = weft_move_cast(r, v, *local, r->from->values[v].type.dtype);
     }
@@ -131,6 +132,7 @@ static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have
                           int parts)
 {
     int mask = 0;
+    bool narrow = weft_move_type_of_part(r, v, have) != weft_move_type(r, v);
     if (have.at[AXIS_DATA] == FLAT) {
         x = weft_move_join(r, v, x, have);
         have.at[AXIS_DATA] = WHOLE;
@@ -157,10 +159,12 @@ static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have
     for (int a = 0; a < SHARD_AXES; a++) {
         if (have.at[a] < 0 || have.at[a] == want.at[a]) continue;
         bool direct = want.at[a] >= 0 && !other_axis_splits(have, a, want.at[a]);
+        if (narrow) x = weft_move_cast(r, v, x, WEFT_BF16);
         x = direct ? weft_move_collective(r, "all_to_all", v, x, a, want.at[a], have.at[a])
                    : weft_move_collective(r, "all_gather", v, x, a, have.at[a], have.at[a]);
         have.at[a] = direct ? want.at[a] : WHOLE;
     }
+    if (narrow) x = weft_move_cast(r, v, x, WEFT_F32);
     for (int a = 0; a < SHARD_AXES; a++)
         if (have.at[a] == WHOLE && want.at[a] >= 0) x = weft_move_slice(r, v, x, a, want.at[a]);
     if (want.at[AXIS_DATA] == FLAT)

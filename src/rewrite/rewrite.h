@@ -207,6 +207,9 @@ weft_value weft_move_cast(rewriter *r, weft_value v, weft_value x, weft_dtype dt
 /* The type in which v crosses ranks where it is summed: bf16 for gradients, if the plan says so. A
  * gradient that a reader before the update needs keeps its type. */
 weft_dtype weft_move_type(const rewriter *r, weft_value v);
+/* The type in which v crosses ranks that have parts or addends of it by `split`. Parts of an f32
+ * value that is a bf16 value widened cross as bf16, which loses nothing. */
+weft_dtype weft_move_type_of_part(const rewriter *r, weft_value v, sharding split);
 /* Slices this rank's part of dimension `dim` along an axis. */
 weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, int dim);
 /* Adds a collective over one axis, which splits dimension `dim` or gathers it; `from`: the
