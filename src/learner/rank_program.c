@@ -69,8 +69,8 @@ static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_opti
     if (k->bf16_weights && out->update == WEFT_UPDATE_ELSEWHERE)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange %s makes the update itself, on parameters in f32, and --weights "
-                         "bf16 is about updates of learners; give --weights f32, or another "
-                         "exchange",
+                         "bf16 is about updates of learners; give --weights f32, and --compress "
+                         "bf16 for messages of half the bytes, or another exchange",
                          ops->name);
     return out->update == WEFT_UPDATE_ELSEWHERE ? weft_plan_check_exchange(&k->plan, ops->name)
                                                 : WEFT_OK;

@@ -100,7 +100,7 @@ $images -n 2 --exchange gossip --compress topk:ratio=0.1
 $images -n 2 --exchange hogwild
 $images -n 2 --exchange oneshot
 WAYS
-refuses 2 "exchange server makes the update itself" "$weft" train $bf16 $images -n 2 --exchange server --steps 2
+refuses 2 "give --weights f32, and --compress bf16 for messages of half the bytes" "$weft" train $bf16 $images -n 2 --exchange server --steps 2
 refuses 2 "--weights bf16 and --dtype f32 contradict each other" "$weft" train -q $images --weights bf16 --steps 2
 
 # bf16 goes on in f32 with the same numbers, and f32 is rounded; a line says each. With next to no rate the numbers stay.
