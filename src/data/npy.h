@@ -18,7 +18,7 @@ typedef struct weft_npy_source {
     weft_npy_file input[WEFT_MAX_INPUTS]; /* [head.inputs], whose names the head has */
     bool named; /* the specification names the inputs; else there is one, of real numbers */
     weft_npy_file labels, weights;
-    bool numbers; /* `labels` has numeric targets */
+    bool numbers; /* `labels` has numeric targets, or several labels of 0 and 1 (head.binary) */
     int64_t
         one_hot; /* columns of `labels`, of which that of the class has a 1; 0: it has classes */
     /* row numbers of the files: those of the training split, then of the test split */

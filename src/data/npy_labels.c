@@ -160,6 +160,22 @@ static weft_status check_labels(weft_npy_source *s, const weft_source_request *r
     return request->stats ? WEFT_OK : count_classes(s);
 }
 
+/* Checks that each of several labels is 0 or 1. */
+static weft_status check_binary(const weft_npy_source *s)
+{
+    const weft_npy *a = &s->labels.array;
+    int64_t count = weft_shape_elements(&a->shape), k = s->head.targets;
+    for (int64_t i = 0; i < count; i++) {
+        double value = weft_npy_get(a, i);
+        if (value == 0 || value == 1) continue;
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: label %lld of sample %lld is %g, and each of several labels (binary) "
+                         "must be 0 or 1",
+                         s->labels.path, (long long)(i % k), (long long)(i / k), value);
+    }
+    return WEFT_OK;
+}
+
 /* Targets [n] or [n, k]. */
 static weft_status check_targets(weft_npy_source *s)
 {
@@ -177,7 +193,7 @@ static weft_status check_targets(weft_npy_source *s)
         return weft_fail(WEFT_ERR_FORMAT, "%s: a sample has %lld targets, at most %d are possible",
                          file, (long long)(all / rows), MOST_TARGETS);
     s->head.targets = (int)(all / rows);
-    return WEFT_OK;
+    return s->head.binary ? check_binary(s) : WEFT_OK;
 }
 
 weft_status weft_npy_check_labels(weft_npy_source *s, const weft_source_request *request)

@@ -94,8 +94,28 @@ static weft_status take_piece(void *user, char *piece)
     return add_option(r, piece); /* weft_spec_parse refuses it */
 }
 
+/* Takes whether the labels are several, each 0 or 1. */
+static weft_status take_binary(weft_npy_source *s, bool binary, const char *target,
+                               const weft_source_request *request)
+{
+    const weft_data_stats *known = request->stats;
+    if (binary && target)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data 'npy': binary has labels of 0 and 1, and target=%s numbers; give "
+                         "label=%s",
+                         target, target);
+    if (binary && known && !known->binary)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data 'npy': binary has several labels of 0 and 1, and the training data "
+                         "had %s; leave it out",
+                         known->targets > 0 ? "numbers" : "classes");
+    s->head.binary = known ? known->binary : binary;
+    s->numbers = s->numbers || s->head.binary;
+    return WEFT_OK;
+}
+
 /* Moves the file of label= or target= to the source. */
-static weft_status take_labels(weft_npy_source *s, char **label, char **target,
+static weft_status take_labels(weft_npy_source *s, char **label, char **target, bool binary,
                                const weft_source_request *request)
 {
     if (*label && s->labels.path)
@@ -106,6 +126,7 @@ static weft_status take_labels(weft_npy_source *s, char **label, char **target,
         *label = NULL;
     }
     WEFT_TRY(weft_check_target("data 'npy'", s->labels.path, *target, request->stats, &s->numbers));
+    WEFT_TRY(take_binary(s, binary, *target, request));
     if (*target) {
         s->labels.path = *target;
         *target = NULL;
@@ -122,10 +143,12 @@ weft_status weft_npy_parse_spec(const char *arguments, const weft_source_request
                                 weft_npy_source *s, weft_npy_spec *out)
 {
     char *label = NULL, *target = NULL;
+    bool binary = false;
     *out = (weft_npy_spec){.test = -1};
     const weft_spec_key keys[] = {{.name = "layout", .text = &out->layout},
                                   {.name = "label", .text = &label},
                                   {.name = "target", .text = &target},
+                                  {.name = "binary", .flag = &binary},
                                   {.name = "weight", .text = &s->weights.path},
                                   {.name = "test", .number = &out->test, .low = 0, .high = 1},
                                   {.name = NULL}};
@@ -134,7 +157,7 @@ weft_status weft_npy_parse_spec(const char *arguments, const weft_source_request
     weft_status status = WEFT_OK;
     if (*arguments) status = weft_each_piece("data 'npy'", arguments, take_piece, &r);
     if (status == WEFT_OK && r.options) status = weft_spec_parse("data 'npy'", r.options, keys);
-    if (status == WEFT_OK) status = take_labels(s, &label, &target, request);
+    if (status == WEFT_OK) status = take_labels(s, &label, &target, binary, request);
     free(r.options);
     free(label);
     free(target);

@@ -14,6 +14,7 @@ import urllib.request
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(here, "../support"))
 from checks import check, main, run, weft
+from npy import write_npy
 
 NAMES = ["hot", "dry, old", "7"]
 
@@ -172,4 +173,26 @@ def served():
     server.communicate(timeout=60)
 
 
-sys.exit(main(metrics, later, sentences, served))
+def arrays():
+    """Labels of arrays are those of a table with the same numbers."""
+    header, table = draw(11, 64, plain=True)
+    write_rows("t.csv", [["a", "b", "p", "q", "r"]] + [[r[0], r[1], *r[3:6]] for r in table])
+    write_npy("x.npy", "f8", (64, 2), [float(v) for r in table for v in r[:2]])
+    write_npy("y.npy", "u1", (64, 3), [int(v) for r in table for v in r[3:6]])
+    write_npy("y2.npy", "u1", (64, 3), [2 if i == 100 else 1 for i in range(192)])
+    write_npy("c.npy", "u1", (64,), [i % 2 for i in range(64)])
+    train("t", "csv:t.csv,label=p+q+r", "-e", 2)
+    train("n", "npy:x.npy,y.npy,binary", "-e", 2, "--normalize", "standard")
+    one, two = (json.loads(run("eval", f, "-t", 1, "--json").stdout) for f in "tn")
+    check("the same metrics", all(abs(one[k] - two[k]) < 1e-6 for k in ("loss", "accuracy", "f1_micro")), (one, two))
+    got = [list(r["probabilities"].values()) for r in predictions("n", "-d", "npy:x.npy,test=1")]
+    check("the same predictions", got == [list(r["probabilities"].values()) for r in predictions("n", "-d", "npy:x.npy,label=y.npy,test=1")] and len(got) == 64, got[:2])
+    train("c", "npy:x.npy,c.npy", "-e", 1)
+    for words, code, sentence in ((["train", "-m", "mlp", "-d", "npy:x.npy,y2.npy,binary"], 1, "y2.npy: label 1 of sample 33 is 2, and each of several labels (binary) must be 0 or 1"),
+                                  (["train", "-m", "mlp", "-d", "npy:x.npy,target=y.npy,binary"], 2, "binary has labels of 0 and 1, and target=y.npy numbers"),
+                                  (["eval", "c", "-d", "npy:x.npy,y.npy,binary"], 2, "binary has several labels of 0 and 1, and the training data had classes")):
+        said = run(*words, code=code)
+        check(f"{words}", sentence in said.stderr, said.stderr)
+
+
+sys.exit(main(metrics, later, sentences, served, arrays))
