@@ -53,6 +53,7 @@ torch: $(BUILD)/weft
 	@test -x build/torch/bin/python || { /usr/bin/python3 -m venv build/torch && build/torch/bin/pip install -q torch numpy tensorboard; }
 	@build/torch/bin/python tests/models/torch_models.py $(BUILD)/weft
 	@build/torch/bin/python tests/models/torch_generate.py $(BUILD)/weft
+	@build/torch/bin/python tests/data/column_embeddings.py $(BUILD)/weft against_torch
 	@build/torch/bin/python tests/models/torch_defaults.py $(BUILD)/weft --all
 	@build/torch/bin/python -c 'import torchvision' 2>/dev/null || build/torch/bin/pip install -q torchvision
 	@build/torch/bin/python tests/models/torch_images.py $(BUILD)/weft

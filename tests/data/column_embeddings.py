@@ -43,9 +43,9 @@ def predictions(folder, *more):
     return [list(json.loads(line)["probabilities"].values()) for line in run("predict", folder, "-t", 1, "--json", *more).stdout.splitlines()]
 
 
-def parameters(folder):
+def parameters(folder, step="latest"):
     """Name: (shape, numbers) of a checkpoint in float64."""
-    data = open(f"{folder}/latest/parameters.safetensors", "rb").read()
+    data = open(f"{folder}/{step}/parameters.safetensors", "rb").read()
     head = struct.unpack("<Q", data[:8])[0]
     about = {k: v for k, v in json.loads(data[8:8 + head]).items() if k != "__metadata__"}
     return {k: (v["shape"], struct.unpack(f"<{(v['data_offsets'][1] - v['data_offsets'][0]) // 8}d", data[8 + head + v["data_offsets"][0]:8 + head + v["data_offsets"][1]])) for k, v in about.items()}
@@ -145,4 +145,36 @@ def sentences():
     check("each user is learned", told["accuracy"] > 0.95, told)
 
 
-sys.exit(main(oracle, meshes, sentences))
+def against_torch():
+    """Ten steps of mlp on embedded columns and several labels are those of PyTorch: nn.Embedding, BCEWithLogitsLoss, SGD."""
+    try:
+        import torch
+    except ImportError:
+        print("against_torch: skipped, there is no PyTorch")
+        return
+    header, table = draw(3, 40)
+    write_rows("t.csv", [header[:4] + ["p", "q", "r"]] + [[*r[:4], i % 2, i % 3 % 2, i % 5 // 3] for i, r in enumerate(table)])
+    train("m", "csv:t.csv,label=p+q+r,missing=category,rare=1,embedding=city+code:2,test=0", "-t", 1, "-b", 40, "--steps", 11, "--checkpoint-every", 1, "--keep", 11, "--dtype", "f64",
+          "--normalize", "none", "-o", "sgd", "--lr", 0.1, "--metrics", "m.jsonl", model="mlp")
+    said = [json.loads(line) for line in open("m.jsonl")]
+    said = [e["loss"] for e in said if e["event"] == "step"]
+    columns = json.load(open("m/latest/index.json"))["data"]["table"]["columns"]
+    p = {k: torch.tensor(v, dtype=torch.float64).reshape(shape).requires_grad_() for k, (shape, v) in parameters("m", "step-1").items()}
+    words = [c["categories"] + [""] * c.get("missing", False) if "categories" in c else None for c in columns]
+    city, code = (torch.tensor([words[j].index(r[j]) for r in table]) for j in (1, 3))
+    a, b = (torch.tensor([[float(r[j])] for r in table], dtype=torch.float64) for j in (0, 2))
+    truth = torch.tensor([[i % 2, i % 3 % 2, i % 5 // 3] for i in range(40)], dtype=torch.float64)
+    optimizer = torch.optim.SGD(p.values(), lr=0.1)
+    for step in range(1, 11):
+        x = torch.cat([a, torch.nn.functional.embedding(city, p["column1/weight"]), b, torch.nn.functional.embedding(code, p["column3/weight"])], 1)
+        for layer in "fc1", "fc2", "fc3":
+            x = x @ p[layer + "/weight"] + p[layer + "/bias"]
+            x = torch.relu(x) if layer != "fc3" else x
+        loss = torch.nn.BCEWithLogitsLoss()(x, truth)
+        check(f"loss of step {step + 1}", abs(loss.item() - said[step]) < 1e-9, (loss.item(), said))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+sys.exit(main(oracle, meshes, sentences, against_torch))
