@@ -65,7 +65,8 @@ typedef struct weft_port {
  *   mixed_weights weights     as weights: of a model that mixes samples in training
  *   first_sample  position    i32: row of the first sample in the whole batch of the step
  *   logits        logits      [batch, classes or targets] or [batch, positions, classes]
- *   prediction    prediction  as logits: probabilities, or numbers normalised like the targets
+ *   prediction    prediction  as logits: probabilities, or numbers normalised like the targets;
+ *                             of labels of 0 and 1 the probabilities of 1
  *   loss          loss        scalar: sum over the samples of weight times loss
  *   each further output by its name    output    [batch, ...] of any type
  * A model that names its outputs gives its prediction the name of the output that the loss

@@ -23,7 +23,8 @@ typedef enum weft_port_role {
     WEFT_PORT_POSITION, /* row of the micro-batch's first sample in the whole batch of the step */
     /* Outputs of a model. */
     WEFT_PORT_LOGITS,     /* output of the last layer */
-    WEFT_PORT_PREDICTION, /* class probabilities, or numbers, normalised like the targets */
+    WEFT_PORT_PREDICTION, /* probabilities of classes or labels, or numbers, normalised like the
+                             targets */
     WEFT_PORT_LOSS,       /* a scalar: weighted sum of the losses of the samples */
     WEFT_PORT_OUTPUT,     /* a further output that the model names */
     WEFT_PORT_ROLES       /* number of roles */

@@ -42,8 +42,8 @@ struct weft_figure;
 /* The most classes of which a report has a confusion matrix. */
 enum { WEFT_CONFUSION_CLASSES = 1024 };
 
-/* Metrics of a model on one split. Targets are either classes or numbers. Each metric weights the
- * samples by their weights; samples of weight 0 are ignored. */
+/* Metrics of a model on one split. Targets are classes, labels of 0 and 1, or numbers. Each metric
+ * weights the samples by their weights; samples of weight 0 are ignored. */
 typedef struct weft_report {
     int64_t samples;  /* samples with nonzero weight */
     const char *part; /* of the data: "train", "validation", "test" or "all" */

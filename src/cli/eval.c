@@ -119,20 +119,21 @@ const command command_eval = {
     .usage = "--checkpoint DIR [options]",
     .summary = "evaluate a checkpoint on data",
     .text =
-        "For classes, prints loss, accuracy and macro F1 (the mean over the classes that occur\n"
-        "as a label or as a prediction). For numbers, prints loss (in units of the training\n"
+        "For classes, prints loss, accuracy and macro F1 (the mean over the classes that occur as\n"
+        "a label or as a prediction). For numbers, prints loss (in units of the training\n"
         "deviation), R2 (the share of variance that is explained), MAE and RMSE (mean absolute\n"
-        "error and root mean squared error, in the units of the target). Data are normalised\n"
-        "with the statistics of the training data, which the checkpoint holds. If the data have\n"
+        "error and root mean squared error, in the units of the target). For several labels,\n"
+        "prints loss, accuracy (the share of labels that are right), macro and micro F1, and\n"
+        "subset accuracy (the share of samples with all labels right). Data are normalised with\n"
+        "the statistics of the training data, which the checkpoint holds. If the data have\n"
         "weights, all metrics use them; the confusion matrix counts samples whose weight is not\n"
-        "0. More than 1024 classes have none (with --json, null). A matrix that is wider than\n"
-        "the terminal, or elsewhere than 80 columns, is printed as a list of the classes most\n"
+        "0. More than 1024 classes have none (with --json, null). A matrix that is wider than the\n"
+        "terminal, or elsewhere than 80 columns, is printed as a list of the classes most\n"
         "confused; --json has the whole matrix, and the names of the classes in its order.\n"
-        "--by-class prints precision, recall, F1 and support (the weight of its samples) of\n"
-        "each class, or of each of several labels with its accuracy and, with --metric auc,\n"
-        "its AUC; --metric adds metrics that weft help metrics lists. Of the training\n"
-        "data the test part is taken, of another file all, unless --split or test= asks for a\n"
-        "part.",
+        "--by-class prints precision, recall, F1 and support (the weight of its samples) of each\n"
+        "class, or of each of several labels with its accuracy and, with --metric auc, its AUC;\n"
+        "--metric adds metrics that weft help metrics lists. Of the training data the test part\n"
+        "is taken, of another file all, unless --split or test= asks for a part.",
     .examples = "  weft eval --checkpoint runs/a/latest\n"
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
     .table = table,
