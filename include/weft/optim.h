@@ -66,6 +66,9 @@ typedef struct weft_optimizer_options {
      * n / (n + 9) in the update after n others. */
     bool averages, average_rises;
     double average_decay;
+    /* Patterns of parameters that stay as they are, "PATTERN,...": as with the multiplier 0, before
+     * all multipliers. NULL: none. */
+    const char *frozen;
 } weft_optimizer_options;
 
 /* Sets adam with lr 0.001 and the defaults of its paper, a constant schedule, and

@@ -147,6 +147,11 @@ WEFT_API void weft_trainer_destroy(weft_trainer **trainer);
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_run(weft_trainer *trainer, weft_event_fn fn,
                                                      void *user);
 
+/* After weft_trainer_run: whether the run has another phase, since parameters that were frozen are
+ * to be trained from now on (--unfreeze): a trainer that resumes from the checkpoint, with the same
+ * options, goes on with it. */
+WEFT_API bool weft_trainer_goes_on(const weft_trainer *trainer);
+
 /* Asks the trainer to stop after the current step, which on a device with memory of its own may be
  * the one after the step that was reported last; without a run in progress, after the first step of
  * the next one. The request ends with the run. Any thread or a signal handler may call it. */

@@ -107,12 +107,14 @@ typedef struct weft_samples_choice {
     uint64_t room[6]; /* of later versions: 0 */
 } weft_samples_choice;
 
-/* The averages of the weights, and what a resumed run leaves out. */
+/* The averages of the weights, weights that are not trained, and what a resumed run leaves out. */
 typedef struct weft_weights_choice {
     size_t struct_size;
     char *ema;        /* DECAY[:warmup]; NULL: weights have no averages */
     char *without;    /* options that weft_train_options_merge leaves out */
-    uint64_t room[5]; /* of later versions: 0 */
+    char *freeze;     /* patterns of parameters that are not trained; NULL: none */
+    int64_t unfreeze; /* epoch, from 1, from which on they are; 0: none */
+    uint64_t room[3]; /* of later versions: 0 */
 } weft_weights_choice;
 
 /* All options of a run. */

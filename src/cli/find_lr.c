@@ -130,6 +130,7 @@ static weft_status change(weft_context *context, const find_options *f, weft_tra
     plain.output = written;
     weft_free(o->weights.without);
     o->weights.without = NULL;
+    o->weights.unfreeze = 0;
     o->length.patience = 0;
     o->length.epochs = plain.length.epochs;
     o->update.warmup = 0;

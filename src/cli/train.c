@@ -137,7 +137,9 @@ void print_status_line(const char *what, const char *message)
 /* Tells the supervisor, if there is one, that the run has finished, and displays all events. */
 static void on_event(void *user, const weft_event *event)
 {
-    if (weft_job_supervised() && event->kind == WEFT_EVENT_SUMMARY)
+    weft_trainer *trainer = running;
+    bool goes_on = trainer && weft_trainer_goes_on(trainer);
+    if (weft_job_supervised() && event->kind == WEFT_EVENT_SUMMARY && !goes_on)
         print_status_line("finished", "");
     if (user) progress_event(user, event);
 }
@@ -180,7 +182,8 @@ weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options
     return status;
 }
 
-static weft_status train(weft_context *context, const weft_train_options *options)
+/* Trains, in several phases if frozen parameters are trained later. */
+static weft_status train(weft_context *context, weft_train_options *options)
 {
     weft_trainer *trainer = NULL;
     print_log(context, options->show.quiet);
@@ -192,10 +195,16 @@ static weft_status train(weft_context *context, const weft_train_options *option
     bool limited = of_mpi && options->job.hosts;
     if (of_mpi) print_status_line("started", "");
     if (limited) limit_coming((int)options->job.timeout + GRACE);
-    weft_status status = weft_trainer_create(context, options, &trainer);
-    if (limited) limit_coming(0);
-    if (status == WEFT_OK) status = run_trainer(trainer, options);
-    weft_trainer_destroy(&trainer);
+    weft_status status;
+    bool goes_on;
+    do {
+        status = weft_trainer_create(context, options, &trainer);
+        if (limited) limit_coming(0);
+        if (status == WEFT_OK) status = run_trainer(trainer, options);
+        goes_on = status == WEFT_OK && weft_trainer_goes_on(trainer);
+        weft_trainer_destroy(&trainer);
+        options->output.resume = options->output.resume || goes_on;
+    } while (goes_on);
     return status;
 }
 

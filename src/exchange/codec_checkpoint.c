@@ -189,7 +189,7 @@ static weft_status has_moments(weft_context *context, const weft_store *store, w
     own.clip_norm = 0;
     own.accumulate = 1;
     own.update = WEFT_UPDATE_HERE;
-    own.multipliers = NULL;
+    own.multipliers = own.frozen = NULL;
     WEFT_TRY(weft_flat_optimizer_open(context, store, &own, dtype, SAMPLE,
                                       (weft_segment_list){.count = 0}, 0, &sample));
     *out = false;

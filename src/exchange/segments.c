@@ -88,13 +88,13 @@ weft_status weft_segments_of(const weft_store *store, const weft_optimizer_optio
                          "whose learners make the update, such as average, or another optimizer",
                          o->name);
     out->whole = need == WEFT_NEEDS_NORM;
-    if (!out->whole && !o->multipliers && !has_idle(store)) return WEFT_OK;
+    if (!out->whole && !o->multipliers && !o->frozen && !has_idle(store)) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&tensors, most));
     weft_status status = list_tensors(store, out->whole, tensors, &count);
     if (status == WEFT_OK) status = weft_new_bytes((void *)&names, (size_t)most, sizeof(*names));
     if (status == WEFT_OK) status = WEFT_NEW(&factors, most);
     for (int i = 0; i < count && status == WEFT_OK; i++) names[i] = tensors[i].name;
-    if (status == WEFT_OK) status = weft_multipliers(o->multipliers, names, count, false, factors);
+    if (status == WEFT_OK) status = weft_multipliers(o, names, count, false, factors);
     for (int i = 0; i < count && status == WEFT_OK; i++)
         if (tensors[i].idle) factors[i] = 0;
     if (status == WEFT_OK) status = join(tensors, factors, count, out);

@@ -1,5 +1,6 @@
-/* Learning-rate multipliers by leaf: PATTERN=FACTOR,... with patterns of the names of parameters;
- * of a parameter that several patterns match, the first one gives the factor. */
+/* Frozen parameters, and learning-rate multipliers by leaf: PATTERN=FACTOR,... with patterns of the
+ * names of parameters; of a parameter that several patterns match, the first one gives the factor.
+ */
 #include <fnmatch.h>
 #include <math.h>
 
@@ -57,12 +58,41 @@ static weft_status take_piece(void *user, char *pattern)
                      pattern);
 }
 
-weft_status weft_multipliers(const char *text, const char *const *names, int count, bool all_used,
-                             double *factors)
+static weft_status freeze(void *user, char *pattern)
 {
-    named_factors f = {text, names, count, all_used, factors};
+    const named_factors *f = user;
+    bool used = false;
+    for (int i = 0; i < f->count; i++)
+        if (fnmatch(pattern, f->names[i], 0) == 0) {
+            f->factors[i] = 0;
+            used = true;
+        }
+    if (used || !f->all_used) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "freeze: no parameter's name matches '%s'; weft inspect shows the names",
+                     pattern);
+}
+
+/* ARGUMENT: no parameter is left that would be trained. */
+static weft_status check_left(const named_factors *f, const char *frozen)
+{
+    for (int i = 0; i < f->count; i++)
+        if (f->factors[i] != 0) return WEFT_OK;
+    if (f->count == 0 || !f->all_used) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "freeze '%s' leaves none of the %d parameters to be trained; give patterns "
+                     "that fewer names match",
+                     frozen, f->count);
+}
+
+weft_status weft_multipliers(const weft_optimizer_options *o, const char *const *names, int count,
+                             bool all_used, double *factors)
+{
+    named_factors f = {o->multipliers, names, count, all_used, factors};
     for (int i = 0; i < count; i++) factors[i] = -1;
-    if (text) WEFT_TRY(weft_each_piece("lr-multiplier", text, take_piece, &f));
+    if (o->frozen) WEFT_TRY(weft_each_piece("freeze", o->frozen, freeze, &f));
+    if (o->frozen) WEFT_TRY(check_left(&f, o->frozen));
+    if (f.text) WEFT_TRY(weft_each_piece("lr-multiplier", f.text, take_piece, &f));
     for (int i = 0; i < count; i++)
         if (factors[i] < 0) factors[i] = 1;
     return WEFT_OK;

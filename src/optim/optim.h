@@ -17,11 +17,11 @@ weft_status weft_optimizer_check(const weft_context *context, const char *text,
  * losses since the last measurement, and of their weights. */
 enum { WEFT_MEASURED_LOSS, WEFT_MEASURED_WEIGHT, WEFT_MEASURED };
 
-/* Sets factors[count] to the factors of the learning rate of parameters with these names, by a text
- * PATTERN=FACTOR,... (NULL: 1). all_used: each pattern must decide for one of them.
- * ARGUMENT: the text is malformed. */
-weft_status weft_multipliers(const char *text, const char *const *names, int count, bool all_used,
-                             double *factors) WEFT_NODISCARD;
+/* Sets factors[count] to the factors of the learning rate of parameters with these names, by the
+ * options' patterns: 0 if they are frozen, else the multiplier, or 1. all_used: each pattern must
+ * decide for one of them. ARGUMENT: a text is malformed, or all of them are frozen. */
+weft_status weft_multipliers(const weft_optimizer_options *options, const char *const *names,
+                             int count, bool all_used, double *factors) WEFT_NODISCARD;
 
 /* weft_optimizer_build with a factor of the learning rate for each parameter that has a gradient,
  * in their order, in place of the text in `options`. */

@@ -312,7 +312,7 @@ weft_status weft_optimizer_build_with(weft_graph *g, const weft_optimizer_option
     if (status == WEFT_OK && factors)
         memcpy(t.factors, factors, (size_t)t.count * sizeof(*factors));
     else if (status == WEFT_OK)
-        status = weft_multipliers(options->multipliers, t.names, t.count, true, t.factors);
+        status = weft_multipliers(options, t.names, t.count, true, t.factors);
     if (status == WEFT_OK) status = build(g, options, &t, out);
     free_trained(&t);
     return status;

@@ -62,6 +62,13 @@ static bool is_due(const weft_run *run, int64_t step)
     return saves_after(run, step) || evaluates_after(run, step);
 }
 
+bool weft_run_thaws(const weft_run *run)
+{
+    const weft_trainer *t = run->job;
+    const weft_position *at = &run->rank.position;
+    return t->thaws > 0 && at->epoch >= t->thaws && at->step < t->total_steps;
+}
+
 static weft_status after_step(weft_run *run, const weft_batch *b, const weft_step_consensus *v,
                               bool *stop)
 {
@@ -101,7 +108,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     if (b->last) WEFT_TRY(weft_run_measure(run));
     bool saves = b->last || saves_after(run, r->position.step) || weft_run_is_best(run);
     if (saves && !later) WEFT_TRY(weft_run_save(run));
-    *stop = *stop || weft_watch_ends(run);
+    *stop = *stop || weft_watch_ends(run) || weft_run_thaws(run);
     if (b->last || due) weft_throughput_begin(run);
     return WEFT_OK;
 }
@@ -217,7 +224,7 @@ static weft_status finish(weft_run *run)
             t->options.output.checkpoint ? t->options.output.checkpoint : "", r->exchange->early);
     /* Without lock step the first learner reports that the run was stopped; other learners of the
      * job end without an error. */
-    if (done || run->dismissed ||
+    if (done || run->dismissed || weft_run_thaws(run) ||
         (r->learner_index > 0 && !t->linked && !r->exchange->ops->lockstep))
         return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld%s%s",
@@ -324,6 +331,12 @@ static weft_status advise(const weft_trainer *t, weft_status failure)
                             weft_last_message(), latest);
     free(latest);
     return failure;
+}
+
+bool weft_trainer_goes_on(const weft_trainer *t)
+{
+    WEFT_NEED_ELSE_AS(false, "trainer", t);
+    return t->runs && weft_run_thaws(&t->runs[0]) && !weft_watch_ends(&t->runs[0]);
 }
 
 weft_status weft_trainer_run(weft_trainer *t, weft_event_fn fn, void *user)

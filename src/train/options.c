@@ -75,6 +75,13 @@ const weft_option weft_train_rows[] = {
            .help =
                "factors of the learning rate of parameters with matching names; 0 freezes them: "
                "'conv*=0,fc2/*=0.1'"),
+    OPTION("freeze", "PATTERN,...", TEXT, RUN(weights.freeze),
+           .help =
+               "parameters with matching names stay as they are, 'conv*': they have no gradient "
+               "and no optimizer state"),
+    OPTION("unfreeze", "EPOCH", WHOLE("0", 0, 1e9), RUN(weights.unfreeze), .with = "freeze",
+           .help = "train them from this epoch on, with new optimizer state, as a run that is "
+                   "resumed there without --freeze; needs --checkpoint; 0: never"),
     OPTION("momentum", "X", REAL("0", 0, 0.999999999), RUN(update.momentum), .with = "optimizer",
            .help = "sgd: momentum coefficient"),
     OPTION("nesterov", NULL, FLAG, RUN(update.nesterov), .with = "optimizer",

@@ -22,7 +22,8 @@ static const rule rules[] = {
     {"lr,warmup,decay-every,gamma,lr-floor", WEFT_RESUME_RATE, false, WEFT_KIND_NONE},
     {"lr-schedule", WEFT_RESUME_RATE, true, WEFT_KIND_NONE},
     {"epochs,steps", WEFT_RESUME_LENGTH, false, WEFT_KIND_NONE},
-    {"ema,lr-multiplier,momentum,nesterov,carry-state,exchange,compress,compress-downlink",
+    {"ema,freeze,unfreeze,lr-multiplier,momentum,nesterov,carry-state,exchange,compress,compress-"
+     "downlink",
      WEFT_RESUME_NAMES, true, WEFT_KIND_NONE},
     {"augment,loss,class-weights,keep-best,patience,microbatches,sum-dtype,virtual-workers,"
      "weight-decay,beta1,beta2,epsilon,clip-norm,label-smoothing",

@@ -47,6 +47,7 @@ weft_status weft_optimizer_chosen(const weft_context *context, const weft_train_
     out->gamma = o->gamma;
     out->floor = o->lr_floor;
     out->multipliers = o->lr_multiplier;
+    out->frozen = options->weights.freeze;
     WEFT_TRY(take_average(options->weights.ema, out));
     char low[32], high[32];
     if (out->floor > out->lr)
@@ -138,6 +139,21 @@ static weft_status check_carried(const weft_trainer *t)
         source->validates ? " and other data for validation" : "");
 }
 
+/* A run whose frozen parameters are trained from some epoch on ends before that epoch, and goes on
+ * from its checkpoint as one without them, whose optimizer state begins anew. */
+static void take_phase(weft_trainer *t, weft_run_spec *k)
+{
+    int64_t frozen = t->options.weights.unfreeze - 1;
+    const weft_position *at = t->resumed.path ? &t->resumed.position : &t->begun;
+    if (frozen < 0) return;
+    if (at->epoch < frozen) {
+        t->thaws = frozen;
+        return;
+    }
+    k->optimizer.frozen = NULL;
+    k->drops = k->drops || (at->epoch == frozen && at->batch == 0 && at->samples <= 0);
+}
+
 weft_status weft_trainer_write_run_spec(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
@@ -165,5 +181,6 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->user = t;
     WEFT_TRY(weft_optimizer_chosen(t->context, o, &t->place, &k->optimizer));
     k->optimizer.accumulate = k->microbatches;
+    take_phase(t, k);
     return open_initial(t);
 }

@@ -86,6 +86,7 @@ struct weft_trainer {
     char *link_texts[6]; /* of the link: coordinator, model, data, listen, device, otherwise */
     weft_position begun; /* start position of the elastic run */
     int64_t run_steps;   /* steps of the elastic run; 0: unknown */
+    int64_t thaws;       /* epochs after which this run ends, and its next phase begins; 0: none */
     weft_schedule_place place; /* of the run in the schedule of the learning rate */
 
     const char *threads_by; /* what limits the threads of a rank, for the user; NULL: nothing */
@@ -130,6 +131,9 @@ weft_status weft_watch_evaluated(weft_run *run, const weft_report *report,
 /* Whether the run ends, since its evaluations no longer become better; and logs it. */
 bool weft_watch_ends(const weft_run *run);
 void weft_watch_note_end(const weft_run *run);
+
+/* loop.c: whether the run has come to the end of its phase (weft_trainer_goes_on). */
+bool weft_run_thaws(const weft_run *run);
 
 /* run_outputs.c: whether this rank's learner writes outputs and reports events. In a job only
  * learner 0 does; elastic learners that users start themselves have outputs of their own. */

@@ -39,6 +39,7 @@ static const limits run_options[] = {
     {"target", 0, 1e30},
     {"threads", 0, 1024},
     {"timeout", 0.1, 1e6},
+    {"unfreeze", 0, 1e9},
     {"virtual-workers", 0, 65536},
     {"warmup", 0, 1e9},
     {"weight-decay", 0, 1e6},

@@ -54,6 +54,35 @@ holds err "with no --ema instead of 0.9"
 accepts "another mesh" "$weft" train -q -c run --resume -n 2 --mesh tensor=2 --epochs 4
 accepts "one rank again, without the mesh" "$weft" train -q -c run --resume -n 1 --epochs 5
 
+# Parameters that are frozen and later trained: the bits are those of a run that ends there and goes on by hand without --freeze.
+while read -r ways; do
+    rm -rf once twice
+    # shellcheck disable=SC2086
+    "$weft" train $data --model mlp $ways --freeze fc1/* --unfreeze 2 --epochs 3 -c once >out 2>err || flunk "phases: $ways"
+    cp err said
+    # shellcheck disable=SC2086
+    "$weft" train -q $data --model mlp $ways --freeze fc1/* --epochs 1 -c twice >out 2>err &&
+        "$weft" train -q -c twice --resume --without freeze --drop-state --epochs 3 >out 2>err || flunk "phases by hand: $ways"
+    cmp once/latest/parameters.safetensors twice/latest/parameters.safetensors >out 2>err && pass || flunk "phases and by hand: $ways"
+    "$weft" inspect once >out && holds out "^after step .*: 3 epochs"
+    grep -q "fc1/weight/m" out && pass || flunk "what is trained has moments: $ways"
+done <<'RUNS'
+
+-n 2 --mesh data=2 --zero 1 --ema 0.8
+-n 2 --exchange average:every=1
+RUNS
+"$weft" train $data --model mlp --freeze 'fc1/*' --unfreeze 3 --epochs 2 -c frozen >out 2>err && "$weft" inspect frozen >out
+grep -q "fc1/weight/m" out && flunk "moments of what is frozen" || pass
+accepts "a resumed run thaws in its turn" "$weft" train -q -c frozen --resume --epochs 2
+"$weft" train -c frozen --resume --epochs 4 >out 2>err
+holds err "dropped from the checkpoint of step 18"
+"$weft" train -c frozen --resume --epochs 5 >out 2>err
+[ ! -s err ] && pass || flunk "the second phase goes on"
+refuses 2 "freeze '*' leaves none of the" "$weft" train $data --model mlp --freeze '*'
+refuses 2 "freeze: no parameter's name matches 'cnv*'" "$weft" train $data --model mlp --freeze 'fc1/*,cnv*'
+refuses 2 "give --checkpoint DIR too" "$weft" train $data --model mlp --freeze 'fc1/*' --unfreeze 2
+refuses 2 "learners of exchange hogwild are at different steps" "$weft" train $data --model mlp --freeze 'fc1/*' --unfreeze 2 -c no -n 2 --exchange hogwild
+
 # The folder in which a run was started is said, and a model file that is gone is that of the checkpoint.
 printf 'layers:\n  - {type: dense, units: outputs}\n' >net.yaml
 "$weft" train -q $data --model net.yaml --epochs 1 -c of_file && rm net.yaml || flunk "no run of a file"
