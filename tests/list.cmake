@@ -345,6 +345,7 @@ row(cli        invalid_options          T............    4 script   invalid_opti
 row(cli        misspelt_names           T............    9 script   misspelt_names.py)
 row(cli        resume_options           T............    8 script   resume_options.sh)
 row(cli        find_lr                  T............    4 script   find_lr.py)
+row(cli        trace_table              T............    2 script   trace_table.py)
 row(cli        eval_predict             T............   28 script   eval_predict.sh)
 row(cli        output_paths             T.P.........C   12 script   output_paths.sh ${MPI_TESTS})
 row(cli        plugin_command           T.........R..    1 script   plugin_command.sh ${plugins} ${MPI_TESTS})

@@ -329,6 +329,13 @@ WEFT_API weft_device_use weft_instance_device_use(const weft_instance *instance)
  * weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_instance_trace_events(const weft_instance *instance,
                                                                int rank, double origin, char **out);
+/* Sets *out to two tables of the recorded steps, by the operators of instructions (of fused ones
+ * the first) and by layers, the ten longest of each: milliseconds a step, the share of all of them,
+ * runs a step, and the percentage that the least time by the device's rates has of the time; waits
+ * for transfers are a row. Times of instructions that run at once count each. Empty: no step was
+ * recorded. The graph must not have been destroyed. The caller frees the text with weft_free. */
+WEFT_API WEFT_NODISCARD weft_status weft_instance_trace_table(const weft_instance *instance,
+                                                              char **out);
 /* Writes the recorded events to a file, in the Chrome trace event format. */
 WEFT_API WEFT_NODISCARD weft_status weft_instance_trace_write(const weft_instance *instance,
                                                               const char *path);

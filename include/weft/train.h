@@ -167,6 +167,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_train_refuse_overwrite(const weft_train
                                                                 const char *option,
                                                                 const char *path);
 
+/* Sets *out to the tables of the first rank of this process after a run with --trace
+ * (weft_instance_trace_table); the caller frees the text with weft_free. */
+WEFT_API WEFT_NODISCARD weft_status weft_trainer_trace_text(const weft_trainer *trainer,
+                                                            char **out);
+
 /* The training graph and program of the first rank of this process, for inspection; owned by the
  * trainer. */
 WEFT_API const weft_graph *weft_trainer_graph(const weft_trainer *trainer);

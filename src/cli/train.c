@@ -182,6 +182,19 @@ weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options
     return status;
 }
 
+/* Prints where the time of the traced steps went, unless standard output is the trace itself. */
+static weft_status print_trace(const weft_trainer *trainer, const weft_train_options *o)
+{
+    char *text = NULL;
+    if (!o->output.trace || o->show.quiet || strcmp(o->output.trace, "-") == 0 ||
+        weft_job_rank() > 0)
+        return WEFT_OK;
+    weft_status status = weft_trainer_trace_text(trainer, &text);
+    if (status == WEFT_OK) fputs(text, stdout);
+    weft_free(text);
+    return status;
+}
+
 /* Trains, in several phases if frozen parameters are trained later. */
 static weft_status train(weft_context *context, weft_train_options *options)
 {
@@ -201,6 +214,7 @@ static weft_status train(weft_context *context, weft_train_options *options)
         status = weft_trainer_create(context, options, &trainer);
         if (limited) limit_coming(0);
         if (status == WEFT_OK) status = run_trainer(trainer, options);
+        if (status == WEFT_OK) status = print_trace(trainer, options);
         goes_on = status == WEFT_OK && weft_trainer_goes_on(trainer);
         weft_trainer_destroy(&trainer);
         options->output.resume = options->output.resume || goes_on;

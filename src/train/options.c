@@ -37,8 +37,8 @@ const weft_option weft_train_rows[] = {
     OPTION("batch", "N", WHOLE("100", 1, 1e9), RUN(length.batch), .letter = 'b',
            .help = "samples per step"),
     OPTION("microbatches", "M", WHOLE("1", 1, 1e6), RUN(length.microbatches),
-           .help =
-               "micro-batches per step, whose gradients are accumulated; a pipeline overlaps them"),
+           .help = "gradient accumulation: a batch is cut into M micro-batches, whose gradients "
+                   "are added; a pipeline overlaps them"),
     OPTION("carry-state", NULL, FLAG, RUN(length.carry_state),
            .help = "recurrent states carry over: each row of a batch continues that of the batch "
                    "before, in the order of the text; back-propagation ends at its beginning"),
@@ -237,7 +237,8 @@ const weft_option weft_train_rows[] = {
             "tensorboard:FOLDER writes event files of TensorBoard, tensorboard+histograms:FOLDER "
             "also distributions of the parameters; several with commas between them"),
     OPTION("trace", "FILE", TEXT, RUN(output.trace),
-           .help = "write the first 100 steps, instruction by instruction, as Chrome trace events"),
+           .help = "write the first 100 steps, instruction by instruction, as Chrome trace events, "
+                   "and print where their time went"),
     OPTION("quiet", NULL, FLAG, RUN(show.quiet), .letter = 'q', .help = "print errors only"),
     OPTION(
         "progress", "HOW", TEXT_IS("auto"), RUN(show.progress), .choices = "auto,bar,lines",

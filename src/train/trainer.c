@@ -325,6 +325,11 @@ bool weft_trainer_output(const weft_trainer *t, int i, weft_model_output *out)
     const weft_rank *r = &t->runs[0].rank;
     return weft_model_output_at(r->graph, &r->values, i, out, NULL);
 }
+weft_status weft_trainer_trace_text(const weft_trainer *t, char **out)
+{
+    WEFT_NEED_AS("trainer, out", t, out);
+    return weft_instance_trace_table(t->runs[0].rank.instance, out);
+}
 const weft_program *weft_trainer_program(const weft_trainer *t)
 {
     WEFT_NEED_ELSE_AS(NULL, "trainer", t);

@@ -1,0 +1,72 @@
+"""The tables that weft train --trace prints are the sums of the events of its trace: trace_table.py PATH/TO/weft"""
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+weft = sys.argv[1]
+os.chdir(tempfile.mkdtemp())
+DATA = "--data glyphs:size=16,train=200,test=10 --batch 20 -t 1".split()
+failures = 0
+
+
+def check(right, what):
+    global failures
+    if not right:
+        failures += 1
+        print("FAILED:", what)
+
+
+def tables(text):
+    """Rows by table: name, milliseconds a step, share, runs, floor."""
+    out, rows = {}, None
+    for line in text.splitlines():
+        if re.match(r"(operators|layers) +ms a step +share +runs +floor$", line):
+            rows = out.setdefault(line.split()[0], [])
+        elif rows is not None and (found := re.match(r"(\S.*?)  +([\d.]+) +([\d.]+)% +([\d.]+)(?: +(\d+)%)?$", line)):
+            rows.append((found[1], *(float(found[k]) for k in (2, 3, 4)), found[5]))
+    return out
+
+
+def wanted(rank):
+    """Milliseconds and runs a step by operator and by layer, of the events of one rank."""
+    events = [e for e in json.load(open("trace.json"))["traceEvents"] if e["ph"] == "X" and e["pid"] == rank + 1]
+    steps = sum(e["cat"] == "step" for e in events)
+    sums = {"operators": collections.defaultdict(lambda: [0, 0]), "layers": collections.defaultdict(lambda: [0, 0])}
+    for e in events:
+        if e["cat"] == "step":
+            continue
+        ops, _, node = e["name"].partition(" ")
+        kind = {"wait": "waits", "reorder": "reorders"}.get(e["cat"], ops.split("+")[0])
+        layer = "reorders" if e["cat"] == "reorder" else node.split("/")[0]
+        for table, name in (("operators", kind), ("layers", layer)):
+            sums[table][name][0] += e["dur"] / 1e3 / steps
+            sums[table][name][1] += 1 / steps
+    return sums
+
+
+for ways in ("--model lenet", "--model mlp -n 2 --mesh data=2 --zero 1", "--model mlp --microbatches 2 -o lion --ema 0.9"):
+    done = subprocess.run([weft, "train", *DATA, *ways.split(), "--trace", "trace.json"], capture_output=True, text=True, timeout=200)
+    have, want = tables(done.stdout), wanted(0)
+    check(done.returncode == 0 and set(have) == set(want), f"{ways}: {done.stdout}{done.stderr}")
+    for name, rows in have.items():
+        whole = sum(ms for ms, _ in want[name].values())
+        check(abs(sum(row[2] for row in rows) - 100) < 1, f"{ways}: shares of {name}")
+        check([row[1] for row in rows[:10]] == sorted((row[1] for row in rows[:10]), reverse=True), f"{ways}: order of {name}")
+        named = [row for row in rows if row[0] != "others"]
+        check(len(named) == min(10, len(want[name])), f"{ways}: rows of {name}")
+        for row in named:
+            ms, runs = want[name].get(row[0], (0, 0))
+            check(abs(row[1] - ms) <= 1e-3 * ms + 2e-3 and abs(row[3] - runs) < 0.06 and
+                  abs(row[2] - 100 * ms / whole) < 0.2, f"{ways}: {name}: {row}, wanted {ms:.4f} ms, {runs} runs")
+check(any(row[0].startswith("fc1") for row in have["layers"]), "a layer has its name")
+
+quiet = subprocess.run([weft, "train", *DATA, "--model", "mlp", "-q", "--trace", "trace.json"], capture_output=True, text=True)
+check(quiet.stdout == "" and quiet.stderr == "", "quiet")
+piped = subprocess.run([weft, "train", *DATA, "--model", "mlp", "-q", "--trace", "-"], capture_output=True, text=True)
+check("traceEvents" in json.loads(piped.stdout), "the trace on standard output is alone")
+print("trace tables:", "passed" if not failures else f"{failures} failed")
+sys.exit(failures > 0)
