@@ -165,7 +165,7 @@ refuses 1 "the predictions for 2 of 2 samples are not finite" "$weft" eval --che
 # Ranks that are processes are announced before they have begun; the summary says of which steps, and of whose memory, its figures are.
 "$weft" train $small --model mlp -t 1 -n 2 --steps 3 --batch 2 --exchange gossip --engine processes --checkpoint announced >out 2>err &&
     [ "$(head -n 1 out)" = "starting 2 learners as processes…" ] && grep -q "^3 steps in .*, peak memory [0-9]* MB of this learner alone$" out && pass || flunk "the first and the last line of processes"
-"$weft" train $small --model mlp -t 1 -n 2 --steps 5 --batch 2 --exchange gossip --checkpoint announced --resume >out 2>err &&
+"$weft" train $small --model mlp -t 1 -n 2 --steps 5 --batch 2 --exchange gossip --engine threads --checkpoint announced --resume >out 2>err &&
     grep -q "^2 steps since step 3 in .*, peak memory [0-9]* MB$" out && pass || flunk "the summary of a run that went on: $(tail -n 1 out)"
 
 "$weft" train $small --model mlp -t 1 -n 1 --steps 3 --batch 2 --exchange server:policy=async --engine processes >out 2>err &&
