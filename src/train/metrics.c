@@ -4,7 +4,8 @@
 #include "train/trainer.h"
 
 static const weft_metrics_format *const formats[] = {&weft_metrics_lines, &weft_metrics_tensorboard,
-                                                     &weft_metrics_histograms};
+                                                     &weft_metrics_histograms,
+                                                     &weft_metrics_confusion};
 
 struct weft_metrics {
     int count;
@@ -30,8 +31,9 @@ static weft_status refuse_name(const char *piece, size_t size)
     size_t name = strcspn(piece, ":/.");
     if (name >= size || piece[name] != ':') return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "metrics '%.*s': no format is named '%.*s'; there are tensorboard:FOLDER and "
-                     "tensorboard+histograms:FOLDER, and ./%.*s would be a file",
+                     "metrics '%.*s': no format is named '%.*s'; there are tensorboard:FOLDER, "
+                     "tensorboard+histograms:FOLDER and tensorboard+confusion:FOLDER, and ./%.*s "
+                     "would be a file",
                      (int)size, piece, (int)name, piece, (int)size, piece);
 }
 

@@ -20,7 +20,11 @@ typedef struct weft_metrics_format {
     weft_status (*close)(void *writer);
 } weft_metrics_format;
 extern const weft_metrics_format weft_metrics_lines, weft_metrics_tensorboard,
-    weft_metrics_histograms;
+    weft_metrics_histograms, weft_metrics_confusion;
+
+/* confusion_picture.c: appends a PNG of the report's confusion matrix: a row of squares for each
+ * true class, darker the larger the share of its samples with that prediction. */
+weft_status weft_confusion_picture(const weft_report *report, weft_text *png) WEFT_NODISCARD;
 
 /* A number of an event. */
 typedef struct weft_event_number {

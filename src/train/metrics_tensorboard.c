@@ -1,6 +1,7 @@
 /* Metrics as TensorBoard's event files, in a folder: tensorboard:FOLDER. The numbers of steps and
  * evaluations are scalars, and the forward pass is the graph. tensorboard+histograms:FOLDER also
- * has the distribution of each parameter at each evaluation. A run that resumes writes a file of
+ * has the distribution of each parameter at each evaluation, and tensorboard+confusion:FOLDER the
+ * confusion matrix as a picture. A run that resumes writes a file of
  * its own, which begins with the start of a session at its first step: readers then drop what
  * earlier files have of that step and later ones. */
 #include <math.h>
@@ -115,6 +116,29 @@ static weft_status put_numbers(void *writer, const weft_event *e)
     if (count > 0) return put(writer, &event);
     free(event.data);
     return WEFT_OK;
+}
+
+/* --- pictures --- */
+
+enum { VALUE_IMAGE = 4, IMAGE_COLOURS = 3, IMAGE_PNG };
+
+/* Writes the numbers and, of an evaluation, the confusion matrix. */
+static weft_status put_confusion(void *writer, const weft_event *e)
+{
+    weft_text png = {0}, image = {0}, value = {0}, summary = {0}, event;
+    char tag[64];
+    WEFT_TRY(put_numbers(writer, e));
+    if (e->kind != WEFT_EVENT_EVAL || !e->report->confusion) return WEFT_OK;
+    WEFT_TRY(weft_confusion_picture(e->report, &png));
+    event = event_at(e->step);
+    (void)snprintf(tag, sizeof(tag), "%s/confusion", e->report->part);
+    weft_proto_int(&image, IMAGE_COLOURS, 1); /* grey; readers take the size from the PNG */
+    weft_proto_message(&image, IMAGE_PNG, &png);
+    weft_proto_text(&value, VALUE_TAG, tag);
+    weft_proto_message(&value, VALUE_IMAGE, &image);
+    weft_proto_message(&summary, SUMMARY_VALUE, &value);
+    weft_proto_message(&event, EVENT_SUMMARY, &summary);
+    return put(writer, &event);
 }
 
 /* --- the graph --- */
@@ -302,8 +326,11 @@ static weft_status put_parameter(void *writer, int64_t step, const char *name,
     return put(writer, &event);
 }
 
-#define EVENT_FILES                                                                                \
-    .open = open_events, .event = put_numbers, .graph = put_graph, .close = close_events
-const weft_metrics_format weft_metrics_tensorboard = {.name = "tensorboard", EVENT_FILES};
+#define EVENT_FILES(event_)                                                                        \
+    .open = open_events, .event = (event_), .graph = put_graph, .close = close_events
+const weft_metrics_format weft_metrics_tensorboard = {.name = "tensorboard",
+                                                      EVENT_FILES(put_numbers)};
 const weft_metrics_format weft_metrics_histograms = {
-    .name = "tensorboard+histograms", EVENT_FILES, .parameter = put_parameter};
+    .name = "tensorboard+histograms", EVENT_FILES(put_numbers), .parameter = put_parameter};
+const weft_metrics_format weft_metrics_confusion = {.name = "tensorboard+confusion",
+                                                    EVENT_FILES(put_confusion)};

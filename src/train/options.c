@@ -235,7 +235,8 @@ const weft_option weft_train_rows[] = {
         .help =
             "write a line of JSON per step and evaluation; - is standard output; "
             "tensorboard:FOLDER writes event files of TensorBoard, tensorboard+histograms:FOLDER "
-            "also distributions of the parameters; several with commas between them"),
+            "also distributions of the parameters, tensorboard+confusion:FOLDER pictures of the "
+            "confusion matrix; several with commas between them"),
     OPTION("trace", "FILE", TEXT, RUN(output.trace),
            .help = "write the first 100 steps, instruction by instruction, as Chrome trace events, "
                    "and print where their time went"),

@@ -55,17 +55,19 @@ def fields(message):
 
 
 def read(path):
-    """Events of a file as dictionaries: step, version, session, scalars, histograms, graph."""
+    """Events of a file as dictionaries: step, version, session, scalars, histograms, pictures (PNG), graph."""
     with open(path, "rb") as file:
         for body in records(file.read()):
             event = fields(body)
             out = {"step": event.get(2, [0])[0], "version": event.get(3, [None])[0], "session": event.get(7, [None])[0],
-                   "scalars": {}, "histograms": {}, "graph": None}
+                   "scalars": {}, "histograms": {}, "pictures": {}, "graph": None}
             for value in fields(event[5][0]).get(1, []) if 5 in event else []:
                 value = fields(value)
                 tag = value[1][0].decode()
                 if 2 in value:
                     out["scalars"][tag] = value[2][0]
+                if 4 in value:
+                    out["pictures"][tag] = fields(value[4][0])[4][0]
                 if 5 in value:
                     h = fields(value[5][0])
                     out["histograms"][tag] = {"least": h[1][0], "most": h[2][0], "count": h[3][0], "sum": h[4][0], "squares": h[5][0],

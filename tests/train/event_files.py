@@ -7,8 +7,10 @@ begins a session from which readers drop what it repeats. TensorBoard's own read
 import glob
 import json
 import pathlib
+import struct
 import subprocess
 import sys
+import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import checks  # noqa: E402
@@ -97,6 +99,40 @@ check("a session begins behind the checkpoint", starts == [0, 5], (starts, done.
 # A simulation writes them as well.
 done = run("-n", "2", "--exchange", "server:policy=async", "--metrics", "tensorboard+histograms:sim", command="simulate")
 check("simulate", done.returncode == 0 and any(event["histograms"] for file in events("sim") for event in file), done.stderr)
+
+def grey(png):
+    """The rows of a grey PNG of 8 bits."""
+    at, data = 8, b""
+    while at < len(png):
+        size, kind = struct.unpack_from(">I4s", png, at)
+        body = png[at + 8:at + 8 + size]
+        if kind == b"IHDR":
+            width, height, depth, colours = struct.unpack(">IIBB", body[:10])
+        data += body if kind == b"IDAT" else b""
+        at += 12 + size
+    assert png[:8] == b"\x89PNG\r\n\x1a\n" and (depth, colours) == (8, 0)
+    raw, rows, before = zlib.decompress(data), [], bytes(width)
+    for y in range(height):
+        kind, row = raw[y * (width + 1)], bytearray(raw[y * (width + 1) + 1:(y + 1) * (width + 1)])
+        for x in range(width):
+            left, up, corner = row[x - 1] if x else 0, before[x], before[x - 1] if x else 0
+            guess = min((left, up, corner), key=lambda v: abs(left + up - corner - v))
+            row[x] = row[x] + (0, left, up, (left + up) // 2, guess)[kind] & 255
+        rows.append(bytes(row))
+        before = row
+    return rows
+
+
+# The picture of the confusion matrix has that of weft eval.
+done = run("--epochs", "4", "--lr", "0.01", "--metrics", "tensorboard+confusion:drawn", "--checkpoint", "drawn.run")
+matrix = json.loads(checks.run("eval", "drawn.run", "--json", "--confusion").stdout)["confusion"]
+pictures = [event["pictures"]["test/confusion"] for event in events("drawn")[0] if event["pictures"]]
+rows = grey(pictures[-1])
+cell = len(rows) // len(matrix)
+check("a picture for each evaluation", done.returncode == 0 and len(pictures) == 4 and scalars(events("drawn")), done.stderr)
+check("the confusion matrix", len(rows) == len(rows[0]) == cell * len(matrix) and cell > 1 and all(
+    rows[y][x] == int(255.5 - 255 * (matrix[y // cell][x // cell] / max(sum(matrix[y // cell]), 1)))
+    for y in range(len(rows)) for x in range(len(rows))), matrix)
 
 done = run("--epochs", "1", "--metrics", "tensorboard:deep/er/runs")
 check("a folder with its parents", done.returncode == 0 and scalars(events("deep/er/runs")), done.stderr)

@@ -31,6 +31,8 @@ WEFT_PRIVATE_API weft_status weft_picture_size(const char *name, const void *dat
 WEFT_PRIVATE_API weft_status weft_picture_decode(const char *name, const void *data, size_t size,
                                                  int channels, int64_t most,
                                                  weft_picture *out) WEFT_NODISCARD;
+/* png_write.c: appends a picture as PNG. */
+weft_status weft_picture_encode(const weft_picture *picture, weft_text *out) WEFT_NODISCARD;
 WEFT_PRIVATE_API void weft_picture_free(weft_picture *picture);
 /* Scales a picture to width x height with a triangle filter whose half-width is one pixel of the
  * coarser picture. out: [channels, height, width], whole numbers from 0 to 255. A picture that has
