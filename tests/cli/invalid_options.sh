@@ -162,7 +162,7 @@ for bad in "keep is '5', but keep needs --checkpoint DIR; give that too, or leav
     "beta1 is '0.5', but optimizer sgd has no use for it; give --optimizer adam or adamw|--optimizer sgd --beta1 0.5" \
     "--optimizer adam or adamw|--optimizer sgd --beta2 0.5" "--optimizer adam or adamw|--optimizer sgd --epsilon 0.1" \
     "lr-schedule constant has no use for it; give --lr-schedule step|--gamma 0.5" "give --lr-schedule step|--lr-schedule cosine --decay-every 5" \
-    "give --lr-schedule cosine, linear or plateau, or leave --lr-floor out|--lr-schedule step --lr-floor 1e-5"; do
+    "give --lr-schedule cosine, linear, plateau or range-test, or leave --lr-floor out|--lr-schedule step --lr-floor 1e-5"; do
     for command in train plan; do
         # shellcheck disable=SC2086
         refuses 2 "${bad%|*}" --model mlp ${bad#*|}
