@@ -218,6 +218,7 @@ SMALL = {
     "googlenet": ("glyphs:size=64,train=200,test=10", 4),
     "vit": ("glyphs:size=32,train=500,test=10", 6),
     "unet": None,  # masks, of which no built-in data have any
+    "autoencoder": ("reconstruct:glyphs:train=2000,test=10", 100),
     "densenet": ("glyphs:size=64,train=200,test=10", 2),
     "gpt": ("text:{text},unit=char,context=64", 2),
     "transformer": ("text:{text},unit=char,context=64", 20),

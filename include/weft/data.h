@@ -14,6 +14,8 @@
  *   npy:SAMPLES,LABELS[,weight=FILE,layout=hwc|chw,test=0.2]     NumPy arrays
  *   npy:SAMPLES,target=FILE[,weight=FILE,layout=hwc|chw,test=0.2]
  *   npy:NAME=FILE,NAME=FILE,...,label=FILE|target=FILE[,...]     several inputs
+ *   reconstruct:DATA                                             other data, whose features are the
+ *                                                                target, too
  *   text:FILE[,unit=byte|char|FILE.json,context=256,stride=CONTEXT,test=0.1] windows over a text
  *   tokens:FILE,values=N[,type=uint16|uint32,context=...,stride=...,test=...]
  *

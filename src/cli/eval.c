@@ -52,6 +52,7 @@ const char *figure_text(const weft_figure *f, char *out, size_t size)
 
 static void print_figures(const weft_report *r)
 {
+    enum { LISTED = 32 };
     weft_figure f;
     char number[64];
     printf("%s: %lld sample%s", r->part, (long long)r->samples, weft_plural(r->samples));
@@ -59,6 +60,10 @@ static void print_figures(const weft_report *r)
         printf(", %s %s", f.title, figure_text(&f, number, sizeof(number)));
     printf("\n");
     for (int t = 0; t < r->targets && r->targets > 1 && r->fits; t++) {
+        if (t == LISTED) {
+            printf("  and %d more targets, which --json has\n", r->targets - t);
+            break;
+        }
         printf("  target %d:", t);
         for (int i = 0; weft_fit_figure(&r->fits[t], i, &f); i++)
             printf("%s %s %s", i ? "," : "", f.title, figure_text(&f, number, sizeof(number)));

@@ -70,6 +70,15 @@ bool weft_dataset_weighted(const weft_dataset *d)
     return d->source->weighted;
 }
 
+void weft_dataset_targets(const weft_dataset *d, weft_split split, int64_t i, double *to)
+{
+    d = weft_dataset_part(d, &split);
+    const weft_source *s = d->source;
+    if (s->ops->targets) s->ops->targets(s, split, i, to);
+    for (int j = 0; j < s->targets && !s->ops->targets; j++) to[j] = s->ops->target(s, split, i, j);
+    for (int j = 0; j < s->targets && s->mirrored; j++) to[j] = weft_in_units(to[j], &d->units);
+}
+
 double weft_dataset_target(const weft_dataset *d, weft_split split, int64_t i, int j)
 {
     WEFT_NEED_ELSE_AS(0, "dataset", d);

@@ -141,7 +141,8 @@ static weft_status csv_open(const char *arguments, const weft_source_request *re
     weft_status status = weft_format(&path, "%.*s", (int)size, arguments);
     if (status == WEFT_OK && comma) status = weft_spec_parse("data 'csv'", comma + 1, table);
     if (status == WEFT_OK)
-        status = weft_check_target("data 'csv'", keys.label, keys.target, request->stats, &numbers);
+        status = weft_check_target("data 'csv'", keys.label, keys.target,
+                                   request->mirrored ? NULL : request->stats, &numbers);
     if (status == WEFT_OK) status = weft_csv_source_read(s, &path, &keys, numbers, request);
     free(path);
     for (weft_spec_key *key = table; key->name; key++)

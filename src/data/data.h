@@ -25,6 +25,7 @@ typedef struct weft_source_request {
     const weft_source_ops *ops;   /* of the source that is opened */
     const weft_data_stats *stats; /* statistics of the training; NULL: the data are for training */
     bool unlabelled;              /* the data may lack a target, since they are for prediction */
+    bool mirrored;                /* what the file has as a target will not be read */
     bool fields;                  /* those of rows as they are in the file will be asked for */
     bool one_unit;                /* samples in units that differ from each other are refused */
     const char
@@ -59,6 +60,8 @@ struct weft_source_ops {
      * each position; target gives number j of a numeric target. */
     void (*label)(const weft_source *source, weft_split split, int64_t i, int32_t *label);
     double (*target)(const weft_source *source, weft_split split, int64_t i, int64_t j);
+    /* All numbers of a target. NULL: one after the other. */
+    void (*targets)(const weft_source *source, weft_split split, int64_t i, double *to);
     /* The weight of sample i, or of one of its positions, finite and at least 0. NULL: no
      * weights. */
     double (*weight)(const weft_source *source, weft_split split, int64_t i, int64_t position);
@@ -208,6 +211,7 @@ struct weft_source {
     bool whole;     /* features are 64-bit integers or smaller */
     bool bytes;     /* features are whole numbers from 0 to 255 */
     bool flags;     /* some features are truth values */
+    bool mirrored;  /* the target is the features */
     bool mixed;     /* those of some inputs are bytes, those of others are not */
     bool tabular; /* mean and deviation are computed for each column; `number` reads the features */
     int64_t all;  /* rows of both splits, in which the class names were found */
@@ -240,10 +244,13 @@ static inline bool weft_bytes_large(const weft_bytes *bytes)
     return bytes->mapped && bytes->size > WEFT_CHECKED_FIRST;
 }
 
-extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv,
-    weft_source_csv_parts, weft_source_npy, weft_source_text, weft_source_tokens, weft_source_pairs,
-    weft_source_images, weft_source_images_parts, weft_source_tar, weft_source_tar_parts,
-    weft_source_cifar10, weft_source_mnist, weft_source_fashion_mnist;
+/* dataset.c: opens the source of a specification. */
+weft_status weft_source_open(const char *spec, const weft_source_request *request,
+                             weft_source **out) WEFT_NODISCARD;
+extern const weft_source_ops weft_source_reconstruct, weft_source_glyphs, weft_source_idx,
+    weft_source_csv, weft_source_csv_parts, weft_source_npy, weft_source_text, weft_source_tokens,
+    weft_source_pairs, weft_source_images, weft_source_images_parts, weft_source_tar,
+    weft_source_tar_parts, weft_source_cifar10, weft_source_mnist, weft_source_fashion_mnist;
 /* Registers the built-in kinds of data and of normalisation. */
 weft_status weft_sources_register(weft_context *context) WEFT_NODISCARD;
 
@@ -276,6 +283,8 @@ struct weft_dataset {
  * between them; NULL: none. The training split must be prepared. ARGUMENT: they do not fit the
  * data. */
 weft_status weft_dataset_weigh_classes(weft_dataset *dataset, const char *weights) WEFT_NODISCARD;
+/* columns.c: as weft_dataset_target, all numbers. */
+void weft_dataset_targets(const weft_dataset *dataset, weft_split split, int64_t i, double *to);
 /* The data set that holds a split, which is the data set itself or its `validation`; *split becomes
  * the split of that data set. */
 const weft_dataset *weft_dataset_part(const weft_dataset *dataset, weft_split *split);

@@ -7,8 +7,8 @@
 #include "data/augment/augment.h"
 #include "data/data.h"
 
-static weft_status open_source(const char *spec, const weft_source_request *request,
-                               weft_source **out)
+weft_status weft_source_open(const char *spec, const weft_source_request *request,
+                             weft_source **out)
 {
     const weft_entry *entry;
     size_t size = strcspn(spec, ":");
@@ -107,7 +107,7 @@ weft_status weft_dataset_open_for(const char *spec, const char *normalize,
     d->context = request->context;
     d->units = (weft_units){1, 1};
     weft_status status = find_way(request->context, normalize, &d->normalize);
-    if (status == WEFT_OK) status = open_source(spec, request, &d->source);
+    if (status == WEFT_OK) status = weft_source_open(spec, request, &d->source);
     if (status == WEFT_OK && request->unlabelled) d->source->weighted = false;
     if (status == WEFT_OK && request->validation) status = take_validation(d, request);
     if (status == WEFT_OK && stats) {

@@ -33,7 +33,8 @@ static uint64_t mix_row(uint64_t hash, const weft_dataset *d, weft_split split, 
 {
     const weft_source *s = d->source;
     for (int k = 0; k < s->inputs; k++) hash = mix_input(hash, s, split, i, k, x);
-    for (int j = 0; j < s->targets; j++) hash = mix_number(hash, s->ops->target(s, split, i, j));
+    for (int j = 0; j < s->targets && !s->mirrored; j++)
+        hash = mix_number(hash, s->ops->target(s, split, i, j));
     if (s->targets > 0) return hash;
     s->ops->label(s, split, i, x);
     for (int64_t j = 0; j < weft_source_labels(s); j++)

@@ -52,6 +52,12 @@ static double target(const weft_source *source, weft_split split, int64_t i, int
     return p.source->ops->target(p.source, p.split, p.i, j);
 }
 
+static void targets(const weft_source *source, weft_split split, int64_t i, double *to)
+{
+    place p = place_of(source, split, i);
+    p.source->ops->targets(p.source, p.split, p.i, to);
+}
+
 static double weight(const weft_source *source, weft_split split, int64_t i, int64_t position)
 {
     place p = place_of(source, split, i);
@@ -192,6 +198,7 @@ weft_status weft_source_hold_out(weft_source **source, double share, uint64_t se
                             .number = ops->number ? number : NULL,
                             .label = label,
                             .target = target,
+                            .targets = ops->targets ? targets : NULL,
                             .weight = ops->weight ? weight : NULL,
                             .row = row,
                             .file = ops->file ? file : NULL,

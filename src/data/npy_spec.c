@@ -125,7 +125,8 @@ static weft_status take_labels(weft_npy_source *s, char **label, char **target, 
         s->labels.path = *label;
         *label = NULL;
     }
-    WEFT_TRY(weft_check_target("data 'npy'", s->labels.path, *target, request->stats, &s->numbers));
+    WEFT_TRY(weft_check_target("data 'npy'", s->labels.path, *target,
+                               request->mirrored ? NULL : request->stats, &s->numbers));
     WEFT_TRY(take_binary(s, binary, *target, request));
     if (*target) {
         s->labels.path = *target;

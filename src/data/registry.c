@@ -4,9 +4,10 @@
 #include "data/data.h"
 
 static const weft_source_ops *const sources[] = {
-    &weft_source_glyphs, &weft_source_idx,     &weft_source_csv,   &weft_source_npy,
-    &weft_source_text,   &weft_source_tokens,  &weft_source_pairs, &weft_source_images,
-    &weft_source_tar,    &weft_source_cifar10, &weft_source_mnist, &weft_source_fashion_mnist,
+    &weft_source_glyphs,      &weft_source_idx,     &weft_source_csv,   &weft_source_npy,
+    &weft_source_text,        &weft_source_tokens,  &weft_source_pairs, &weft_source_images,
+    &weft_source_tar,         &weft_source_cifar10, &weft_source_mnist, &weft_source_fashion_mnist,
+    &weft_source_reconstruct,
 };
 
 static const weft_normalization *by_data(const weft_source *s);

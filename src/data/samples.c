@@ -199,10 +199,12 @@ static int64_t read_input(const weft_dataset *d, weft_split split, int64_t i,
     return d->finite ? -1 : weft_first_not_finite(x, size);
 }
 
-static int64_t read_target(const weft_dataset *d, weft_split split, int64_t i, void *to)
+static int64_t read_target(const weft_dataset *d, weft_split split, int64_t i,
+                           const weft_sample_key *key, void *to)
 {
     const weft_source *s = d->source;
     const weft_data_stats *stats = &d->stats;
+    if (s->mirrored) return read_input(d, split, i, key, 0, to);
     int32_t *label = to;
     float *target = to;
     for (int j = 0; j < s->targets; j++)
@@ -219,7 +221,7 @@ int64_t weft_dataset_read_column(const weft_dataset *d, weft_split split, int64_
                                  const weft_sample_key *key, int column, void *to)
 {
     return column < d->source->inputs ? read_input(d, split, i, key, column, to)
-                                      : read_target(d, split, i, to);
+                                      : read_target(d, split, i, key, to);
 }
 
 /* key: as weft_dataset_read_column. */

@@ -176,6 +176,12 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
     WEFT_TRY(weft_strings_copy(s->target_names, s->targets, &stats->target_names));
     WEFT_TRY(WEFT_NEW(&stats->target_mean, s->targets));
     WEFT_TRY(WEFT_NEW(&stats->target_deviation, s->targets));
+    for (int j = 0; j < s->targets && s->mirrored; j++) {
+        int f = stats->features > 1 ? j : 0;
+        stats->target_mean[j] = stats->mean[f];
+        stats->target_deviation[j] = stats->deviation[f];
+    }
+    if (s->mirrored) return WEFT_OK;
     int64_t rows = standard && !s->binary ? s->count[WEFT_TRAIN] : 0;
     double n = 0, factor = weight_factor(s);
     for (int64_t i = 0; i < rows; i++) {

@@ -218,8 +218,8 @@ static void take_numbers(evaluation *v, int64_t row, int64_t sample, weft_predic
         double x = weft_fetch(e->graph, e->instance, e->prediction, row * e->outputs + j);
         said[j] = x * stats->target_deviation[j] + stats->target_mean[j];
         if (!isfinite(said[j])) count_lost(v, p->sample);
-        if (known) target[j] = weft_dataset_target(v->data, v->split, sample, j);
     }
+    if (known) weft_dataset_targets(v->data, v->split, sample, target);
     p->label = -1;
     p->targets = e->outputs;
     p->numbers = said;

@@ -271,7 +271,7 @@ typedef struct weft_model {
 extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft_model_inception,
     weft_model_vgg, weft_model_resnet, weft_model_mobilenet, weft_model_densenet, weft_model_gpt,
     weft_model_transformer, weft_model_vit, weft_model_googlenet, weft_model_unet,
-    weft_model_char_lstm, weft_model_siamese_lstm;
+    weft_model_autoencoder, weft_model_char_lstm, weft_model_siamese_lstm;
 
 /* Registers the built-in models, and the parts of YAML models. */
 weft_status weft_models_register(weft_context *context) WEFT_NODISCARD;

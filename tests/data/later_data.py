@@ -219,7 +219,11 @@ said = train("run", "tokens.yaml", "npy:x=tokens.npy,label=tokens.npy")
 check("many classes of positions", said.returncode == 0, said.stderr)
 
 # Masks have a class for each pixel, and so may weights; rows of pixels are cut among ranks.
-write_npy("image.npy", "<f4", (20, 6, 8), [chance.gauss(0, 2) for _ in range(960)])
+image = [chance.gauss(0, 2) for _ in range(960)]
+write_npy("image.npy", "<f4", (20, 6, 8), image)
+table2 = [[single(chance.gauss(5, 2)), single(chance.gauss(100, 9))] for _ in range(30)]
+with open("later2.csv", "w") as f:
+    f.write("a,b,kind\n" + "".join(f"{a},{b},{i % 3}\n" for i, (a, b) in enumerate(table2)))
 mask, share = [chance.randrange(2) for _ in range(960)], [single(chance.random()) for _ in range(960)]
 for name, shape in ("mask", (20, 6, 8)), ("mask4", (20, 1, 6, 8)), ("flat", (20, 48)):
     write_npy(name + ".npy", "|b1" if name == "mask" else "<i4", shape, mask)
@@ -236,6 +240,28 @@ said = train("run", "unet:depth=1,width=2", "npy:image.npy,mask.npy,layout=hw", 
 check("augmented masks", "a class for each of 48 positions would leave their classes behind" in said.stderr, said.stderr)
 for model, data, words in (("unet:depth=2", "image.npy,mask.npy", "sides are multiples of 4, or a smaller depth"), ("unet:depth=1", "image.npy,y.npy", "each of the 6 by 8 pixels")):
     said = train("run", model, f"npy:{data},layout=hw")
+    check(f"{model} on {data}", words in said.stderr, said.stderr)
+
+# Data whose target is their features are those whose target is another array of them, with or without labels.
+write_npy("again.npy", "<f4", (20, 48), [single(x) for x in image])
+found = []
+for data in "npy:image.npy,target=again.npy,layout=hw", "reconstruct:npy:image.npy,layout=hw", "reconstruct:npy:image.npy,mask.npy,layout=hw":
+    said = train("run", "autoencoder:code=3,width=9", data, "--normalize", "none", "-e", "3")
+    check(f"train on {data}", said.returncode == 0, said.stderr)
+    told = json.loads(run("eval", "run", "--json").stdout)
+    found.append([told[figure] for figure in ("samples", "loss", "mae", "rmse")])
+check("reconstructions", found[1:] == found[:2] and found[0][0] == 4, found)
+check("a plain input is made again", [len(answers("run", "reconstruct:npy:image.npy,layout=hw", *more)[1]) for more in ((), ("--split", "all"))] == [4 * 48, 20 * 48])
+said = train("run", "mlp", "reconstruct:csv:later2.csv", "--validation", "0.3")
+rows = [json.loads(line) for line in run("predict", "run", "--json").stdout.splitlines()]
+told, mean = json.loads(run("eval", "run", "--json").stdout), [sum(t) / 30 for t in zip(*table2)]
+spread = [math.sqrt(sum((x - m) ** 2 for x in t) / 30) for t, m in zip(zip(*table2), mean)]
+check("reconstruct a table", said.returncode == 0 and len(rows) == 6 and all(near(r["target"], table2[r["sample"]], 1e-4) for r in rows), (said.stderr, rows))
+loss = sum(((x - y) / d) ** 2 for r in rows for x, y, d in zip(r["target"], r["predicted"], spread)) / sum(len(r["target"]) for r in rows)
+check("the loss of a reconstruction", abs(loss - told["loss"]) < 0.5 * told["loss"], (loss, told))
+for model, data, words in (("autoencoder", "npy:f4.npy,y.npy", "the 3 numbers of a sample, and the data have classes"), ("mlp", "reconstruct:npy:x=tokens.npy", "one input of at most"),
+                           ("mlp", "reconstruct:", "needs other data, as in reconstruct:glyphs")):
+    said = train("run", model, data)
     check(f"{model} on {data}", words in said.stderr, said.stderr)
 
 # Several inputs share one normalisation; no input is left out of it without a word.
