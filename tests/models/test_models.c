@@ -532,6 +532,28 @@ static void same_graph(char *a, char *b)
     weft_free(b);
 }
 
+/* The text of the graph of a model that is built in or a file. Free it. */
+static char *graph_named(const char *model, int64_t side)
+{
+    weft_graph *g;
+    weft_model_values v;
+    char *text;
+    weft_model_options o = options(model, side);
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    assert_ok(weft_model_build(g, &o, &v));
+    assert_ok(weft_graph_text(g, &text));
+    weft_graph_destroy(&g);
+    return text;
+}
+
+/* A built-in model is nothing that a file cannot write. */
+static void test_example_is_built_in(void **state)
+{
+    (void)state;
+    same_graph(graph_named(WEFT_TESTS_DIR "/../examples/resnet18.yaml", 28),
+               graph_named("resnet:depth=18", 28));
+}
+
 /* A graph for inference has nothing of training: it is that of the model without the layers that
  * act in training alone, and one sample is batch enough. */
 static void test_inference_has_no_training(void **state)
@@ -627,6 +649,7 @@ int main(void)
         cmocka_unit_test(test_samples_broadcast),
         cmocka_unit_test(test_models_refuse),
         cmocka_unit_test(test_models_take_long_images),
+        cmocka_unit_test(test_example_is_built_in),
         cmocka_unit_test(test_inference_has_no_training),
         cmocka_unit_test(test_mixed_labels),
     };
