@@ -10,10 +10,10 @@
 /* Totals of a rank's program for one step. */
 typedef struct figures {
     weft_program_info info;
-    double flops[3]; /* of each phase, over all micro-batches */
-    double bytes;    /* bytes that the rank sends to other ranks of its learner */
-    double rounded;  /* bytes of gradients in bf16 that are sent, and of their sums */
-    double pass[2];  /* forward and backward of one micro-batch, in the units of the cost model */
+    double flops;   /* of what the program runs, over all micro-batches */
+    double bytes;   /* bytes that the rank sends to other ranks of its learner */
+    double rounded; /* bytes of gradients in bf16 that are sent, and of their sums */
+    double pass[2]; /* forward and backward of one micro-batch, in the units of the cost model */
     int transfers;
     char about[256];   /* the device's words; empty: it has none */
     size_t evaluation; /* bytes of the device's memory for the evaluation beside the training */
@@ -40,11 +40,12 @@ static double rounded_bytes(const weft_graph *g, const weft_node *node)
 
 static void count_nodes(const weft_graph *g, int64_t microbatches, figures *f)
 {
+    const weft_program_info *info = &f->info;
+    f->flops = (double)microbatches * (info->flops - info->update_flops) + info->update_flops;
     for (size_t n = 0; n < g->node_count; n++) {
         const weft_node *node = g->nodes[n];
         double times = node->phase == WEFT_PHASE_UPDATE ? 1 : (double)microbatches;
         weft_cost cost = weft_graph_node_cost(g, (int)n);
-        f->flops[node->phase] += times * cost.flops;
         if (node->phase != WEFT_PHASE_UPDATE && !node->op->transfer)
             f->pass[node->phase] += cost.flops + 4 * cost.bytes;
         if (!node->op->transfer) continue;
@@ -82,7 +83,7 @@ static void add_rank(weft_text *text, const weft_plan *plan, int rank, const fig
     for (int i = 0; i < 7; i++) bytes_text(sizes[i], size[i], sizeof(size[i]));
     weft_text_add(text, "%4d  %-34s %9s %9s %9s %11s %9s %9s  %9.2f %9s %9d\n", rank,
                   *place ? place : "all", size[0], size[1], size[2], size[3], size[4], size[5],
-                  (f->flops[0] + f->flops[1] + f->flops[2]) / 1e9, size[6], f->transfers);
+                  f->flops / 1e9, size[6], f->transfers);
 }
 
 /* Adds a line on what --sum-dtype bf16 takes beside the gradients themselves. */

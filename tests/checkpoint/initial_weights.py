@@ -135,6 +135,16 @@ def maps():
     left(*model, "--init", "long.st:map", told="1 of 9 parameters")
 
 
+def frozen():
+    """weft plan counts what runs: of frozen layers the prediction, and of those above also gradients."""
+    def gflop(*words):
+        line = run("plan", "-m", "lenet", "--data", "glyphs:train=300,test=10", "-t", "1", "--batch", "240", *words).stdout.splitlines()[3]
+        return float(line.split()[-4])
+
+    whole, upper, none = gflop(), gflop("--lr-multiplier", "conv*=0"), gflop("--lr-multiplier", "*=0")
+    check("operations of frozen layers", 0 < none < 0.4 * whole and none < upper < 0.6 * whole, (whole, upper, none))
+
+
 def refusals():
     model = ["train", *LENET]
     for text, words in (("a -> \n", "map:1: 'a ->' is no rule"), ("\n* -> *\nx\n", "map:3: 'x' is no rule"), ("a -> *\n", "map:1: the right side has a *"),
@@ -179,4 +189,4 @@ def ranks():
     check("ranks with other weights", done.returncode != 0 and "or other weights of --init" in done.stderr, done.stderr)
 
 
-sys.exit(main(everywhere, maps, refusals, ranks, first=first))
+sys.exit(main(everywhere, maps, frozen, refusals, ranks, first=first))
