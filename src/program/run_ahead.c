@@ -138,7 +138,9 @@ static weft_status open_here(weft_instance *x, const weft_ahead_options *o, bool
     a->schedule = o->schedule;
     a->rooms = (micros + p->slots - 1) / p->slots;
     a->after = after;
-    a->captures = o->captures && device_of(x)->ops->capture && !weft_step_has_transfers(p);
+    /* The losses of several ranks are exchanged within a step, too. */
+    a->captures =
+        o->captures && device_of(x)->ops->capture && !weft_step_has_transfers(p) && !ahead_ranks(x);
     weft_status status = make(x, a, o->dtype);
     *can = status == WEFT_OK;
     if (status == WEFT_OK) return WEFT_OK;
