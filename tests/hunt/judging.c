@@ -52,9 +52,9 @@ void judging_words(const hunt_case *c, words *out)
     const judging *j = &c->judging;
     char list[256] = "";
     size_t used = 0;
-    if (j->held) { /* the share holds out so many, whatever its last digit is */
+    if (j->held) { /* a share of a little more holds out so many */
         add_word(out, "--validation");
-        add_word(out, "%.9g", (j->held - 0.5) / (c->samples.train + j->held));
+        add_word(out, "%.9g", (j->held + 0.25) / (c->samples.train + j->held));
     }
     if (j->patience) {
         add_word(out, "--patience");
