@@ -140,6 +140,8 @@ weft_status weft_codec_encode(weft_codec *codec, const void *update, void *messa
  * message while other numbers of the update are not ready yet. NUMERIC: a number is not finite. */
 weft_status weft_codec_write_slice(const weft_codec *codec, const void *numbers, int64_t at,
                                    int64_t n, void *message) WEFT_NODISCARD;
+/* Writes a message of `count` zeros, which takes WEFT_MESSAGE_HEADER bytes; returns these. */
+size_t weft_encoded_zeros(weft_dtype dtype, int64_t count, void *message);
 /* Begins a message that will hold the sum of other messages: a dense message of zeros
  * (weft_encoded_bound bytes). Returns its numbers, to which the caller adds the other messages. */
 void *weft_encoded_begin_sum(weft_dtype dtype, int64_t count, void *message);

@@ -156,6 +156,13 @@ weft_status weft_encoded_all(weft_codec *codec, const void *update, uint8_t *mes
     return WEFT_OK;
 }
 
+size_t weft_encoded_zeros(weft_dtype dtype, int64_t count, void *message)
+{
+    weft_encoded_head head = {WEFT_MESSAGE_VALUES, dtype, 0, count, 0};
+    weft_encoded_begin(message, &head);
+    return WEFT_MESSAGE_HEADER;
+}
+
 void *weft_encoded_begin_sum(weft_dtype dtype, int64_t count, void *message)
 {
     weft_encoded_head head = {WEFT_MESSAGE_DENSE, dtype, (uint32_t)count, count, 0};

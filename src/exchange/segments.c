@@ -116,6 +116,15 @@ int weft_segments_ranges(weft_segment_list list, int64_t count, weft_dtype dtype
     return servers * WEFT_MAX((int)list.count / servers, 1);
 }
 
+bool weft_segments_frozen(weft_segment_list list, int64_t begin, int64_t end)
+{
+    for (size_t i = 0; i < list.count; i++) {
+        int64_t last = i + 1 < list.count ? list.at[i + 1].begin : INT64_MAX;
+        if (list.at[i].factor != 0 && list.at[i].begin < end && last > begin) return false;
+    }
+    return list.count > 0;
+}
+
 /* With rules by tensor, a range begins with the tensor that is nearest to parts of equal size. */
 int64_t weft_segments_cut(weft_segment_list list, int64_t count, int range, int ranges)
 {

@@ -28,6 +28,8 @@ weft_status weft_segments_of(const weft_store *store, const weft_optimizer_optio
 /* The number of ranges of `count` parameters: that of weft_server_ranges, or a smaller multiple of
  * the servers, since a range has at least one tensor. */
 int weft_segments_ranges(weft_segment_list list, int64_t count, weft_dtype dtype, int servers);
+/* Whether the update leaves all elements from `begin` up to `end` as they are. */
+bool weft_segments_frozen(weft_segment_list list, int64_t begin, int64_t end);
 /* The first element of a range; `count` for the range after the last one. */
 int64_t weft_segments_cut(weft_segment_list list, int64_t count, int range, int ranges);
 

@@ -147,6 +147,40 @@ static void test_frozen(void **state)
     remove_folder(root);
 }
 
+/* The bytes that learners and servers send in a run, from its metrics. */
+static double bytes_of(const char *factors, const char *way)
+{
+    char more[9000], path[4300], line[4096];
+    double bytes = -1;
+    (void)snprintf(path, sizeof(path), "%s/metrics", root);
+    (void)snprintf(more, sizeof(more), "%s metrics=%s", way, path);
+    (void)trained("adam", factors, more, false);
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof(line), f)) {
+        const char *at = strstr(line, "\"exchange_bytes\":");
+        if (at) (void)sscanf(at, "\"exchange_bytes\":%lf", &bytes);
+    }
+    if (f) (void)fclose(f);
+    assert_true(bytes > 0);
+    return bytes;
+}
+
+/* The last of three ranges on servers is a part of fc1: if that is frozen, its gradient is not
+ * pushed, and its parameters are pulled once. A downlink that is compressed sends them as ever. */
+static void test_frozen_bytes(void **state)
+{
+    (void)state;
+    static const char *const more[] = {"", "replicas=1", "compress=topk:ratio=0.5"};
+    enter();
+    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+        char way[200];
+        (void)snprintf(way, sizeof(way), SERVED "servers=3 %s", more[i]);
+        double all = bytes_of("", way), some = bytes_of("lr-multiplier=fc1/*=0", way);
+        if (some > 0.8 * all) fail_msg("%s: %g bytes, and %g with a frozen layer", way, all, some);
+    }
+    remove_folder(root);
+}
+
 /* The device cpu keeps the weights of large layers in blocked layouts, and ZeRO cuts ranges of them
  * in that order: the gradient, the state and all values between them must have the same order. */
 static void test_blocked_layouts(void **state)
@@ -202,9 +236,8 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_way),
-        cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_blocked_layouts),
+        cmocka_unit_test(test_every_way), cmocka_unit_test(test_frozen_bytes),
+        cmocka_unit_test(test_frozen),    cmocka_unit_test(test_blocked_layouts),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests_name("optimizer_ways", tests, begin, end);

@@ -29,6 +29,7 @@ typedef struct weft_served {
     const struct iovec *states;
     int state_count;
     weft_downlink *published; /* belongs to the server; NULL: learners get exact parameters */
+    bool frozen;              /* as of weft_server_range */
 } weft_served;
 
 typedef struct weft_server_options {
@@ -99,6 +100,7 @@ struct weft_ps_options {
 typedef struct weft_server_range {
     int64_t begin, count; /* its elements in the flat parameters */
     weft_codec *codec;    /* of the updates of this range; stays the caller's */
+    bool frozen;          /* no update changes it: it is pushed without numbers, and pulled once */
 } weft_server_range;
 
 typedef struct weft_ps_client_options {

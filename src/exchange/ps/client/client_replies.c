@@ -75,7 +75,7 @@ static weft_status check_size(const ps_client *c, const range_request *r, const 
     if (m->changes      ? false
         : c->with_state ? have >= bytes
         : have          ? have == bytes
-                        : m->version == r->version)
+                        : m->version == r->version || (r->of.frozen && r->version >= 0))
         return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT, "%s sends %zu bytes of parameters for a range of %zu bytes",
                      server_of(c, r, name), have, bytes);

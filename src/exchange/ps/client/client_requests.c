@@ -174,23 +174,22 @@ weft_status weft_range_request_write(const ps_client *c, range_request *r, const
     /* Accumulation over steps, local SGD and the elastic difference need the gradient in the flat
      * buffer, which the caller then fills; nothing is written here. */
     *laid = c->options.push <= 1 && !c->options.descent && !c->options.elastic.options &&
-            r->of.codec->ops->plain;
+            r->of.codec->ops->plain && !r->of.frozen;
     if (!*laid) return WEFT_OK;
     if (!r->next) WEFT_TRY(renew(c, r));
     return weft_codec_write_slice(r->of.codec, gradient, at, n, r->next->data);
 }
 
 /* Encodes the next push. A server multiplies an update by its weight, and does not add an elastic
- * difference without samples. So the message of a learner without samples is zeros, and the codec
- * keeps its residual for a message that counts. */
+ * difference without samples. So the message of a learner without samples, or of a range that is
+ * frozen, has no numbers, and the codec keeps its residual for a message that counts. */
 static weft_status encode(const ps_client *c, range_request *r, const void *gradient)
 {
     weft_buffer *to = r->update;
     bool counts = r->update_weight != 0 && !(c->options.elastic.options && r->update_empty);
-    if (counts || !r->of.codec->residual)
+    if (!r->of.frozen && (counts || !r->of.codec->residual))
         return weft_codec_encode(r->of.codec, gradient, to->data, &to->bytes);
-    to->bytes = weft_encoded_bound(c->options.dtype, r->of.count);
-    (void)weft_encoded_begin_sum(c->options.dtype, r->of.count, to->data);
+    to->bytes = weft_encoded_zeros(c->options.dtype, r->of.count, to->data);
     return WEFT_OK;
 }
 

@@ -141,8 +141,10 @@ static weft_status make_learner(sim_servers *c, int i, weft_actor **out)
     WEFT_TRY(weft_codec_find(s->context,
                              weft_range_factory_back(c->options.adds, s->codec, s->back), &back));
     for (int k = 0; k < c->range_count; k++) {
-        reach[k] = (weft_server_range){.begin = begin_of(c, k),
-                                       .count = begin_of(c, k + 1) - begin_of(c, k)};
+        reach[k] = (weft_server_range){
+            .begin = begin_of(c, k),
+            .count = begin_of(c, k + 1) - begin_of(c, k),
+            .frozen = weft_segments_frozen(c->saved.segments, begin_of(c, k), begin_of(c, k + 1))};
         WEFT_TRY(weft_codec_open(s->context, codec, s->dtype, reach[k].count, &reach[k].codec));
         WEFT_TRY(weft_codec_checkpoint_exclude_padding(c->saved.codec_states, reach[k].codec,
                                                        reach[k].begin));

@@ -161,6 +161,7 @@ weft_status weft_ps_exchange_start(weft_ps_exchange *x)
         weft_server_range *r = &x->ranges[k];
         r->begin = weft_segments_cut(x->segments, x->count, k, x->range_count);
         r->count = weft_segments_cut(x->segments, x->count, k + 1, x->range_count) - r->begin;
+        r->frozen = weft_segments_frozen(x->segments, r->begin, r->begin + r->count);
         WEFT_TRY(weft_codec_open(setup->context, x->codec, x->dtype, r->count, &r->codec));
         WEFT_TRY(weft_codec_checkpoint_load(x->codec_states, r->codec, r->begin));
     }

@@ -140,6 +140,7 @@ weft_status weft_range_factory_open(void *factory, int number, weft_served *out)
     if (status == WEFT_OK) status = list_states(r, out);
     if (status == WEFT_OK) status = weft_range_create(&options, &r->range);
     out->range = r->range;
+    out->frozen = weft_segments_frozen(o->segments, begin, end);
     if (status == WEFT_OK) return WEFT_OK;
     weft_downlink_close(&out->published);
     weft_range_factory_close(f, number);

@@ -28,7 +28,8 @@ static weft_status publish(server *s, hosted_range *f)
 }
 
 /* Chooses the payload of a reply: all parameters, or with *changes the differences since the
- * learner's version; NULL: the learner has the newest parameters. */
+ * learner's version; NULL: the learner has the newest parameters, which those of a frozen range
+ * always are. */
 static weft_status pick(hosted_range *f, const pending_pull *q, weft_buffer **out, bool *changes)
 {
     weft_downlink *p = f->of.published;
@@ -39,7 +40,7 @@ static weft_status pick(hosted_range *f, const pending_pull *q, weft_buffer **ou
     /* The final parameters are sent exactly, not compressed. */
     if (p && !q->leaving)
         return q->have == version ? WEFT_OK : weft_downlink_delta_since(p, q->have, out, changes);
-    if (q->have == version && !p) return WEFT_OK;
+    if (!p && (q->have == version || (f->of.frozen && q->have >= 0))) return WEFT_OK;
     WEFT_TRY(copy_parameters(f));
     *out = weft_buffer_ref(f->copy);
     return WEFT_OK;
