@@ -58,9 +58,9 @@ static weft_status read_numbers(const char *text, int classes, double *weight)
     }
     if (count != classes)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "class-weights has %d number%s, and the data have %d classes; give one "
+                         "class-weights has %d number%s, and the data have %d class%s; give one "
                          "for each, in their order, or balanced",
-                         count, weft_plural(count), classes);
+                         count, weft_plural(count), classes, classes == 1 ? "" : "es");
     if (sum > 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "class-weights are all 0, so that no sample counts; give one above 0");

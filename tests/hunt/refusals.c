@@ -13,6 +13,7 @@ static const char *const listed[] = {
     "batch * cannot be cut into * equal micro-batches*",
     "* virtual workers share a batch of * samples; give at most * virtual workers",
     "*the data have 1 class, a classifier needs at least 2",
+    "class-weights has * number*, and the data have * class*; give one for each, *",
     "all weights of the * part are 0, so that no sample counts",
     "*layer '*' (batch_norm): expected more than 1 value per channel when training, got *",
     /* models that have diverged */
