@@ -298,6 +298,7 @@ row(train      elastic_stops            ..P........W.   60 script   elastic_stop
 row(train      elastic_rejoin           ..P........W.   60 script   elastic_rejoin.sh NOT_SANITIZED)
 row(train      elastic_resume           ..P........W.   60 script   elastic_resume.sh NOT_SANITIZED)
 row(train      elastic_gossip           ..P........W.  110 script   elastic_gossip.sh NOT_SANITIZED)
+row(train      recipe                   T............    3 script   recipe.py)
 row(train      parallel                 T.P........W.   41 script   parallel.sh ${MPI_TESTS})
 
 row(serve      adaptive_batching        T...S..U.....    6 internal)
