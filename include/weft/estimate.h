@@ -53,8 +53,8 @@ typedef struct weft_step_estimate {
      * of the same kernel, of other kernels of the operator, and from rates alone. */
     double by_size, by_kind, by_operator, by_rates;
     /* Bytes of the programs of all ranks on the machine that is the fullest beside its memory, and
-     * that memory (0: unknown): weights, optimizer state, gradients, activations and staging, as weft
-     * plan has them. The process itself, its libraries and data come on top. */
+     * that memory (0: unknown): weights, optimizer state, gradients, activations and staging, as
+     * weft plan has them. The process itself, its libraries and data come on top. */
     double memory, memory_limit;
     uint64_t room[6]; /* of later versions: 0 */
 } weft_step_estimate;

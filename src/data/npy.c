@@ -189,8 +189,8 @@ const weft_source_ops weft_source_npy = {
     .help = "NumPy files, memory-mapped: samples [n, ...] of any real or "
             "integer type, and labels [n], integer classes, or targets [n] or [n, "
             "k], numbers to predict; labels [n, positions] are classes of the positions of a "
-             "sample, labels [n, h, w] of its pixels, and with binary k labels of it, each 0 or 1; "
-             "weight is a file [n] of sample weights, or of weights for all labels; layout "
+            "sample, labels [n, h, w] of its pixels, and with binary k labels of it, each 0 or 1; "
+            "weight is a file [n] of sample weights, or of weights for all labels; layout "
             "names the dimensions of a sample: w, hw, dhw, cw, wc, chw, hwc, cdhw "
             "or dhwc, for channels, depth, height and width. Several inputs have names: those of "
             "integers of 16 bits or more are tokens [n, positions] or lengths [n]",
