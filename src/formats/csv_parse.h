@@ -24,8 +24,8 @@ struct weft_csv_parser {
 
 /* A field without the blanks around it. */
 char *weft_csv_trimmed(char *text);
-/* Adds the row that the reader has read. */
-weft_status weft_csv_add_row(weft_csv_reader *reader, weft_csv_parser *parser) WEFT_NODISCARD;
+/* Adds the row that the reader has read to the table. */
+weft_status weft_csv_add_row(weft_csv_reader *reader, weft_csv_parser *table) WEFT_NODISCARD;
 /* Numbers the classes in the order of their names. */
 weft_status weft_csv_sort_classes(weft_csv *csv) WEFT_NODISCARD;
 
