@@ -16,7 +16,7 @@ for way in --help -h ""; do
     accepts "weft $way" "$weft" $way
     cmp out help && pass || flunk "weft $way is another help"
 done
-for command in train simulate compare selftest eval predict inspect export coordinator server join leave status fetch keygen help; do
+for command in train simulate compare find-lr selftest eval predict inspect export coordinator server join leave status fetch keygen help; do
     accepts "help $command" "$weft" help "$command"
     holds out '^usage: weft '
     cp out help

@@ -128,7 +128,7 @@ def traces():
 
 def manuals():
     """A page of the manual has every option that the help has, with its letter, its argument and its text."""
-    for command in re.findall(r"^  ([a-z]+)  +[a-z]", run("help"), re.M):
+    for command in re.findall(r"^  ([a-z-]+)  +[a-z]", run("help"), re.M):
         text, page = run("help", command), run("help", "--man", command)
         entries = re.findall(r"^  (?:-(\w), )?--([\w-]+(?:\[=\w+\])?)(?: (\S+))?(?: {2,}| *\n {6,})(\S.*(?:\n {6,}\S.*)*)", text, re.M)
         page = re.sub(r"\\f[BIR]", "", page).replace("\\-", "-").replace("\\\\", "\\")

@@ -24,7 +24,7 @@ same() {
     found=$(offered "$@")
     [ "$found" = "$(sort <<<"$expected")" ] && pass || flunk "'${*}' is completed to: $(tr '\n' ' ' <<<"$found")"
 }
-commands=$("$weft" help | sed -n 's/^  \([a-z]\+\)  .*/\1/p' | grep -vx weft)
+commands=$("$weft" help | sed -n 's/^  \([a-z-]\+\)  .*/\1/p' | grep -vx weft)
 same "$commands" weft ""
 same "$(grep ^s <<<"$commands")" weft s
 topics=$("$weft" help --man | sed -n 's/^\.BR weft\\-\([a-z\\-]*\) (7)$/\1/p' | tr -d '\\')

@@ -17,7 +17,7 @@ for part in re.split(r"\n(?=  (?:-., )?--[a-z])", "\n" + sys.stdin.read())[1:]:
     values = names.group(1).split(",") if names else ["1", "2", "0.5", "x"]
     print(name, *[v for v in values if not usual or v != usual.group(1)] if argument else [""])'
 }
-commands=$("$weft" help | sed -n 's/^  \([a-z]\+\)  .*/\1/p' | grep -vx weft)
+commands=$("$weft" help | sed -n 's/^  \([a-z-]\+\)  .*/\1/p' | grep -vx weft)
 [ "$(wc -w <<<"$commands")" -ge 15 ] && pass || flunk "these are all commands: $commands"
 for command in $commands; do
     listed "$command" >"$command.listed"
