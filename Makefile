@@ -69,7 +69,7 @@ tokenizers: $(BUILD)/weft
 	@WEFT_PIECES=build/pieces.jsonl $(BUILD)/tests/test_tokenizers
 
 # Models beside PyTorch from PyPI, in f32 and bf16: speed and memory of training, tokens a second, and the accuracy of twin-lstm
-# on pairs of passages; a lone row beside ONNX Runtime. ROUNDS and MODELS choose.
+# on pairs of passages; the share of a core's peak; a lone row beside ONNX Runtime. ROUNDS and MODELS choose.
 bench-peers: $(BUILD)/weft
 	@test -x build/torch/bin/python || { /usr/bin/python3 -m venv build/torch && build/torch/bin/pip install -q torch numpy onnxruntime onnx; }
 	@build/torch/bin/python bench/peers.py $(BUILD)/weft $(or $(ROUNDS),5) $(MODELS)

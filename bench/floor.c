@@ -36,6 +36,8 @@ enum { MOST_ARGS = 8, MOST_REPEATS = 200, MOST_DESCS = 8 };
 typedef struct floor_run {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
+    double (*clock)(void);
+    dnnl_data_type_t type; /* of operands */
     int repeats;
     dnnl_memory_desc_t desc[MOST_DESCS]; /* descriptors of the node that is being timed */
     int descs;
@@ -55,7 +57,7 @@ static const_dnnl_memory_desc_t tagged(floor_run *f, const weft_shape *s, dnnl_f
     dnnl_dims_t dims;
     for (int i = 0; i < s->rank; i++) dims[i] = s->dim[i];
     if (f->descs == MOST_DESCS ||
-        dnnl_memory_desc_create_with_tag(&md, s->rank, dims, dnnl_f32, tag) != dnnl_success)
+        dnnl_memory_desc_create_with_tag(&md, s->rank, dims, f->type, tag) != dnnl_success)
         return NULL;
     f->desc[f->descs++] = md;
     return md;
@@ -94,9 +96,9 @@ static double time_primitive(const floor_run *f, dnnl_primitive_desc_t pd, const
         dnnl_memory_create(&args[i].memory, md, f->engine, data[i]);
     }
     for (int r = -3; r < f->repeats; r++) {
-        double start = seconds_now();
+        double start = f->clock();
         dnnl_primitive_execute(primitive, f->stream, count, args);
-        if (r >= 0) times[r] = seconds_now() - start;
+        if (r >= 0) times[r] = f->clock() - start;
     }
     for (int i = 0; i < count; i++) {
         dnnl_memory_destroy(args[i].memory);
@@ -339,18 +341,45 @@ static double floor_of_node(floor_run *f, const weft_graph *g, int node)
     return 0;
 }
 
+static bool begin(floor_run *f, int threads)
+{
+    omp_set_num_threads(threads);
+    return dnnl_engine_create(&f->engine, dnnl_cpu, 0) == dnnl_success &&
+           dnnl_stream_create(&f->stream, f->engine, dnnl_stream_default_flags) == dnnl_success;
+}
+
+static void forget_descs(floor_run *f)
+{
+    while (f->descs > 0) dnnl_memory_desc_destroy(f->desc[--f->descs]);
+}
+
+static void end(floor_run *f)
+{
+    dnnl_stream_destroy(f->stream);
+    dnnl_engine_destroy(f->engine);
+}
+
+double floor_of_product(int64_t size, bool bf16, double (*clock)(void))
+{
+    floor_run f = {.clock = clock, .type = bf16 ? dnnl_bf16 : dnnl_f32, .repeats = 1};
+    if (!begin(&f, 1)) return -1;
+    double seconds = product(&f, 1, size, size, size);
+    forget_descs(&f);
+    end(&f);
+    return seconds;
+}
+
 double floor_of_graph(const weft_graph *graph, int threads, int repeats, int verbose)
 {
-    floor_run f = {.repeats = repeats > MOST_REPEATS ? MOST_REPEATS : repeats};
+    floor_run f = {.clock = seconds_now,
+                   .type = dnnl_f32,
+                   .repeats = repeats > MOST_REPEATS ? MOST_REPEATS : repeats};
     double total = 0;
     int64_t parameters = 0;
-    omp_set_num_threads(threads);
-    if (dnnl_engine_create(&f.engine, dnnl_cpu, 0) != dnnl_success ||
-        dnnl_stream_create(&f.stream, f.engine, dnnl_stream_default_flags) != dnnl_success)
-        return -1;
+    if (!begin(&f, threads)) return -1;
     for (int n = 0; n < weft_graph_node_count(graph); n++) {
         double t = floor_of_node(&f, graph, n);
-        while (f.descs > 0) dnnl_memory_desc_destroy(f.desc[--f.descs]);
+        forget_descs(&f);
         if (t < 0) fprintf(stderr, "oneDNN refused %s\n", weft_graph_node_name(graph, n));
         if (t > 0 && verbose)
             printf("    %-14s %-28s %8.3f ms\n", weft_graph_node_op(graph, n),
@@ -364,7 +393,6 @@ double floor_of_graph(const weft_graph *graph, int threads, int repeats, int ver
     }
     double t = adam(&f, parameters);
     if (verbose) printf("    %-14s %-28s %8.3f ms\n", "adam", "all parameters", t * 1e3);
-    dnnl_stream_destroy(f.stream);
-    dnnl_engine_destroy(f.engine);
+    end(&f);
     return total + t;
 }

@@ -11,6 +11,10 @@
  * Returns -1 if oneDNN has no engine. */
 double floor_of_graph(const weft_graph *graph, int threads, int repeats, int verbose);
 
+/* Returns the seconds by `clock` of a product of two square matrices by oneDNN on one thread, after
+ * three warm-up runs; -1: oneDNN has none. */
+double floor_of_product(int64_t size, bool bf16, double (*clock)(void));
+
 double seconds_now(void);
 /* The median of `count` numbers, which are sorted. */
 double median(double *values, int count);

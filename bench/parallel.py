@@ -71,6 +71,15 @@ compare("lenet, batch 100: two ranks of one thread against one rank of two", [
     ("mpi: data=2, 1 thread each", lenet + ["-n", "2", "-t", "1", "--engine", "mpi"]),
     ("PyTorch DistributedDataParallel, Gloo, 2 x 1", None),
 ], 120)
+mixed = lenet + ["--dtype", "bf16"]
+compare("lenet in bf16, batch 100: two ranks of one thread against one rank of two", [
+    ("1 rank x 2 threads", mixed + ["-t", "2"]),
+    ("threads: data=2, 1 thread each", mixed + ["-n", "2", "-t", "1"]),
+    ("threads: data=2, sums in bf16", mixed + ["-n", "2", "-t", "1", "--sum-dtype", "bf16"]),
+    ("threads: data=2, zero 1", mixed + ["-n", "2", "-t", "1", "--zero", "1"]),
+    ("threads: data=2, zero 3", mixed + ["-n", "2", "-t", "1", "--zero", "3"]),
+    ("mpi: data=2, 1 thread each", mixed + ["-n", "2", "-t", "1", "--engine", "mpi"]),
+], 120)
 compare("lenet, batch 100: 8 virtual workers on two ranks against as many micro-batches", [
     ("data=2, 4 micro-batches", lenet + ["-n", "2", "-t", "1", "--microbatches", "4"]),
     ("data=2, 8 virtual workers", lenet + ["-n", "2", "-t", "1", "--virtual-workers", "8"]),

@@ -6,9 +6,10 @@ usage: peers.py WEFT [ROUNDS [PART...]]    (make bench-peers installs PyTorch)
 PyTorch runs in several ways, and the best is the peer: as it stands and compiled, images in both memory formats, with fused
 Adam, attention and LSTM, in bfloat16 by autocast. A step is forward, backward and Adam, on as many threads as the machine has
 cores. A part is a model in both types, MODEL:f32 or MODEL:bf16, `floor`, how much of a step are its products alone, by
-oneDNN, and the pass of Adam, `length`, the memory of attention over 1,024 to 8,192 positions, `types`, how much faster bf16 is
-than f32 for each built-in model, or `row`, a lone row of vgg11 beside ONNX Runtime. The last two take turns on one thread and
-compare processor time, so that other work on the machine changes little.
+oneDNN, and the pass of Adam, `peak`, the share of a core's peak that a step reaches, `length`, the memory of attention over
+1,024 to 8,192 positions, `types`, how much faster bf16 is than f32 for each built-in model, or `row`, a lone row of vgg11
+beside ONNX Runtime. `peak`, `types` and `row` take turns on one thread and take processor time, so that other work on the
+machine changes little.
 """
 import os
 import pathlib
@@ -190,6 +191,33 @@ def floor(weft, rounds, missed):
             missed.append(f"floor of {name}")
 
 
+def peak(weft, rounds, _):
+    """FLOPs are those of `weft plan`, where a convolution is a sum over whole windows. Winograd's transform multiplies up to four
+    times less, and kernels leave out windows' parts in the padding, so a share may be above 100 %."""
+    bench = pathlib.Path(weft).parent / "bench" / "weft_peak"
+    taken, most = {}, {dtype: [] for dtype in TYPES}
+    for _ in range(rounds):
+        said = subprocess.run([bench], check=True, capture_output=True, text=True).stdout
+        for _, dtype, rate in (line.split() for line in said.splitlines() if line.startswith("RESULT")):
+            most[dtype].append(float(rate))
+        for name in ("lenet", "vgg11", "gpt", "char-lstm"):
+            model, data, batch, steps, _ = CASES[name]
+            words = ["--model", model, "--data", data.format(text=TEXT), "--batch", batch, "--dtype"]
+            for dtype in TYPES:
+                taken.setdefault((name, dtype), []).append(runs.step(weft, [*words, dtype], steps))
+    top = {dtype: statistics.median(rates) for dtype, rates in most.items()}
+    print(f"peak of a core: {top['f32']:.1f} GFLOP/s in f32, {top['bf16']:.1f} in bf16; GFLOP of a step are those of `weft plan`: of "
+          "convolutions as sums over whole windows, also in the padding and under Winograd's transform, which need less; so a share may be "
+          "above 100 %", flush=True)
+    for (name, dtype), times in taken.items():
+        model, data, batch, _, _ = CASES[name]
+        plan = subprocess.run([weft, "plan", "--model", model, "--data", data.format(text=TEXT), "--batch", str(batch), "-t", "1", "--dtype", dtype],
+                              check=True, capture_output=True, text=True).stdout
+        work = float(next(line for line in plan.splitlines() if line.split()[:2] == ["0", "all"]).split()[-4])
+        print(f"{name} {dtype}: {work:.2f} GFLOP in {1e3 * statistics.median(times):.1f} ms of a processor, "
+              f"{100 * work / statistics.median(times) / top[dtype]:.0f} % of the peak", flush=True)
+
+
 def length(weft, rounds, missed):
     print("gpt:layers=2,heads=4,width=128, one sample a step: positions, tokens/s, peak memory, MB more for each 1,024 positions more")
     before = None
@@ -273,7 +301,7 @@ def row(weft, rounds, missed):
             missed.append(f"row in {dtype}")
 
 
-PARTS = {"floor": floor, "length": length, "types": types, "row": row}
+PARTS = {"floor": floor, "peak": peak, "length": length, "types": types, "row": row}
 
 
 def compare(weft, name, dtype, rounds, missed):
