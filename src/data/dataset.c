@@ -329,7 +329,7 @@ weft_status weft_dataset_set_augment(weft_dataset *d, const char *list)
                          list, (long long)s->positions);
     WEFT_TRY(WEFT_NEW(&d->augment, 1));
     weft_status status = weft_augment_parse(d->context, list, d->augment);
-    if (status == WEFT_OK && weft_dataset_mixes(d) && s->classes == 0)
+    if (status == WEFT_OK && weft_dataset_mixes(d) && d->stats.classes == 0)
         status = weft_fail(WEFT_ERR_ARGUMENT,
                            "augment is '%s', and samples are mixed by their classes, which these "
                            "data lack; leave %s out",
