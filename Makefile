@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test check bench bench-gate bench-links bench-serve bench-peers clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
+.PHONY: all deps demo test check bench bench-gate bench-links bench-serve bench-peers bench-estimates clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
 
 all: $(BUILD)/weft
 
@@ -75,6 +75,10 @@ bench-peers: $(BUILD)/weft
 	@build/torch/bin/python bench/peers.py $(BUILD)/weft $(or $(ROUNDS),5) $(MODELS)
 	@build/torch/bin/python bench/generating.py $(BUILD)/weft $(or $(ROUNDS),5)
 	@build/torch/bin/python bench/pairs.py $(BUILD)/weft
+
+# Estimated steps (weft measure, weft plan --cluster) beside measured ones: about ten minutes. STEPS and MODELS choose.
+bench-estimates: $(BUILD)/weft
+	@/usr/bin/python3 bench/estimates.py $(BUILD)/weft $(or $(STEPS),16) $(MODELS)
 
 # Serving: speed, latency of a lone request, the chosen wait against fixed ones, a day, ONNX Runtime, ten minutes. PARTS and
 # MODELS choose; SECONDS and ROUNDS say how long (with five of each, hours for wait and day), MINUTES of the long run.
