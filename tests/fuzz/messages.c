@@ -148,7 +148,8 @@ static void make_learner(cluster *c, int id)
     static const char *const specs[RANGES] = {"none", "topk:ratio=0.3"};
     for (int k = 0; k < RANGES; k++) {
         must(weft_codec_open(context, specs[k], WEFT_F32, COUNT / RANGES, &c->codecs[id][k]));
-        c->reach[id][k] = (weft_server_range){k * COUNT / RANGES, COUNT / RANGES, c->codecs[id][k], false};
+        c->reach[id][k] =
+            (weft_server_range){k * COUNT / RANGES, COUNT / RANGES, c->codecs[id][k], false};
     }
     weft_ps_client_options o = {.struct_size = sizeof(o),
                                 .member = member_of(id),
