@@ -38,7 +38,7 @@ weft_transfer_kind weft_transfer_kind_of(const weft_node *node);
  * median time of each instruction that is no transfer; 0: it did not run. *step: the median time of
  * a step; *rest: that of what the host does in a step beside its instructions and transfers. The
  * device shares the host's memory. ARGUMENT: too few steps were recorded. */
-weft_status weft_instance_times(const weft_instance *instance, int first_steps, double *seconds,
+weft_status weft_instance_times(const weft_instance *x, int first_steps, double *seconds,
                                 double *step, double *rest) WEFT_NODISCARD;
 
 #endif
