@@ -122,8 +122,9 @@ weft_status weft_layer_type_find(const weft_context *context, const char *name,
 bool weft_layer_type_has_key(const weft_layer_type *type, const char *key)
 {
     size_t size = strlen(key);
-    if (strcmp(key, "type") == 0 || strcmp(key, "name") == 0 || strcmp(key, "from") == 0)
-        return true;
+    static const char *const common[] = {"type", "name", "from", "block", "repeat"};
+    for (size_t i = 0; i < WEFT_COUNT(common); i++)
+        if (strcmp(key, common[i]) == 0) return true;
     for (const char *at = type->keys; (at = strstr(at, key)); at += size)
         if ((at == type->keys || at[-1] == ' ') && (at[size] == ',' || !at[size])) return true;
     return false;

@@ -9,20 +9,23 @@
  *
  * The key `loss` names the loss, `outputs` the layers that are outputs, and `loss_from` the one of
  * them that the loss reads. A layer reads the layer before it, or the layers and inputs that its
- * key `from` names ("x" is the usual input). */
+ * key `from` names ("x" is the usual input). In the copies of a repeated block a name means the
+ * layer of the same copy, and the layer that the first copy reads means the last one of the copy
+ * before. */
 #include "formats/yaml.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "base/registry.h"
-#include "models/yaml_keys.h"
+#include "models/yaml_blocks.h"
 
 typedef struct reader {
     weft_model_builder *net;
     const weft_yaml *yaml;
     const char *file;
-    weft_value *made; /* [layers] output of each layer */
+    layer_places places; /* the layers, with repeated blocks written out */
+    weft_value *made;    /* [layers] output of each layer */
     char **names;
     weft_names numbers; /* numbers of the layers by name */
     weft_names given;   /* names that the file gives to layers, also to later ones */
@@ -41,16 +44,24 @@ static const char *made_candidate(const void *user, int i)
     return i < inputs + r->count ? r->names[i - inputs] : NULL;
 }
 
+/* The place of the layer that is read now. */
+static const layer_place *place_of(const reader *r)
+{
+    return &r->places.at[r->count];
+}
+
 static weft_status at(const reader *r, const char *key, weft_status status)
 {
-    return weft_fail_within(status, "%s:%d", r->file, weft_yaml_line(r->yaml, r->count, key));
+    return weft_fail_within(status, "%s:%d", r->file,
+                            weft_yaml_line(r->yaml, place_of(r)->item, key));
 }
 
 /* Refuses keys that the type of layer does not use. */
 static weft_status check_keys(const reader *r, const weft_layer_type *type)
 {
     for (const weft_option *o = weft_yaml_layers; o->name; o++)
-        if (weft_yaml_gives(r->yaml, r->count, o->name) && !weft_layer_type_has_key(type, o->name))
+        if (weft_yaml_gives(r->yaml, place_of(r)->item, o->name) &&
+            !weft_layer_type_has_key(type, o->name))
             return at(r, o->name,
                       weft_fail(WEFT_ERR_ARGUMENT,
                                 "a %s layer has no key '%s'; its keys are type, name, from%s%s",
@@ -80,6 +91,46 @@ static weft_value value_of(const reader *r, int layer)
     return r->made[layer];
 }
 
+/* Whether the name is that of a layer in the first copy of the block in which this layer is. */
+static bool is_in_block(const reader *r, const char *name)
+{
+    const layer_place *p = place_of(r);
+    int layer = weft_names_find(&r->given, name);
+    return layer >= p->original && layer < p->original + (p->begin - p->original) / (p->copy - 1);
+}
+
+/* The name of the layer of this copy, in place of that of the first one. */
+static weft_status name_in_copy(const reader *r, char **name)
+{
+    char *own;
+    if (!*name || !is_in_block(r, *name)) return WEFT_OK;
+    WEFT_TRY(weft_copy_name(*name, place_of(r)->copy, &own));
+    free(*name);
+    *name = own;
+    return WEFT_OK;
+}
+
+static weft_status name_copy(const reader *r, layer_keys *k)
+{
+    WEFT_TRY(name_in_copy(r, &k->name));
+    return name_in_copy(r, &k->share);
+}
+
+/* The layer of a name in `from`; -1: there is none, but perhaps an input. */
+static int find_layer(const reader *r, const char *name)
+{
+    const layer_place *p = place_of(r);
+    char own[128];
+    int layer = weft_names_find(&r->numbers, name);
+    if (p->copy <= 1) return layer;
+    bool input =
+        layer < 0 && p->original == 0 && weft_model_builder_feature(r->net, name) != WEFT_NO_VALUE;
+    if (input || (layer >= 0 && layer == p->original - 1)) return p->begin - 1;
+    if (!is_in_block(r, name)) return layer;
+    (void)snprintf(own, sizeof(own), "%.100s_%d", name, p->copy);
+    return weft_names_find(&r->numbers, own);
+}
+
 typedef struct list {
     const reader *r;
     weft_value *in;
@@ -93,8 +144,8 @@ static weft_status add_input(void *user, char *piece)
     const reader *r = l->r;
     char near[512], *name = piece + strspn(piece, " ");
     for (size_t n = strlen(name); n > 0 && name[n - 1] == ' '; n--) name[n - 1] = '\0';
-    weft_value v = weft_model_builder_feature(r->net, name);
-    int layer = weft_names_find(&r->numbers, name);
+    int layer = find_layer(r, name);
+    weft_value v = layer < 0 ? weft_model_builder_feature(r->net, name) : WEFT_NO_VALUE;
     if (v == WEFT_NO_VALUE && layer >= 0) v = value_of(r, layer);
     if (v == WEFT_NO_VALUE)
         return weft_fail(WEFT_ERR_ARGUMENT, "no layer before this one is named '%s'%s", name,
@@ -163,7 +214,7 @@ static weft_status check_layer(const reader *r, const layer_keys *k, const weft_
     weft_status status = weft_layer_type_find(r->net->graph->context, k->type, out);
     if (status != WEFT_OK) return at(r, "type", status);
     const weft_layer_type *type = *out;
-    if (type->needs && !weft_yaml_gives(r->yaml, r->count, type->needs))
+    if (type->needs && !weft_yaml_gives(r->yaml, place_of(r)->item, type->needs))
         return at(r, NULL,
                   weft_fail(WEFT_ERR_ARGUMENT, "a %s layer needs '%s'", k->type, type->needs));
     return WEFT_OK;
@@ -179,7 +230,7 @@ static weft_status name_layer(const reader *r, const char *own, const char *type
                   weft_fail(WEFT_ERR_ARGUMENT,
                             "two layers are named '%s', this one and that of line %d; give each a "
                             "name of its own, or leave one of them without",
-                            own, weft_yaml_line(r->yaml, first, "name")));
+                            own, weft_yaml_line(r->yaml, r->places.at[first].item, "name")));
     if (own) return weft_strdup(own, out);
     WEFT_TRY(weft_format(out, "%s%d", type, r->count + 1));
     while (weft_names_find(&r->given, *out) >= 0 || weft_names_find(&r->numbers, *out) >= 0) {
@@ -193,18 +244,20 @@ static weft_status name_layer(const reader *r, const char *own, const char *type
     return WEFT_OK;
 }
 
-/* Collects all names given in the file, before the first layer needs one. */
+/* Collects all names that the file gives to layers and their copies, before the first layer needs
+ * one. */
 static weft_status find_given(reader *r)
 {
-    for (int i = 0; i < weft_yaml_count(r->yaml); i++) {
+    for (int i = 0; i < r->places.count; i++) {
         layer_keys k = {0};
-        if (!weft_yaml_gives(r->yaml, i, "name")) continue;
-        weft_status status = weft_yaml_apply(r->yaml, i, &k);
-        r->given_names[i] = k.name;
-        k.name = NULL;
+        const layer_place *p = &r->places.at[i];
+        if (!weft_yaml_gives(r->yaml, p->item, "name")) continue;
+        /* read_layer will report a failure */
+        bool named = weft_yaml_apply(r->yaml, p->item, &k) == WEFT_OK && k.name;
+        weft_status status = named ? weft_copy_name(k.name, p->copy, &r->given_names[i]) : WEFT_OK;
         weft_options_free(weft_yaml_layers, &k);
-        if (status != WEFT_OK || !r->given_names[i]) continue; /* read_layer will report it */
-        if (weft_names_find(&r->given, r->given_names[i]) < 0)
+        WEFT_TRY(status);
+        if (named && weft_names_find(&r->given, r->given_names[i]) < 0)
             WEFT_TRY(weft_names_add(&r->given, r->given_names[i], i));
     }
     return WEFT_OK;
@@ -217,7 +270,8 @@ static weft_status read_layer(reader *r)
     char *name = NULL;
     weft_status status = WEFT_OK;
     WEFT_TRY_GOTO(weft_options_init(weft_yaml_layers, &k), done);
-    WEFT_TRY_GOTO(weft_yaml_apply(r->yaml, r->count, &k), done);
+    WEFT_TRY_GOTO(weft_yaml_apply(r->yaml, place_of(r)->item, &k), done);
+    if (place_of(r)->copy > 1) WEFT_TRY_GOTO(name_copy(r, &k), done);
     WEFT_TRY_GOTO(check_layer(r, &k, &type), done);
     WEFT_TRY_GOTO(check_keys(r, type), done);
     if (k.name) WEFT_TRY_GOTO(check_name(r, k.name), done);
@@ -241,7 +295,7 @@ static void warn_of_unread(const reader *r)
             weft_log(r->net->graph->context, WEFT_LOG_WARNING,
                      "%s:%d: no layer reads '%s', so it learns nothing; name it in the 'from' "
                      "of a later layer, or leave it out",
-                     r->file, weft_yaml_line(r->yaml, i, NULL), r->names[i]);
+                     r->file, weft_yaml_line(r->yaml, r->places.at[i].item, NULL), r->names[i]);
 }
 
 static weft_status at_model(const reader *r, const char *key, weft_status status)
@@ -322,11 +376,12 @@ weft_status weft_model_builder_read(weft_model_builder *net, const char *name, c
     weft_yaml *yaml;
     WEFT_TRY(weft_yaml_parse(name, data, size, weft_yaml_model, "layers", weft_yaml_layers, &yaml));
     reader r = {.net = net, .yaml = yaml, .file = name, .logits = logits};
-    int layers = weft_yaml_count(yaml);
     weft_status status = WEFT_OK;
-    if (layers == 0)
+    if (weft_yaml_count(yaml) == 0)
         status =
             weft_fail(WEFT_ERR_FORMAT, "%s: has no layers; give them under the key 'layers'", name);
+    if (status == WEFT_OK) status = weft_layer_places(yaml, name, &r.places);
+    int layers = r.places.count;
     if (status == WEFT_OK) status = read_model(&r);
     if (status == WEFT_OK) status = WEFT_NEW(&r.made, layers);
     if (status == WEFT_OK) status = WEFT_NEW(&r.names, layers);
@@ -342,6 +397,7 @@ weft_status weft_model_builder_read(weft_model_builder *net, const char *name, c
     weft_names_free(&r.given);
     weft_options_free(weft_yaml_model, &r.model);
     free(r.given_names);
+    free(r.places.at);
     free(r.names);
     free(r.read);
     free(r.made);

@@ -47,6 +47,8 @@ const weft_option weft_yaml_layers[] = {
     {KEY(type, "kind of layer"), .kind = WEFT_OPT_STRING},
     {KEY(name, "name of the layer, unique"), .kind = WEFT_OPT_STRING},
     {KEY(from, "layers to read, separated by commas"), .kind = WEFT_OPT_STRING},
+    WHOLE(block, "with repeat: the number of layers, up to this one, that are repeated", 1, "1"),
+    WHOLE(repeat, "copies of the block in all, one after the other", 1, "1"),
     {KEY(units, "dense, lstm, gru: number of outputs, or 'outputs' for those of the data set"),
      .kind = WEFT_OPT_STRING},
     {KEY(init, "initialization of weights"), .kind = WEFT_OPT_STRING, .choices = "uniform,he",

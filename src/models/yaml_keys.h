@@ -12,7 +12,7 @@ typedef struct model_keys {
 /* The keys of a layer's mapping; the type of the layer determines which are allowed. */
 typedef struct layer_keys {
     char *type, *name, *from, *units, *init, *share, *lengths, *dtype, *mode;
-    int64_t filters, groups, axis, layers, heads, key_heads;
+    int64_t filters, groups, axis, layers, heads, key_heads, block, repeat;
     weft_numbers kernel, stride, padding, dilation, scale,
         size; /* one for all dimensions, or one for each */
     double rate, rotary, deviation, slope, alpha, epsilon;

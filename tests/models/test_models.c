@@ -151,6 +151,17 @@ static const struct {
      WEFT_ERR_ARGUMENT},
     {"layers:\n  - {type: upsample, align_corners: true}\n",
      "align_corners belongs to mode: bilinear", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu}\n  - {type: relu, block: 3, repeat: 2}\n",
+     "net.yaml:3: block is 3, and only 2 layers end here that are in no other block",
+     WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu, repeat: 2}\n  - {type: relu, block: 2, repeat: 2}\n",
+     "net.yaml:3: block is 2, and only 1 layer ends here", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu, block: 1}\n  - {type: relu, block: 2}\n",
+     "net.yaml:3: block is the number of layers that 'repeat' copies", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu, repeat: 30000}\n", "net.yaml:2: with this block the model has more",
+     WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu, name: r_2}\n  - {type: relu, name: r, repeat: 2}\n",
+     "net.yaml:3: two layers are named 'r_2'", WEFT_ERR_ARGUMENT},
     {"layers:\n  - type: relu\n    kernel: 3\n",
      "net.yaml:3: a relu layer has no key 'kernel'; its keys are type, name, from",
      WEFT_ERR_ARGUMENT},
@@ -554,6 +565,51 @@ static void test_example_is_built_in(void **state)
                graph_named("resnet:depth=18", 28));
 }
 
+/* A model with repeated blocks is the one in which they are written out: names of a block mean the
+ * layers of the same copy, and its input the last layer of the copy before. */
+static void test_blocks(void **state)
+{
+    (void)state;
+    static const char *const blocks[][2] = {
+        {"layers:\n  - {type: conv, name: stem, filters: 3}\n"
+         "  - {type: conv, name: a, filters: 3, kernel: 3, padding: 1}\n"
+         "  - {type: relu, name: r}\n"
+         "  - {type: add, name: sum, from: \"stem, r\", block: 3, repeat: 3}\n"
+         "  - {type: dense, name: d, units: 10, from: sum_2}\n",
+         "layers:\n  - {type: conv, name: stem, filters: 3}\n"
+         "  - {type: conv, name: a, filters: 3, kernel: 3, padding: 1}\n"
+         "  - {type: relu, name: r}\n  - {type: add, name: sum, from: \"stem, r\"}\n"
+         "  - {type: conv, name: a_2, filters: 3, kernel: 3, padding: 1}\n"
+         "  - {type: relu, name: r_2}\n  - {type: add, name: sum_2, from: \"sum, r_2\"}\n"
+         "  - {type: conv, name: a_3, filters: 3, kernel: 3, padding: 1}\n"
+         "  - {type: relu, name: r_3}\n  - {type: add, name: sum_3, from: \"sum_2, r_3\"}\n"
+         "  - {type: dense, name: d, units: 10, from: sum_2}\n"},
+        /* A block that reads the input, of layers without names; another one behind it. */
+        {"layers:\n  - {type: conv, filters: 1, kernel: 1}\n"
+         "  - {type: add, name: s, from: \"x, conv1\", block: 2, repeat: 2}\n"
+         "  - {type: conv, name: c, filters: 2, kernel: 1, repeat: 2}\n"
+         "  - {type: dense, name: d, units: 10}\n",
+         "layers:\n  - {type: conv, filters: 1, kernel: 1}\n"
+         "  - {type: add, name: s, from: \"x, conv1\"}\n"
+         "  - {type: conv, filters: 1, kernel: 1}\n"
+         "  - {type: add, name: s_2, from: \"s, conv1\"}\n"
+         "  - {type: conv, name: c, filters: 2, kernel: 1}\n  - {type: conv, name: c_2, filters: "
+         "2, kernel: 1}\n"
+         "  - {type: dense, name: d, units: 10}\n"},
+        /* Weights are shared within a copy. */
+        {"layers:\n  - {type: conv, name: a, filters: 1, kernel: 1}\n"
+         "  - {type: conv, name: b, filters: 1, kernel: 1, share: a, block: 2, repeat: 2}\n"
+         "  - {type: dense, name: d, units: 10}\n",
+         "layers:\n  - {type: conv, name: a, filters: 1, kernel: 1}\n"
+         "  - {type: conv, name: b, filters: 1, kernel: 1, share: a}\n"
+         "  - {type: conv, name: a_2, filters: 1, kernel: 1}\n"
+         "  - {type: conv, name: b_2, filters: 1, kernel: 1, share: a_2}\n"
+         "  - {type: dense, name: d, units: 10}\n"},
+    };
+    for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
+        same_graph(graph_of(blocks[i][0], true, 2, 0), graph_of(blocks[i][1], true, 2, 0));
+}
+
 /* A graph for inference has nothing of training: it is that of the model without the layers that
  * act in training alone, and one sample is batch enough. */
 static void test_inference_has_no_training(void **state)
@@ -650,6 +706,7 @@ int main(void)
         cmocka_unit_test(test_models_refuse),
         cmocka_unit_test(test_models_take_long_images),
         cmocka_unit_test(test_example_is_built_in),
+        cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_inference_has_no_training),
         cmocka_unit_test(test_mixed_labels),
     };
