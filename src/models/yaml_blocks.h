@@ -4,9 +4,9 @@
 
 #include "models/yaml_keys.h"
 
-/* A layer: the item of the file that describes it, and the number of its copy, from 1. Of a layer
- * in a repeated block also the first item of the block (-1: there is none), and the layers with
- * which this copy and the first one begin. */
+/* A layer: the item of the file that describes it, and the number of its copy, from 1. first_item:
+ * the first item of its block, -1: it is in none. begin, original: the layers with which this copy
+ * of the block and the first one begin. */
 typedef struct layer_place {
     int item, copy, first_item, begin, original;
 } layer_place;
