@@ -61,8 +61,9 @@ static void make_cases(void)
     assert_ok(weft_format(&data[1], "csv:%s,target=price,test=%.9g", path[1], part));
     assert_ok(weft_format(&data[2], "npy:%s,target=%s,test=%.9g", path[2], path[3], part));
     for (int i = 0; built_in(WEFT_KIND_MODEL, i); i++)
-        if (takes_images(asked_context, built_in(WEFT_KIND_MODEL, i)))
+        if (takes_side(asked_context, small_model(built_in(WEFT_KIND_MODEL, i)), 17))
             add_case(small_model(built_in(WEFT_KIND_MODEL, i)), GLYPHS, "f32", true);
+    add_case("vit:patch=17,layers=2,heads=2,width=16", GLYPHS, "f32", true); /* of one patch */
     for (int wide = 0; wide < 2; wide++) {
         const char *dtype = wide ? "f64" : "f32";
         add_case(net[0], GLYPHS, dtype, true);

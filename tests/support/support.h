@@ -86,8 +86,8 @@ static inline const char *small_model(const char *model)
     return model;
 }
 
-/* Whether a built-in model takes images; tests/data/sequence_data.sh has those that refuse them. */
-static inline bool takes_images(weft_context *c, const char *model)
+/* Whether a model takes images of one channel with this side. */
+static inline bool takes_side(weft_context *c, const char *model, int64_t side)
 {
     weft_graph *g;
     weft_model_values values;
@@ -95,12 +95,18 @@ static inline bool takes_images(weft_context *c, const char *model)
     weft_model_options_init(&o);
     o.model = model;
     o.classes = 10;
-    weft_model_options_set_sample(&o, weft_shape_of(3, (int64_t[]){1, 28, 28}));
+    weft_model_options_set_sample(&o, weft_shape_of(3, (int64_t[]){1, side, side}));
     assert_true(weft_graph_create(c, WEFT_F32, &g) == WEFT_OK);
     weft_status status = weft_model_build(g, &o, &values);
     assert_true(status == WEFT_OK || status == WEFT_ERR_ARGUMENT);
     weft_graph_destroy(&g);
     return status == WEFT_OK;
+}
+
+/* Whether a built-in model takes images; tests/data/sequence_data.sh has those that refuse them. */
+static inline bool takes_images(weft_context *c, const char *model)
+{
+    return takes_side(c, model, 28);
 }
 
 static inline char *temporary_folder(void)

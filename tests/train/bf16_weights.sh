@@ -56,8 +56,9 @@ kilobytes() { "$weft" plan $images --dtype bf16 "$@" | awk '$1 == "0" { print $3
 wide=$(kilobytes) less=$(kilobytes --weights bf16)
 [ $((100 * less / wide)) -le 52 ] && pass || flunk "$less kB of $wide kB"
 
-# All memory of a rank: an update rounds as it passes over its elements, so no optimizer and no exchange takes more of it than with
-# masters, and without an exchange each takes less.
+# All memory of a rank: an update rounds as it passes over its elements. Masters lie in the blocks in which gradients are made; for
+# bf16 weights a gradient is converted, which takes its bytes once more. So an optimizer takes less, also with sgd, which has no state,
+# and with an exchange, whose learners hold f32 weights, an eighth more at most.
 printf 'layers:\n  - {type: dense, units: 300}\n  - {type: dense, units: classes}\n' >wide.yaml
 all_bytes() {
     "$weft" plan --model wide.yaml --data glyphs:size=16,train=60,test=20 --batch 12 -t 1 --dtype bf16 "$@" 2>err |
@@ -72,7 +73,7 @@ for optimizer in $(listed optimizers:); do
         [ $exchange = none ] && ways=""
         wide=$(all_bytes -o "$optimizer" $ways) less=$(all_bytes -o "$optimizer" $ways --weights bf16)
         share=$((100 * less / wide))
-        [ $share -le 100 ] && { [ $exchange != none ] || [ $share -le 90 ]; } && pass ||
+        [ $share -le 112 ] && { [ $exchange != none ] || [ $share -le 95 ]; } && pass ||
             flunk "$optimizer, exchange $exchange: $less bytes of $wide"
     done
 done
