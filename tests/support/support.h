@@ -87,7 +87,7 @@ static inline const char *small_model(const char *model)
 }
 
 /* Whether a model takes images of one channel with this side. */
-static inline bool takes_side(weft_context *c, const char *model, int64_t side)
+static inline bool takes_side(weft_context *c, const char *model, int64_t pixels)
 {
     weft_graph *g;
     weft_model_values values;
@@ -95,7 +95,7 @@ static inline bool takes_side(weft_context *c, const char *model, int64_t side)
     weft_model_options_init(&o);
     o.model = model;
     o.classes = 10;
-    weft_model_options_set_sample(&o, weft_shape_of(3, (int64_t[]){1, side, side}));
+    weft_model_options_set_sample(&o, weft_shape_of(3, (int64_t[]){1, pixels, pixels}));
     assert_true(weft_graph_create(c, WEFT_F32, &g) == WEFT_OK);
     weft_status status = weft_model_build(g, &o, &values);
     assert_true(status == WEFT_OK || status == WEFT_ERR_ARGUMENT);
