@@ -197,7 +197,7 @@ done
 
 # Epochs are counted, whoever did those before: as many learners have other steps in one.
 endings=""
-for epochs in 2:"-n 2 --exchange average:every=2" 3: 5:"-n 3 --exchange average:every=2"; do
+for epochs in 2:"-n 2 --exchange average:every=2" 3:"--without exchange,ranks" 5:"-n 3 --exchange average:every=2"; do
     # shellcheck disable=SC2086
     "$weft" train $small --model side.yaml -e ${epochs%%:*} ${epochs#*:} --checkpoint other --resume >out 2>err &&
         "$weft" inspect other | grep -qx "after step [0-9]*: ${epochs%%:*} epochs" && ! grep -q "stopped" err && pass ||

@@ -21,7 +21,7 @@ refuses 2 "no mesh axis is named 'batch'; known are data, domain, tensor, pipeli
 refuses 2 "must be from 1 to 1024" -n 2 --mesh data=0
 refuses 2 "--quiet takes no value, but 'true' follows it" --quiet true
 refuses 2 "--recompute takes no value, but '3' follows it" --recompute 3 -n 1
-command=plan refuses 2 "--dump adds to the plan, and --passes prints graphs in its place" --passes --dump=0
+command=plan refuses 2 "--dump and --cluster add to the plan, and --passes prints graphs in its place" --passes --dump=0
 refuses 2 "given twice" -n 4 --mesh data=2,data=2
 refuses 2 "such as the height of images, has 16 rows to share out; give domain=16 or less" -n 17 --mesh domain=17
 refuses 2 "batch is 20, which cannot be shared out to 21 ranks; give --batch 21 or more, or at most 20 ranks" -n 21
