@@ -10,6 +10,7 @@
 #ifndef WEFT_ESTIMATE_H
 #define WEFT_ESTIMATE_H
 
+#include "weft/members.h"
 #include "weft/train.h"
 
 #ifdef __cplusplus

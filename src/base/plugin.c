@@ -211,16 +211,20 @@ bool weft_plugin_is_path(const char *name, size_t size)
     return size > 3 && memcmp(name + size - 3, ".so", 3) == 0;
 }
 
-/* Loads the plug-ins of a text: of the name that begins it, or, of a list of devices, that begins
- * each of its items. */
-static weft_status load_named(weft_context *context, const char *text, bool list)
+typedef weft_status path_fn(weft_context *context, const char *option, const char *path);
+
+/* Calls fn with the paths of plug-ins in a text: of the name that begins it, or, of a list of
+ * devices, that begins each of its items. */
+static weft_status each_path(weft_context *context, const weft_option *o, const char *text,
+                             path_fn *fn)
 {
+    bool list = weft_option_names(o) == WEFT_KIND_DEVICE;
     for (const char *item = text; item;) {
         size_t size = strcspn(item, list ? ":," : ":");
         if (weft_plugin_is_path(item, size)) {
             char *path;
             WEFT_TRY(weft_format(&path, "%.*s", (int)size, item));
-            weft_status status = weft_plugin_load(context, path);
+            weft_status status = fn(context, o->name, path);
             free(path);
             WEFT_TRY(status);
         }
@@ -230,21 +234,45 @@ static weft_status load_named(weft_context *context, const char *text, bool list
     return WEFT_OK;
 }
 
+static weft_status each_option(weft_context *context, const weft_option *table, const void *options,
+                               path_fn *fn)
+{
+    for (const weft_option *o = table; o->name; o++) {
+        char *text;
+        if (o->kind != WEFT_OPT_STRING || weft_option_names(o) == WEFT_KIND_NONE) continue;
+        WEFT_TRY(weft_options_get(table, options, o->name, &text));
+        weft_status status = text ? each_path(context, o, text, fn) : WEFT_OK;
+        free(text);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+static weft_status load_path(weft_context *context, const char *option, const char *path)
+{
+    (void)option;
+    return weft_plugin_load(context, path);
+}
+
+static weft_status refuse_path(weft_context *context, const char *option, const char *path)
+{
+    (void)context;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "its option %s is the plug-in %s; a checkpoint loads none, so give --%s here",
+                     option, path, option);
+}
+
+weft_status weft_plugin_refuse_options(const weft_option *table, const void *options)
+{
+    return each_option(NULL, table, options, refuse_path);
+}
+
 weft_status weft_plugin_load_options(weft_context *context, const weft_option *table,
                                      const void *options)
 {
     WEFT_NEED(context, table, options);
     WEFT_TRY(weft_options_valid(table, options));
-    for (const weft_option *o = table; o->name; o++) {
-        char *text;
-        weft_kind kind = weft_option_names(o);
-        if (o->kind != WEFT_OPT_STRING || kind == WEFT_KIND_NONE) continue;
-        WEFT_TRY(weft_options_get(table, options, o->name, &text));
-        weft_status status = text ? load_named(context, text, kind == WEFT_KIND_DEVICE) : WEFT_OK;
-        free(text);
-        WEFT_TRY(status);
-    }
-    return WEFT_OK;
+    return each_option(context, table, options, load_path);
 }
 
 weft_status weft_plugin_find(const weft_context *context, weft_kind kind, const char *name,

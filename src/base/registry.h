@@ -74,6 +74,10 @@ weft_kind weft_kind_of_option(const char *option);
 
 /* Whether the first `size` bytes of a name are the path of a plug-in. */
 bool weft_plugin_is_path(const char *name, size_t size);
+/* ARGUMENT: an option is the path of a plug-in. A checkpoint's options never are, unless somebody
+ * has changed them, since plug-ins are loaded by the user's word alone. */
+weft_status weft_plugin_refuse_options(const weft_option *table,
+                                       const void *options) WEFT_NODISCARD;
 
 /* Adds a copy of an option table to this context; `rows` identifies it. Must be called once before
  * weft_context_table can return the copy. */

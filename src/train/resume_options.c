@@ -70,6 +70,10 @@ weft_status weft_train_options_of_checkpoint(const weft_context *context, const 
     if (!*found) return WEFT_OK;
     weft_status status = weft_train_options_init(context, out);
     if (status == WEFT_OK) status = weft_settings_give(&c.settings, table, out);
+    if (status == WEFT_OK) {
+        status = weft_plugin_refuse_options(table, out);
+        if (status != WEFT_OK) status = weft_fail_within(status, "%s", folder);
+    }
     if (status == WEFT_OK) status = find_model(&c, out);
     if (status == WEFT_OK) status = count_ranks(context, &c, out);
     if (status == WEFT_OK && says) note_folder(context, &c);

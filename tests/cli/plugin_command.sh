@@ -37,7 +37,7 @@ alike by-name by-path
 
 # What goes on from a checkpoint and what is done with one.
 weights half --device "$own" --steps 3
-weights half --device "$own" --resume
+weights half --device "$own" --resume --without steps
 alike half reference
 "$weft" eval reference/latest --device reference >of-reference 2>err && "$weft" eval reference/latest --device "$own" >out 2>>err &&
     cmp -s of-reference out && pass || flunk "eval"
