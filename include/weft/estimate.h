@@ -38,11 +38,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_measure(weft_context *context,
                                                  const weft_stop *stop, weft_measure_fn fn,
                                                  void *user, size_t *times, double *spread);
 
-/* A step of a run. Seconds of ranks are means over the ranks. */
+/* A step of a run; with an exchange the mean over its steps, of which some end with a meeting of
+ * the learners. Seconds of ranks are means over the ranks. */
 typedef struct weft_step_estimate {
     size_t struct_size;
-    double seconds;            /* of a step */
-    double low, high;          /* where its median of a run is expected to lie */
+    double seconds; /* of a step, in the mean */
+    /* Where a step is expected to lie: nine of ten, if machines take longer at random (jitter,
+     * slow), and by how much kernels may take less or more than estimated. */
+    double low, high;
     double samples_per_second; /* of all learners */
     double computed;           /* kernels */
     double transferred;        /* work of the ranks on transfers */

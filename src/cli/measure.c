@@ -51,8 +51,17 @@ const command command_measure = {
     .text = "Trains small networks for some steps, with one rank on all cores and with a rank on\n"
             "each core, and measures the times of their kernels and of transfers between ranks.\n"
             "Writes a cluster file with this one machine, and the times beside it. weft plan\n"
-            "--cluster FILE predicts the time of runs from them, also on clusters of several\n"
-            "such machines: add them, and the links between them, to the file.",
+            "--cluster FILE estimates the time of runs from them, also on clusters of several\n"
+            "such machines, which are lines of the file:\n\n"
+            "  times: here.yaml.times   measured times of kernels, from the folder of the file\n"
+            "  latency: 0.0001          of links between machines, in seconds\n"
+            "  bandwidth: 125e6         bytes a second that a machine sends, and that it receives\n"
+            "  machines:\n"
+            "    - count: 3             equal machines\n"
+            "      cores: 8\n"
+            "      memory: 16e9         bytes; a run that does not fit is told\n"
+            "      speed: 0.5           relative to the measured one; and jitter, slow, slowdown,\n"
+            "                           latency and others, as in weft help simulate",
     .examples = "  weft measure -o here.yaml\n"
                 "  weft plan --cluster here.yaml -n 2 --mesh data=2 --model lenet\n",
     .table = weft_measure_table,

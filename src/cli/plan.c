@@ -80,15 +80,6 @@ static void print_estimate(const char *cluster, const weft_step_estimate *p)
                p->wire_bytes, 100 * p->busiest_link);
 }
 
-static weft_status estimate(weft_context *context, const weft_train_options *options,
-                            const char *cluster)
-{
-    weft_step_estimate step;
-    weft_status status = weft_estimate_step(context, options, cluster, &step);
-    if (status == WEFT_OK) print_estimate(cluster, &step);
-    return status;
-}
-
 /* Whether the own options go together; prints an error if not. */
 static bool fit(const plan_options *plan)
 {
@@ -110,15 +101,21 @@ static bool fit(const plan_options *plan)
     return false;
 }
 
+/* The estimate is made before the plan is printed, so that a file that is bad is all that is told.
+ */
 static weft_status print_plan(weft_context *context, const weft_train_options *options,
                               const plan_options *plan)
 {
     char *text = NULL;
-    weft_status status = plan->passes >= 0
-                             ? weft_train_passes_text(context, options, (int)plan->passes, &text)
-                             : weft_train_plan_text(context, options, (int)plan->dump, &text);
+    weft_step_estimate step;
+    weft_status status = WEFT_OK;
+    if (plan->cluster) status = weft_estimate_step(context, options, plan->cluster, &step);
+    if (status == WEFT_OK)
+        status = plan->passes >= 0
+                     ? weft_train_passes_text(context, options, (int)plan->passes, &text)
+                     : weft_train_plan_text(context, options, (int)plan->dump, &text);
     if (status == WEFT_OK) printf("%s", text);
-    if (status == WEFT_OK && plan->cluster) status = estimate(context, options, plan->cluster);
+    if (status == WEFT_OK && plan->cluster) print_estimate(plan->cluster, &step);
     weft_free(text);
     return status;
 }
@@ -127,6 +124,7 @@ static int run_with(weft_context *context, const plan_options *plan, int argc, c
 {
     weft_train_options options = {0};
     weft_status status = read_train_options(context, &options, argc, argv);
+    if (status == WEFT_OK) status = take_resumed_options(context, &options, argc, argv);
     if (status != WEFT_OK) {
         weft_options_free(weft_train_table(context), &options);
         return usage_failure("plan");

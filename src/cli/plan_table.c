@@ -123,6 +123,7 @@ static void estimate_row(weft_context *context, const char *cluster, int argc, c
     weft_train_options options = {0};
     const weft_option *table = weft_train_table(context);
     weft_status status = read_train_options(context, &options, argc, argv);
+    if (status == WEFT_OK) status = take_resumed_options(context, &options, argc, argv);
     if (status == WEFT_OK) status = set_strategy(table, &options, r->words);
     if (status == WEFT_OK) status = weft_estimate_step(context, &options, cluster, &r->step);
     if (status != WEFT_OK) (void)snprintf(r->reason, REASON, "%s", weft_last_message());

@@ -5,6 +5,7 @@
  *   version      of Weft
  *   processor    name
  *   time         threads, ranks, seconds, operations, bytes, kind, group
+ *   end          number of the measurements
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 
 static const char title[] = "weft-times\t1";
 enum { FIELDS = 8, MOST_CORES = 4096 };
+static const double MOST_SECONDS = 1e6; /* of a kernel */
 
 weft_status weft_times_new(weft_times **out)
 {
@@ -106,16 +108,27 @@ static weft_status take_time(weft_times *t, char *const *field, const char *wher
     double seconds;
     if (!parse_count(field[1], &what.threads) || !parse_count(field[2], &what.ranks))
         return damaged(where, number, "threads and ranks must be from 1 to 4096");
-    if (!parse_amount(field[3], &seconds) || seconds == 0)
-        return damaged(where, number, "the seconds are no number above 0");
+    if (!parse_amount(field[3], &seconds) || seconds == 0 || seconds > MOST_SECONDS)
+        return damaged(where, number, "the seconds are no number above 0, up to 1e6");
     if (!parse_amount(field[4], &what.flops) || !parse_amount(field[5], &what.bytes))
         return damaged(where, number, "operations and bytes must be numbers from 0");
     if (!*what.kind) return damaged(where, number, "the kind is empty");
     return weft_times_add(t, &what, seconds);
 }
 
+/* The last line of a file that is whole. */
+static weft_status take_end(const weft_times *t, const char *text, const char *where, int number,
+                            bool *ended)
+{
+    int64_t count;
+    if (!weft_parse_int(text, &count) || count != (int64_t)t->count)
+        return damaged(where, number, "the file has another number of times than its end says");
+    *ended = true;
+    return WEFT_OK;
+}
+
 static weft_status take_line(weft_times *t, char *own, const char *where, int number,
-                             bool *versioned)
+                             bool *versioned, bool *ended)
 {
     char *field[FIELDS] = {own};
     int count = 1;
@@ -123,7 +136,9 @@ static weft_status take_line(weft_times *t, char *own, const char *where, int nu
         *at++ = '\0';
         field[count] = at;
     }
+    if (*ended) return damaged(where, number, "there is a line behind the end");
     if (count == FIELDS && strcmp(own, "time") == 0) return take_time(t, field, where, number);
+    if (count == 2 && strcmp(own, "end") == 0) return take_end(t, field[1], where, number, ended);
     if (count == 2 && strcmp(own, "processor") == 0 && !t->processor)
         return weft_strdup(field[1], &t->processor);
     if (count != 2 || strcmp(own, "version") != 0 || *versioned)
@@ -140,7 +155,7 @@ static weft_status read_lines(weft_times *t, const char *text, size_t size, cons
 {
     const char *end = text + size;
     int number = 0;
-    bool versioned = false;
+    bool versioned = false, ended = false;
     for (const char *at = text, *next; at < end; at = next) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         char *own;
@@ -149,7 +164,7 @@ static weft_status read_lines(weft_times *t, const char *text, size_t size, cons
         WEFT_TRY(weft_format(&own, "%.*s", (int)(stop - at), at));
         weft_status status = WEFT_OK;
         if (++number > 1)
-            status = take_line(t, own, where, number, &versioned);
+            status = take_line(t, own, where, number, &versioned, &ended);
         else if (strcmp(own, title) != 0)
             status = damaged(where, number, "this is no table of times, or one of another format");
         free(own);
@@ -158,6 +173,7 @@ static weft_status read_lines(weft_times *t, const char *text, size_t size, cons
     if (!versioned || !t->processor)
         return damaged(where, number,
                        "the file ends without the version of weft and the processor");
+    if (!ended) return damaged(where, number, "the file is cut off: it has no line 'end'");
     return t->count > 0 ? WEFT_OK : damaged(where, number, "the file has no times");
 }
 
@@ -179,5 +195,6 @@ weft_status weft_times_text(const weft_times *t, char **out)
         weft_text_add(&text, "time\t%d\t%d\t%.3e\t%.6g\t%.6g\t%s\t%s\n", m->threads, m->ranks,
                       m->seconds, m->flops, m->bytes, m->kind, m->group);
     }
+    weft_text_add(&text, "end\t%zu\n", t->count);
     return weft_text_take(&text, out);
 }

@@ -54,14 +54,17 @@ static void merge(weft_times *t)
     t->errors[WEFT_BY_SIZE] = repeated > 0 ? apart / repeated : 0;
 }
 
-/* The rates of a setting: those of the kernels that reach most of either. */
+/* The rates of a setting: those of the kernels that reach most of either, of which none is short,
+ * unless all are. */
 static void find_rates(const weft_times *t, time_setting *s)
 {
+    double longest = 0;
     s->flops = s->bytes = 1e6;
+    for (size_t i = s->begin; i < s->end; i++) longest = WEFT_MAX(longest, t->lines[i].seconds);
     for (size_t i = s->begin; i < s->end; i++) {
         const time_line *m = &t->lines[i];
         double net = WEFT_MAX(m->seconds - start_seconds, m->seconds / 2);
-        if (m->seconds < 10 * start_seconds) continue;
+        if (m->seconds < WEFT_MIN(10 * start_seconds, longest)) continue;
         s->flops = WEFT_MAX(s->flops, m->flops / net);
         s->bytes = WEFT_MAX(s->bytes, m->bytes / net);
     }

@@ -2,6 +2,7 @@
  * which instructions run, and transfers begin and end, depends on the schedule alone. */
 #include <stdio.h>
 
+#include "ops/ops.h"
 #include "program/program.h"
 #include "program/walk.h"
 
@@ -169,4 +170,24 @@ weft_status weft_instruction_work(const weft_program *p, int i, weft_work *out)
 const weft_node *weft_instruction_transfer(const weft_program *p, int i)
 {
     return p->code[i].transfer ? p->code[i].group.node[0] : NULL;
+}
+
+/* An all-reduce adds up its operands as they lie in memory. */
+static double summed_bytes(const weft_node *node, const weft_kernel *kernel)
+{
+    int parts = (int)weft_node_int(node, "parts", 0, 1), n = node->in_count / parts;
+    double ranks = (double)weft_node_int(node, "ranks", 0, 2), bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += n == 1 ? (double)kernel->in[0]->bytes
+                        : (double)((kernel->in[i * parts]->bytes + 63) / 64 * 64);
+    return 2 * bytes * (ranks - 1) / ranks;
+}
+
+double weft_instruction_sends(const weft_program *p, int i)
+{
+    const instruction *code = &p->code[i];
+    const weft_node *node = code->group.node[0];
+    if (weft_transfer_kind_of(node) == WEFT_ALL_REDUCE) return summed_bytes(node, code->kernel);
+    return (double)weft_transfer_elements(p->graph, node) *
+           (double)weft_dtype_size(weft_out(p->graph, node, 0)->dtype);
 }

@@ -31,6 +31,8 @@ weft_status weft_instruction_work(const weft_program *program, int i,
                                   weft_work *out) WEFT_NODISCARD;
 /* The node of a transfer; NULL: the instruction is none. */
 const weft_node *weft_instruction_transfer(const weft_program *program, int i);
+/* The bytes that a rank sends in a transfer: those of sums with the padding of their layouts. */
+double weft_instruction_sends(const weft_program *program, int i);
 /* transfer_bind.c: the operation of a communicator that a transfer becomes. */
 weft_transfer_kind weft_transfer_kind_of(const weft_node *node);
 

@@ -95,9 +95,8 @@ static void test_text(void **state)
     check_estimates(read);
     assert_string_equal(weft_times_processor(read), weft_times_processor(t));
     weft_times_free(&read);
-    /* Each cut of the text is refused, or has less. */
-    for (size_t cut = 0; cut < 700; cut++)
-        if (weft_times_read(text, cut, "a.times", &read) == WEFT_OK) weft_times_free(&read);
+    for (size_t cut = 0; cut < strlen(text); cut += 1 + cut / 50)
+        assert_refused(weft_times_read(text, cut, "a.times", &read), WEFT_ERR_FORMAT, "a.times:");
     assert_ok(weft_times_text(t, &again));
     assert_string_equal(text, again);
     free(text);
@@ -119,6 +118,11 @@ static void test_damage(void **state)
         {"time\t1\t1\t1e-3\t1\t1\t\tgroup", "the kind is empty"},
         {"processor\tanother", "a.times:4: the line is damaged"},
         {"unknown", "a.times:4: the line is damaged"},
+        {"end\t3", "a.times:4: the file has another number of times"},
+        {"time\t1\t1\t1e-3\t1\t1\tkind\tgroup", "a.times:4: the file is cut off"},
+        {"end\t0\nend\t0", "a.times:5: there is a line behind the end"},
+        {"end\t0", "the file has no times"},
+        {"time\t1\t1\t1e300\t1\t1\tkind\tgroup", "no number above 0, up to 1e6"},
     };
     char text[400];
     weft_times *t;

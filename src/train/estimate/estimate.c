@@ -3,9 +3,8 @@
 #include <stdio.h>
 
 #include "train/estimate/tracks.h"
+#include "weft/device.h"
 #include "weft/estimate.h"
-
-enum { DRAWS = 31, MOST_PATH = 4096 };
 
 typedef struct forecast {
     weft_trainer *t;
@@ -84,6 +83,11 @@ static weft_status make_line(forecast *f)
 
 /* --- the step --- */
 
+/* Sums over runs of the timeline, each with a weight. */
+typedef struct totals {
+    double weight, seconds, computed, transferred, waited, bytes, busy;
+} totals;
+
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -98,15 +102,40 @@ static double last_end(const forecast *f)
     return end;
 }
 
-/* The mean time of a step: one of each period ends with a meeting of the learners. */
-static weft_status run_step(forecast *f, const double *factors, double *seconds)
+/* Adds the last run of the timeline. */
+static void add_run(const forecast *f, double weight, totals *sum)
 {
-    double share = f->period > 0 ? 1 / (double)f->period : 0;
-    WEFT_TRY(weft_timeline_run(f->tracks.line, false, factors));
-    *seconds = last_end(f) * (1 - share);
-    if (share == 0) return WEFT_OK;
-    WEFT_TRY(weft_timeline_run(f->tracks.line, true, factors));
-    *seconds += last_end(f) * share;
+    int ranks = f->t->size;
+    double end = last_end(f), sent, busy, busiest = 0;
+    sum->weight += weight;
+    sum->seconds += weight * end;
+    for (int r = 0; r < ranks; r++) {
+        weft_rank_times times = weft_timeline_rank(f->tracks.line, r);
+        sum->computed += weight * times.computed / ranks;
+        sum->transferred += weight * times.transferred / ranks;
+        sum->waited += weight * (times.waited + end - times.end) / ranks;
+    }
+    for (int m = 0; m < f->hosts.machines; m++) {
+        weft_timeline_link(f->tracks.line, m, &sent, &busy);
+        sum->bytes += weight * sent;
+        busiest = WEFT_MAX(busiest, busy);
+    }
+    sum->busy += weight * busiest;
+}
+
+/* Adds a step: one of each period ends with a meeting of the learners. *seconds: its mean time. */
+static weft_status run_step(forecast *f, const double *factors, totals *sum, double *seconds)
+{
+    double share = f->period > 0 ? 1 / (double)f->period : 0, before = sum->seconds;
+    if (share < 1) {
+        WEFT_TRY(weft_timeline_run(f->tracks.line, false, factors));
+        add_run(f, 1 - share, sum);
+    }
+    if (share > 0) {
+        WEFT_TRY(weft_timeline_run(f->tracks.line, true, factors));
+        add_run(f, share, sum);
+    }
+    *seconds = sum->seconds - before;
     return WEFT_OK;
 }
 
@@ -117,28 +146,36 @@ static bool varies(const weft_cluster *c)
     return false;
 }
 
-/* Steps of machines that take longer at random: the quartiles of some draws. */
-static weft_status draw_steps(forecast *f, weft_step_estimate *out)
+/* Draws how many times as long each rank takes in a step. */
+static void draw_factors(const forecast *f, weft_random *random, double *factors)
 {
+    for (int r = 0; r < f->t->size; r++) {
+        const weft_machine_group *g = weft_cluster_group_of(&f->cluster, f->hosts.machine[r]);
+        double longer = weft_random_unit(random), slow = weft_random_unit(random);
+        factors[r] = (1 + g->jitter * longer) * (slow < g->slow ? g->slowdown : 1);
+    }
+}
+
+/* Steps of machines that take longer at random, of which nine of ten lie between low and high. */
+static weft_status draw_steps(forecast *f, totals *sum, weft_step_estimate *out)
+{
+    enum { MOST_DRAWS = 400, LEAST_DRAWS = 40, RANKS = 40000 };
     weft_random random;
-    double *factors, steps[DRAWS];
+    double *factors, steps[MOST_DRAWS];
+    int draws = WEFT_MIN(WEFT_MAX(RANKS / f->t->size, LEAST_DRAWS), MOST_DRAWS);
     WEFT_TRY(WEFT_NEW(&factors, f->t->size));
     weft_random_start(&random, (uint64_t)f->t->options.task.seed, 2000);
     weft_status status = WEFT_OK;
-    for (int d = 0; d < DRAWS && status == WEFT_OK; d++) {
-        for (int r = 0; r < f->t->size; r++) {
-            const weft_machine_group *g = weft_cluster_group_of(&f->cluster, f->hosts.machine[r]);
-            double longer = weft_random_unit(&random), slow = weft_random_unit(&random);
-            factors[r] = (1 + g->jitter * longer) * (slow < g->slow ? g->slowdown : 1);
-        }
-        status = run_step(f, factors, &steps[d]);
+    for (int d = 0; d < draws && status == WEFT_OK; d++) {
+        draw_factors(f, &random, factors);
+        status = run_step(f, factors, sum, &steps[d]);
     }
     free(factors);
-    qsort(steps, DRAWS, sizeof(*steps), ascending);
-    out->low = steps[DRAWS / 4];
-    out->seconds = steps[DRAWS / 2];
-    out->high = steps[DRAWS - 1 - DRAWS / 4];
-    return status;
+    if (status != WEFT_OK) return status;
+    qsort(steps, (size_t)draws, sizeof(*steps), ascending);
+    out->low = steps[draws / 20];
+    out->high = steps[draws - 1 - draws / 20];
+    return WEFT_OK;
 }
 
 /* The relative error of the sum of all kernels: the errors of one way go together, those of
@@ -153,30 +190,34 @@ static double error_of(const weft_tracks *tracks)
     return all > 0 ? sqrt(squares) / all : 0;
 }
 
-static void sum_up(const forecast *f, weft_step_estimate *out)
+static void find_shares(const weft_tracks *tracks, weft_step_estimate *out)
 {
-    int ranks = f->t->size;
-    double all = 0, bytes, busy;
-    for (int r = 0; r < ranks; r++) {
-        weft_rank_times times = weft_timeline_rank(f->tracks.line, r);
-        out->computed += times.computed / ranks;
-        out->transferred += times.transferred / ranks;
-        out->waited += (times.waited + last_end(f) - times.end) / ranks;
-    }
-    out->rest = f->tracks.rest;
-    out->computed -= out->rest;
-    for (int m = 0; m < f->hosts.machines; m++) {
-        weft_timeline_link(f->tracks.line, m, &bytes, &busy);
-        out->wire_bytes += bytes;
-        out->busiest_link = WEFT_MAX(out->busiest_link, busy / out->seconds);
-    }
-    for (int i = 0; i < WEFT_ESTIMATES; i++) all += f->tracks.by[i];
-    const double *by = f->tracks.by;
+    double all = 0;
+    const double *by = tracks->by;
+    for (int i = 0; i < WEFT_ESTIMATES; i++) all += by[i];
     if (all <= 0) return;
     out->by_size = by[WEFT_BY_SIZE] / all;
     out->by_kind = by[WEFT_BY_KIND] / all;
     out->by_operator = by[WEFT_BY_OPERATOR] / all;
     out->by_rates = by[WEFT_BY_RATES] / all;
+}
+
+/* A step takes no less than its kernels may be shorter, nor than the busiest link works. */
+static void sum_up(const forecast *f, const totals *sum, weft_step_estimate *out)
+{
+    double link = sum->busy / sum->weight;
+    out->seconds = sum->seconds / sum->weight;
+    out->rest = f->tracks.rest;
+    out->computed = sum->computed / sum->weight - out->rest;
+    out->transferred = sum->transferred / sum->weight;
+    out->waited = sum->waited / sum->weight;
+    out->wire_bytes = sum->bytes / sum->weight;
+    out->busiest_link = out->seconds > 0 ? link / out->seconds : 0;
+    double error = error_of(&f->tracks) * out->computed;
+    out->low = WEFT_MIN(WEFT_MAX(out->low - error, WEFT_MAX(link, out->low / 10)), out->seconds);
+    out->high += error;
+    out->samples_per_second = (double)(f->t->options.length.batch * f->t->learners) / out->seconds;
+    find_shares(&f->tracks, out);
 }
 
 /* The machine whose programs take most of its memory, or where no memory is known, most bytes. */
@@ -195,16 +236,52 @@ static void find_fullest(const forecast *f, weft_step_estimate *out)
 
 static weft_status play(forecast *f, weft_step_estimate *out)
 {
+    totals sum = {0};
     WEFT_TRY(weft_tracks_make(f->t, f->times, &f->hosts, &f->tracks));
-    WEFT_TRY(run_step(f, NULL, &out->seconds));
-    out->low = out->high = out->seconds;
-    sum_up(f, out);
+    if (varies(&f->cluster)) {
+        WEFT_TRY(draw_steps(f, &sum, out));
+    } else {
+        WEFT_TRY(run_step(f, NULL, &sum, &out->seconds));
+        out->low = out->high = out->seconds;
+    }
+    sum_up(f, &sum, out);
     find_fullest(f, out);
-    if (varies(&f->cluster)) WEFT_TRY(draw_steps(f, out));
-    double error = error_of(&f->tracks);
-    out->low *= 1 - WEFT_MIN(error, 0.9);
-    out->high *= 1 + error;
-    out->samples_per_second = (double)(f->t->options.length.batch * f->t->learners) / out->seconds;
+    return WEFT_OK;
+}
+
+/* Keys of the file about single messages, which steps of ranks do not lose. */
+static void note_unused(const forecast *f)
+{
+    const weft_sim_link *link = &f->cluster.link;
+    bool some = link->lost > 0 || link->twice > 0 || link->reordered > 0;
+    for (int g = 0; g < f->cluster.group_count; g++) {
+        link = &f->cluster.groups[g].link;
+        some = some || link->lost > 0 || link->twice > 0 || link->reordered > 0;
+    }
+    if (some)
+        weft_log(f->t->context, WEFT_LOG_WARNING,
+                 "the keys lost, twice and reordered of the cluster are of simulated messages; the "
+                 "estimate takes them as 0");
+}
+
+/* Times are of the device on which weft measure runs. */
+static weft_status check_device(const forecast *f)
+{
+    const weft_option *o = weft_train_table(f->t->context);
+    while (strcmp(o->name, "device") != 0) o++;
+    for (int r = 0; r < f->t->mesh; r++) {
+        char *device;
+        WEFT_TRY(weft_device_of_rank(f->t->context, f->t->options.where.device, r, &device));
+        bool measured = strncmp(device, o->initial, strlen(o->initial)) == 0;
+        weft_status status =
+            measured ? WEFT_OK
+                     : weft_fail(WEFT_ERR_UNSUPPORTED,
+                                 "the times of a cluster are those of the device %s, and rank %d "
+                                 "has %s; give --device %s",
+                                 o->initial, r, device, o->initial);
+        free(device);
+        WEFT_TRY(status);
+    }
     return WEFT_OK;
 }
 
@@ -231,7 +308,9 @@ static weft_status open_forecast(forecast *f, weft_context *context,
     WEFT_TRY(weft_cluster_open(cluster, &machines, &f->cluster));
     WEFT_TRY(read_times(cluster, &f->cluster, &f->times));
     WEFT_TRY(weft_trainer_prepare(context, options, NULL, &f->t));
+    WEFT_TRY(check_device(f));
     WEFT_TRY(find_meetings(f));
+    note_unused(f);
     WEFT_TRY(place_ranks(f));
     return make_line(f);
 }

@@ -132,7 +132,7 @@ static weft_status write_files(const measuring *m, const char *times, double spr
     weft_text_add(
         &text,
         "# %s, measured by weft %s. machines: add others of this kind by count, and slower "
-        "ones\n# with speed, as in weft help simulate.\ntimes: %s  # two runs of a kernel "
+        "ones\n# with speed, as weft help measure says.\ntimes: %s  # two runs of a kernel "
         "differed by %.1f %% in the mean\nlatency: 0.0001       # "
         "of links between machines, in seconds; measure yours\nbandwidth: 125e6      # "
         "bytes a second\nmachines:\n  - count: 1\n    cores: %d\n    memory: %.4g\n",

@@ -135,7 +135,6 @@ static weft_status begin(track *k, int i, int *out)
     const weft_node *node = weft_instruction_transfer(k->program, i);
     const weft_graph *g = weft_rewritten_graph(k->rank->mine);
     weft_transfer_kind kind = weft_transfer_kind_of(node);
-    double size = (double)weft_dtype_size(weft_out(g, node, 0)->dtype);
     if (kind == WEFT_SEND || kind == WEFT_RECEIVE) {
         bool sends = kind == WEFT_SEND;
         const weft_type *type = sends ? weft_in(g, node, 0) : weft_out(g, node, 0);
@@ -143,8 +142,7 @@ static weft_status begin(track *k, int i, int *out)
     }
     uint64_t key;
     int count = find_members(k, (int)weft_node_int(node, "axes", 0, -1), &key);
-    return begin_collective(k, kind, key, count, (double)weft_transfer_elements(g, node) * size,
-                            out);
+    return begin_collective(k, kind, key, count, weft_instruction_sends(k->program, i), out);
 }
 
 /* The ranks of a learner add up the loss and their requests to stop, and wait for it. */
