@@ -264,25 +264,30 @@ static void note_unused(const forecast *f)
                  "estimate takes them as 0");
 }
 
-/* Times are of the device on which weft measure runs. */
-static weft_status check_device(const forecast *f)
+static weft_status check_device_of(const forecast *f, int rank, const char *measured)
 {
-    const weft_option *o = weft_train_table(f->t->context);
-    while (strcmp(o->name, "device") != 0) o++;
-    for (int r = 0; r < f->t->mesh; r++) {
-        char *device;
-        WEFT_TRY(weft_device_of_rank(f->t->context, f->t->options.where.device, r, &device));
-        bool measured = strncmp(device, o->initial, strlen(o->initial)) == 0;
-        weft_status status =
-            measured ? WEFT_OK
-                     : weft_fail(WEFT_ERR_UNSUPPORTED,
-                                 "the times of a cluster are those of the device %s, and rank %d "
-                                 "has %s; give --device %s",
-                                 o->initial, r, device, o->initial);
-        free(device);
-        WEFT_TRY(status);
-    }
-    return WEFT_OK;
+    char *device;
+    WEFT_TRY(weft_device_of_rank(f->t->context, f->t->options.where.device, rank, &device));
+    weft_status status =
+        strncmp(device, measured, strlen(measured)) == 0
+            ? WEFT_OK
+            : weft_fail(WEFT_ERR_UNSUPPORTED,
+                        "the times of a cluster are those of the device %s, and rank %d has %s; "
+                        "give --device %s",
+                        measured, rank, device, measured);
+    free(device);
+    return status;
+}
+
+/* Times are of the device on which weft measure runs, the default. */
+static weft_status check_devices(const forecast *f)
+{
+    weft_train_options usual = {0};
+    weft_status status = weft_train_options_init(f->t->context, &usual);
+    for (int r = 0; r < f->t->mesh && status == WEFT_OK; r++)
+        status = check_device_of(f, r, usual.where.device);
+    weft_options_free(weft_train_table(f->t->context), &usual);
+    return status;
 }
 
 /* How often learners add up their parameters, as their exchange says. */
@@ -308,7 +313,7 @@ static weft_status open_forecast(forecast *f, weft_context *context,
     WEFT_TRY(weft_cluster_open(cluster, &machines, &f->cluster));
     WEFT_TRY(read_times(cluster, &f->cluster, &f->times));
     WEFT_TRY(weft_trainer_prepare(context, options, NULL, &f->t));
-    WEFT_TRY(check_device(f));
+    WEFT_TRY(check_devices(f));
     WEFT_TRY(find_meetings(f));
     note_unused(f);
     WEFT_TRY(place_ranks(f));
