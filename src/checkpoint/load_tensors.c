@@ -149,10 +149,15 @@ weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store,
     return load_all(c, store, graph, WEFT_ROLE_SUM);
 }
 
+/* Tensors of a file lie at any address. */
 static bool is_finite(weft_dtype dtype, const weft_tensor *t)
 {
-    for (int64_t i = 0; i < weft_shape_elements(&t->shape); i++)
-        if (!isfinite(weft_number_get(dtype, t->data, i))) return false;
+    size_t size = weft_dtype_size(dtype);
+    double number;
+    for (int64_t i = 0; i < weft_shape_elements(&t->shape); i++) {
+        memcpy(&number, (const char *)t->data + (size_t)i * size, size);
+        if (!isfinite(weft_number_get(dtype, &number, 0))) return false;
+    }
     return true;
 }
 
