@@ -85,6 +85,11 @@ static weft_status check(const char *spec, const weft_source *s)
 {
     enum { MOST = 65536 };
     int64_t size = weft_shape_elements(&s->input[0].shape);
+    if (s->mirrored)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data 'reconstruct:%s': the features are the target already; write "
+                         "reconstruct: once",
+                         spec);
     if (s->inputs == 1 && s->input[0].dtype == WEFT_F32 && size <= MOST) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_ARGUMENT,

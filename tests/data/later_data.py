@@ -259,6 +259,11 @@ spread = [math.sqrt(sum((x - m) ** 2 for x in t) / 30) for t, m in zip(zip(*tabl
 check("reconstruct a table", said.returncode == 0 and len(rows) == 6 and all(near(r["target"], table2[r["sample"]], 1e-4) for r in rows), (said.stderr, rows))
 loss = sum(((x - y) / d) ** 2 for r in rows for x, y, d in zip(r["target"], r["predicted"], spread)) / sum(len(r["target"]) for r in rows)
 check("the loss of a reconstruction", abs(loss - told["loss"]) < 0.5 * told["loss"], (loss, told))
+for inner in "glyphs:train=9,test=3", "npy:image.npy,layout=hw", "csv:later2.csv":
+    for data in f"reconstruct:reconstruct:{inner}", f"reconstruct:reconstruct:reconstruct:{inner}":
+        for name, *words in ("train", "-m", "mlp"), ("inspect", "-m", "mlp"), ("plan", "-m", "mlp"), ("eval", "-c", "run"), ("predict", "-c", "run"):
+            said = run(name, *words, "--data", data)
+            check(f"{name} {data}", said.returncode == 2 and "write reconstruct: once" in said.stderr, said)
 for model, data, words in (("autoencoder", "npy:f4.npy,y.npy", "the 3 numbers of a sample, and the data have classes"), ("mlp", "reconstruct:npy:x=tokens.npy", "one input of at most"),
                            ("mlp", "reconstruct:", "needs other data, as in reconstruct:glyphs")):
     said = train("run", model, data)
