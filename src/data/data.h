@@ -25,6 +25,7 @@ typedef struct weft_source_request {
     const weft_source_ops *ops;   /* of the source that is opened */
     const weft_data_stats *stats; /* statistics of the training; NULL: the data are for training */
     bool unlabelled;              /* the data may lack a target, since they are for prediction */
+    bool each;                    /* each sample is asked for: none may stand for another */
     bool mirrored;                /* what the file has as a target will not be read */
     bool fields;                  /* those of rows as they are in the file will be asked for */
     bool one_unit;                /* samples in units that differ from each other are refused */

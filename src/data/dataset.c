@@ -150,7 +150,7 @@ weft_status weft_dataset_open_unlabelled(weft_context *context, const char *spec
 {
     WEFT_NEED(context, spec, out);
     const weft_source_request request = {
-        .context = context, .stats = stats, .unlabelled = true, .one_unit = true};
+        .context = context, .stats = stats, .unlabelled = true, .each = true, .one_unit = true};
     return weft_dataset_open_for(spec, NULL, &request, out);
 }
 

@@ -112,9 +112,9 @@ static weft_status count_broken(weft_pictures *s, weft_split split, weft_picture
     long long broken = atomic_fetch_add(&s->broken[split], 1) + 1;
     if (s->share > 0 && broken <= WEFT_MAX(most, 1LL)) {
         weft_log(s->context, WEFT_LOG_WARNING,
-                 "%s; another picture of its class takes its place (%lld unreadable so far in the "
-                 "%s part)",
-                 weft_last_message(), broken, weft_split_name(split));
+                 "%s; another picture%s takes its place (%lld unreadable so far in the %s part)",
+                 weft_last_message(), s->head.mirrored ? "" : " of its class", broken,
+                 weft_split_name(split));
         return WEFT_OK;
     }
     return weft_fail(WEFT_ERR_FORMAT,
@@ -124,6 +124,20 @@ static weft_status count_broken(weft_pictures *s, weft_split split, weft_picture
                      s->share > 0 ? WEFT_MAX(most, 1LL) : 0LL);
 }
 
+/* Says that no picture is left to take the place of an unreadable one. */
+static weft_status none_left(const weft_pictures *s, weft_split split, int32_t label)
+{
+    const char *part = weft_split_name(split);
+    if (s->head.mirrored)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: no picture of the %s part can be read", s->folder,
+                         part);
+    char number[16];
+    (void)snprintf(number, sizeof(number), "%d", (int)label);
+    return weft_fail(WEFT_ERR_FORMAT, "%s: no picture of the class '%s' in the %s part can be read",
+                     s->folder, s->head.class_names ? s->head.class_names[label] : number, part);
+}
+
+/* Any picture may stand for another of data whose classes are not read. */
 bool weft_pictures_draw(const weft_source *source, const weft_sample_key *key, int input, void *x)
 {
     weft_pictures *s = own(source);
@@ -133,16 +147,14 @@ bool weft_pictures_draw(const weft_source *source, const weft_sample_key *key, i
     (void)input;
     for (int64_t k = 0; k < count; k++) {
         weft_picture_item *item = item_of(s, split, (key->sample + k) % count);
-        if (item->label != label || atomic_load(&item->broken)) continue;
+        bool other = item->label != label && !s->head.mirrored;
+        if (other || atomic_load(&item->broken)) continue;
         weft_status status = read_item(s, item, x);
         if (status == WEFT_OK) return true;
         status = count_broken(s, split, item, status);
         if (status != WEFT_OK) return fail(s, status, x);
     }
-    return fail(s,
-                weft_fail(WEFT_ERR_FORMAT, "%s: no picture of the class '%s' can be read",
-                          s->folder, s->head.class_names ? s->head.class_names[label] : ""),
-                x);
+    return fail(s, none_left(s, split, label), x);
 }
 
 void weft_pictures_features(const weft_source *source, weft_split split, int64_t i, int input,
@@ -195,7 +207,7 @@ void weft_pictures_begin(weft_pictures *s, const weft_source_ops *ops,
 {
     pthread_mutex_init(&s->lock, NULL);
     s->context = request->context;
-    s->strict = request->unlabelled;
+    s->strict = request->each;
     s->head.ops = ops;
     s->head.threads = weft_context_threads(request->context);
     s->head.bytes = s->head.whole = s->head.large = s->head.valid = true;

@@ -173,6 +173,7 @@ static weft_status open_data(session *s, const weft_eval_options *o, bool unlabe
     weft_source_request request = {.context = s->context,
                                    .stats = &s->checkpoint.stats,
                                    .unlabelled = unlabelled,
+                                   .each = unlabelled,
                                    .one_unit = true,
                                    .fields = o->join,
                                    .folder = o->data ? NULL : s->checkpoint.folder,

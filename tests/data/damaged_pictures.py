@@ -81,9 +81,9 @@ def make_folder(draw, name, damages):
     return damaged, count
 
 
-def train(name, broken, *more, code=0):
+def train(name, broken, *more, code=0, kind="images"):
     shutil.rmtree("run", ignore_errors=True)
-    return run("train", "--data", f"images:{name},size={SIDE},broken={broken}", "--model", "mlp", "--epochs", 1, "--batch", 4, "--virtual-workers",
+    return run("train", "--data", f"{kind}:{name},size={SIDE},broken={broken}", "--model", "mlp", "--epochs", 1, "--batch", 4, "--virtual-workers",
                2, "-t", 1, "--checkpoint", "run", *more, code=code)
 
 
@@ -111,6 +111,42 @@ def folders():
             last = train(name, share, code=1).stderr.strip().splitlines()[-1]
             wanted = rf"weft: .*; {allowed + 1} of {count['train']} pictures of the training part cannot be read, and broken={share:g} allows {allowed}; .*"
             check(f"seed {seed}: too many are refused", re.fullmatch(wanted, last) and any(path in last for path in damaged["train"]), last)
+
+
+def reconstructed():
+    for seed in range(4 if FAST else 40):
+        draw = random.Random(seed)
+        name = f"r{seed}"
+        damaged, _ = make_folder(draw, name, draw.randrange(1, 5))
+        told = train(name, 0.7, kind="reconstruct:images").stderr
+        for path in sum(damaged.values(), []):
+            warnings = [line for line in told.splitlines() if line.startswith(f"weft: {path}: ") and "; another picture takes its place" in line]
+            check(f"seed {seed}: {path} of a reconstruction is named once", len(warnings) == 1, told)
+        run("eval", "-c", "run")
+        last = run("predict", "-c", "run", code=1).stderr.strip().splitlines()[-1]
+        check(f"seed {seed}: none stands for one that is to be predicted", any(path in last for path in damaged["test"]), last)
+
+
+def none_left():
+    draw = random.Random(1)
+    for kind, bad, words in (("images", "train/b", "class 'b' in the training part"), ("images", "test/c", "class 'c' in the test part"),
+                             ("reconstruct:images", "train", "no picture of the training part"), ("tar", "1", "class '1' in the training part")):
+        name = f"{kind}-{bad}".replace("/", "-").replace(":", "-")
+        if kind == "tar":
+            name += ".tar"
+            with tarfile.open(name, "w") as tar:
+                for i in range(12):
+                    for end, data in ("png", b"" if i % 3 == int(bad) else good(draw)), ("cls", b"%d" % (i % 3)):
+                        about = tarfile.TarInfo(f"{i}.{end}")
+                        about.size = len(data)
+                        tar.addfile(about, io.BytesIO(data))
+        else:
+            make_folder(draw, name, 0)
+            for folder, _, files in os.walk(f"{name}/{bad}"):
+                for file in files:
+                    write(f"{folder}/{file}", b"")
+        last = train(name, 1, code=1, kind=kind).stderr.strip().splitlines()[-1]
+        check(f"{kind} without a picture left in {bad}", words in last and last.endswith("can be read"), last)
 
 
 def archive(draw):
@@ -142,4 +178,4 @@ def archives():
 
 
 if __name__ == "__main__":
-    main(folders, archives)
+    main(folders, reconstructed, none_left, archives)
