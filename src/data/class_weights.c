@@ -73,10 +73,9 @@ weft_status weft_dataset_weigh_classes(weft_dataset *d, const char *weights)
     d->class_weight = NULL;
     if (!weights) return WEFT_OK;
     if (d->stats.classes == 0)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "class-weights is '%s', and the target of these data is numbers; leave it "
-                         "out",
-                         weights);
+        return weft_fail(WEFT_ERR_ARGUMENT, "class-weights is '%s', and %s; leave it out", weights,
+                         d->stats.binary ? "these data have several labels, each 0 or 1"
+                                         : "the target of these data is numbers");
     WEFT_TRY(WEFT_NEW(&weight, d->stats.classes));
     weft_status status = strcmp(weights, "balanced") == 0
                              ? balance(d, weight)

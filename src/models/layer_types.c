@@ -135,8 +135,10 @@ static weft_status units_of(const weft_model_builder *net, const char *units, in
     bool classes = strcmp(units, "classes") == 0;
     if (classes && !net->loss->classes)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "units is 'classes', but the target of these data is numbers; write "
-                         "'outputs', which is one for each class or each target");
+                         "units is 'classes', but %s; write 'outputs', which is one for each class "
+                         "or each target",
+                         net->loss->binary ? "these data have several labels, each 0 or 1"
+                                           : "the target of these data is numbers");
     if (classes || strcmp(units, "outputs") == 0) {
         *out = weft_model_builder_outputs(net);
         return WEFT_OK;

@@ -248,8 +248,10 @@ static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_mod
     bool smooth = smoothing.real > 0;
     if (smooth && !net->loss->classes)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "label smoothing spreads the probability of a class, and the target of "
-                         "these data is numbers; leave it at 0");
+                         "label smoothing spreads the probability of a class, and %s; leave it at "
+                         "0",
+                         net->loss->binary ? "these data have several labels, each 0 or 1"
+                                           : "the target of these data is numbers");
     if (smooth && net->loss->build)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "label smoothing is part of the loss cross_entropy, and this run has %s; "

@@ -113,6 +113,8 @@ def check_loss(name, key, ways, class_weights=None):
 scratch()
 with open("linear.yaml", "w") as f:
     f.write("layers:\n  - {type: dense, units: outputs}\n")
+with open("classes.yaml", "w") as f:
+    f.write("layers:\n  - {type: dense, units: classes}\n")
 for file, label, truth in ("classes.csv", "kind", LABELS), ("numbers.csv", "y", TARGETS):
     with open(file, "w", newline="") as f:
         table = csv.writer(f)
@@ -161,9 +163,13 @@ for name, data, keys in SEVERAL + [("bce", "csv:labels.csv,label=l0+l1+l2,test=0
         check(f"{name} of several {ways}", all(abs(said[key] - alone[key]) < 1e-9 for key in keys), (said, alone))
 for words, sentence in ((["--loss", "huber:delta=0"], "delta is '0', must be from 1e-06"), (["--loss", "cross_entropy"], "needs classes"),
                         (["--loss", "focal"], "needs classes"),
-                        (["--loss", "l1:q=1"], "no key is named 'q'"), (["--class-weights", "balanced"], "the target of these data is numbers")):
+                        (["--loss", "l1:q=1"], "no key is named 'q'")):
     got = run("train", "-m", "linear.yaml", "-d", "csv:numbers.csv,target=y", "-b", "4", *words, ok=False)
     check(f"{words} refused", got.returncode != 0 and sentence in got.stderr, got.stderr)
+for file, label, words in ("numbers.csv", "target=y", "the target of these data is numbers"), ("labels.csv", "label=l0+l1+l2", "these data have several labels"):
+    for model, *more in ("mlp", "--class-weights", "balanced"), ("mlp", "--label-smoothing", "0.1"), ("classes.yaml",):
+        got = run("train", "-m", model, "-d", f"csv:{file},{label}", "-b", "4", *more, ok=False)
+        check(f"{model} {more} of {label} refused", got.returncode == 2 and words in got.stderr, got.stderr)
 for value, sentence in (("1,2", "class-weights has 2 numbers, and the data have 3 classes"), ("0,0,0", "class-weights are all 0"),
                         ("1,x,2", "class-weights is '1,x,2', must be balanced or a number")):
     got = run("train", "-m", "linear.yaml", "-d", "csv:classes.csv", "-b", "4", "--class-weights", value, ok=False)
