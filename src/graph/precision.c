@@ -172,11 +172,24 @@ static bool moves_narrow(const weft_graph_mapper *m, const weft_node *node)
     return all;
 }
 
+/* Whether the operands of a node get the type bf16. The format of an opaque operand depends on the
+ * type of what it was made from, so a node that reads one has the same type. */
+static bool gets_narrow(const weft_graph_mapper *m, const weft_node *node)
+{
+    const weft_graph *g = m->from;
+    for (int i = 0; i < node->in_count; i++) {
+        int by = g->values[node->in[i]].node;
+        const weft_node *maker = by < 0 ? NULL : g->nodes[by];
+        if (maker && maker->op->opaque >> (node->in[i] - maker->out) & 1)
+            return is_narrow(m->to, m->to->nodes[m->node[by]]->out);
+    }
+    return node->phase != WEFT_PHASE_UPDATE && (node->op->narrows || meets_narrow(m, node));
+}
+
 static weft_status gather_inputs(weft_graph_mapper *m, const weft_node *node, weft_value *in)
 {
-    bool moves = !weft_operator_computes(node->op), update = node->phase == WEFT_PHASE_UPDATE,
-         narrow = moves ? moves_narrow(m, node)
-                        : !update && (node->op->narrows || meets_narrow(m, node));
+    bool moves = !weft_operator_computes(node->op),
+         narrow = moves ? moves_narrow(m, node) : gets_narrow(m, node);
     for (int i = 0; i < node->in_count; i++) {
         weft_value v = m->value[node->in[i]];
         weft_dtype dtype = m->to->values[v].type.dtype;

@@ -69,6 +69,28 @@ done <<WAYS
 --model lenet $images --device distant
 WAYS
 
+# Around the pool and the gradient of its index: layers that compute in bf16 and those that do not.
+tried=0
+for layer in $("$weft" help layers | sed -n 's/^  \([a-z][a-z_0-9]*\)$/\1/p'); do
+    keys=
+    [[ $layer == conv* ]] && keys=", filters: 6, kernel: 3"
+    [[ $layer == group_norm ]] && keys=", groups: 3"
+    [[ $layer == cast ]] && keys=", dtype: f32"
+    for before in relu "$layer$keys"; do
+        printf '  - %s\n' "{type: conv, filters: 6, kernel: 3}" "{type: $before}" "{type: maxpool}" "{type: $layer$keys}" "{type: dense, units: outputs}" |
+            sed '1i layers:' >net.yaml
+        run="-t 1 --model net.yaml --data glyphs:size=16,train=40,test=20 --batch 8 --steps 4"
+        "$weft" train $run >out 2>err || continue # no layer of pictures without other keys
+        sed -n 's/.*test loss \([0-9.]*\).*/\1/p' out | tail -n 1 >loss
+        "$weft" train $run --dtype bf16 >out 2>err
+        sed -n 's/.*test loss \([0-9.]*\).*/\1/p' out | tail -n 1 >>loss
+        awk '{ loss[NR] = $1 } END { d = loss[1] - loss[2]; exit !(NR == 2 && d * d <= (0.02 * loss[1]) ^ 2) }' loss && pass ||
+            flunk "$before, maxpool, $layer: $(cat loss)"
+        tried=$((tried + 1))
+    done
+done
+[ $tried -ge 36 ] && pass || flunk "$tried layers around pools"
+
 # A checkpoint of one type goes on in the other, and a line says so; f64 is stored otherwise.
 rm -rf run
 run="--model mlp $images -c run"
