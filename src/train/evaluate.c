@@ -74,8 +74,9 @@ static bool is_share(const char *validation)
     return validation && weft_parse_real(validation, &share);
 }
 
-/* Finds out whether data of another specification are those of the training: once they are divided
- * likewise, the test part has the same samples. */
+/* Finds out whether data of another specification seem to be those of the training: once they are
+ * divided likewise, the test part has as many samples, and the same where they are compared. A test
+ * part without samples shows nothing. */
 static weft_status are_trained_on(session *s, bool *same)
 {
     const weft_split_id *then = s->checkpoint.splits;
@@ -85,7 +86,8 @@ static weft_status are_trained_on(session *s, bool *same)
     if (is_share(s->run.task.validation)) all += then[WEFT_VALIDATION].samples;
     weft_split_id now;
     *same = false;
-    if (then[WEFT_TRAIN].samples == 0 || !weft_dataset_labelled(s->data)) return WEFT_OK;
+    bool shown = then[WEFT_TRAIN].samples > 0 && then[WEFT_TEST].samples > 0;
+    if (!shown || !weft_dataset_labelled(s->data)) return WEFT_OK;
     double share = s->checkpoint.exported ? -1 : share_of(s->run.task.data);
     if (share >= 0 && share <= 1)
         WEFT_TRY(weft_dataset_divide(s->data, share));
@@ -121,8 +123,8 @@ static weft_status choose_part(session *s, const char *wanted, const char *data)
         WEFT_TRY(are_trained_on(s, &same));
         if (same)
             weft_log(s->context, WEFT_LOG_NOTE,
-                     "data '%s' are those that %s was trained on: their test part is taken; "
-                     "--split all takes all of them",
+                     "the test part of data '%s' has as many samples as that of %s, and the few "
+                     "that were compared are the same: it is taken; --split all takes all of them",
                      data, s->checkpoint.path);
         else
             wanted = "all";

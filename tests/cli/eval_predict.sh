@@ -355,13 +355,33 @@ done <<'CASES'
 70 all -d csv:parts_new.csv --split all
 CASES
 "$weft" eval parts -d csv:parts_copy.csv >out 2>err
-holds err "was trained on: their test part is taken; --split all takes all of them"
+holds err "the test part of data .*parts_copy.csv' has as many samples as that of .*parts/step-7, and the few that were compared are the same: it is taken; --split all takes"
 "$weft" export parts -q --folder parts_out || flunk "an exported model of a table"
 "$weft" eval parts_out -d csv:parts_copy.csv >out 2>err # an export knows the samples, though not the file
 holds out '^test: 27 samples'
-holds err "are those that parts_out was trained on: their test part is taken"
+holds err "has as many samples as that of parts_out, and the few that were compared are the same: it is taken"
 "$weft" eval parts_out -d csv:parts_new.csv >out 2>err
 holds out '^all: 70 samples'
+# A run without a test part shows nothing of other files: all of them is taken.
+python3 - <<'PY'
+from npy import write_npy
+for name, rows in ("old", 90), ("copy", 90), ("new", 70):
+    write_npy(f"parts_{name}_x.npy", "f4", (rows, 2), [i * i % 71 / 9 for i in range(2 * rows)])
+    write_npy(f"parts_{name}_y.npy", "i4", (rows,), [i % 2 for i in range(rows)])
+PY
+for form in 'csv:parts_@.csv,label=y,id=key' npy:parts_@_x.npy,parts_@_y.npy; do
+    accepts "train on all samples" "$weft" train -q --model own.yaml --data "${form//@/old},test=0" --batch 9 --checkpoint whole
+    "$weft" export whole -q --folder whole_out || flunk "an export of a run without a test part"
+    for file in copy new; do
+        for from in whole whole_out; do
+            accepts "a run without a test part, $file" "$weft" eval $from -d "${form//@/$file}"
+            holds out "^all: $(($(wc -l <parts_$file.csv) - 1)) samples"
+            accepts "a run without a test part, $file" "$weft" predict $from -d "${form//@/$file}"
+            [ "$(wc -l <out)" = "$(wc -l <parts_$file.csv)" ] && pass || flunk "predictions of all samples of $file, by $from"
+        done
+    done
+    rm -r whole whole_out
+done
 accepts "the data of a run elsewhere" env -C plain "$weft" eval ../parts
 holds out '^test: 27 samples'
 refuses 2 "split is all, and data 'glyphs:" "$weft" eval run --split all
