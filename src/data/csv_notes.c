@@ -175,7 +175,7 @@ static void note_news(const weft_csv *csv, const char *path, weft_context *conte
     }
 }
 
-weft_status weft_csv_note(const weft_csv *csv, const char *path, bool named,
+weft_status weft_csv_note(const weft_csv *csv, const char *path, const char *test, bool named,
                           const weft_source_request *request)
 {
     if (request->stats) {
@@ -184,6 +184,7 @@ weft_status weft_csv_note(const weft_csv *csv, const char *path, bool named,
         note_gaps(csv, path, request);
         return WEFT_OK;
     }
+    note_news(csv, test ? test : path, request->context);
     note_count(csv, path, request->context);
     note_header(csv, path, named, request->context);
     return note_one_hot(csv, path, request->context);

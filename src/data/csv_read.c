@@ -184,6 +184,28 @@ static weft_status parse(weft_csv_source *s, const weft_csv_keys *keys, bool mea
     return status;
 }
 
+/* The first row of the files of the test part; the number of rows: there are none. */
+static int64_t first_later(const weft_csv_source *s)
+{
+    return s->of_training < s->file_count ? s->csv.file[s->of_training].first : s->csv.rows;
+}
+
+/* Refuses a class that only files of the test part have. */
+static weft_status check_classes(const weft_csv_source *s, const char *test)
+{
+    const weft_csv *csv = &s->csv;
+    bool *trained;
+    int64_t first = first_later(s), i = first;
+    if (!csv->labels || first == csv->rows) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&trained, csv->classes));
+    for (int64_t k = 0; k < first; k++) trained[csv->labels[k]] = true;
+    while (i < csv->rows && trained[csv->labels[i]]) i++;
+    free(trained);
+    if (i == csv->rows) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT, "%s: no file of the training has the class '%s'", test,
+                     csv->class_names[csv->labels[i]]);
+}
+
 /* Sets the table that says how columns become features. */
 static weft_status describe(weft_csv_source *s, const weft_csv_rules *rules,
                             const weft_source_request *request)
@@ -191,7 +213,7 @@ static weft_status describe(weft_csv_source *s, const weft_csv_rules *rules,
     if (request->stats) return weft_table_copy(request->stats->table, &s->table);
     WEFT_TRY(
         weft_table_fit(&s->csv, s->path, rules, s->rows, s->head.count[WEFT_TRAIN], &s->table));
-    return s->table ? weft_table_number_words(s->table, &s->csv) : WEFT_OK;
+    return s->table ? weft_table_number_words(s->table, first_later(s), &s->csv) : WEFT_OK;
 }
 
 /* Splits the rows: those of test files are the test split, or a share is, which is by default all
@@ -201,7 +223,7 @@ static weft_status split(weft_csv_source *s, double test)
     const weft_csv *csv = &s->csv;
     if (s->of_training < s->file_count) {
         s->head.ops = &weft_source_csv_parts;
-        s->head.count[WEFT_TRAIN] = csv->file[s->of_training].first;
+        s->head.count[WEFT_TRAIN] = first_later(s);
         s->head.count[WEFT_TEST] = csv->rows - s->head.count[WEFT_TRAIN];
         WEFT_TRY(WEFT_NEW(&s->rows, csv->rows));
         for (int64_t i = 0; i < csv->rows; i++) s->rows[i] = i;
@@ -247,6 +269,7 @@ weft_status weft_csv_source_read(weft_csv_source *s, char **path, weft_csv_keys 
     WEFT_TRY(parse(s, keys, measured, &rules, request));
     s->head.unlabelled = s->csv.label < 0;
     WEFT_TRY(split(s, test));
+    if (!request->stats && !request->mirrored) WEFT_TRY(check_classes(s, keys->test));
     WEFT_TRY(describe(s, &rules, request));
     weft_source_set_shape(
         &s->head, weft_shape_of(1, (int64_t[]){s->table ? s->table->features : s->csv.features}));
@@ -256,5 +279,6 @@ weft_status weft_csv_source_read(weft_csv_source *s, char **path, weft_csv_keys 
     s->head.class_names = s->csv.class_names;
     s->head.all = s->csv.rows;
     WEFT_TRY(name_columns(s));
-    return weft_csv_note(&s->csv, s->path, column && !weft_parse_int(column, &number), request);
+    return weft_csv_note(&s->csv, s->path, keys->test, column && !weft_parse_int(column, &number),
+                         request);
 }

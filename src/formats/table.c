@@ -140,18 +140,34 @@ static void match_words(const weft_table_column *c, const weft_csv_cells *cells,
     }
 }
 
-weft_status weft_table_number_words(const weft_table *t, weft_csv *csv)
+/* Counts texts of the rows from `first` on that have no category of their own; place: of
+ * match_words. */
+static weft_status count_unknown(const weft_csv *csv, int j, int64_t first, const double *place,
+                                 int words)
+{
+    weft_csv_cells *c = &csv->cells[j];
+    for (int64_t i = first; i < csv->rows; i++) {
+        double word = csv->values[i * csv->features + j];
+        if (isnan(word) || place[(int)word] < words) continue;
+        if (c->unknown++ == 0) WEFT_TRY(weft_strdup(c->word[(int)word], &c->stranger));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_table_number_words(const weft_table *t, int64_t later, weft_csv *csv)
 {
     for (int j = 0; j < csv->features; j++) {
         double *place;
         if (t->column[j].kind != WEFT_CSV_CATEGORIES) continue;
         WEFT_TRY(WEFT_NEW(&place, csv->cells[j].words));
         match_words(&t->column[j], &csv->cells[j], place);
+        weft_status status = count_unknown(csv, j, later, place, t->column[j].words);
         for (int64_t i = 0; i < csv->rows; i++) {
             double *value = &csv->values[i * csv->features + j];
             if (!isnan(*value)) *value = place[(int)*value];
         }
         free(place);
+        WEFT_TRY(status);
     }
     return WEFT_OK;
 }

@@ -113,4 +113,26 @@ def sentences():
     check("a file of the data is not overwritten", "--output empty.csv is a file of the data" in said, said)
 
 
-sys.exit(main(oracle, sentences))
+def tests_of_their_own():
+    """Texts and classes that only the files of the test part have are what they are in a file of --validation."""
+    head, rows = ["a", "city", "y"], [[i, ("Rom", "Bern")[i % 2], "pq"[i // 2 % 2]] for i in range(20)]
+    strange = [[1, "Oslo", "p"], [2, "Rom", "q"], [3, "Oslo", "q"], [4, "Kiel", "p"]]
+    write_file("own.csv", head, rows)
+    write_file("own_1.csv", head, strange)
+    write_file("own_2.csv", head, [[5, "Bern", "p"], [6, "Ulm", "q"]])
+    for test, count in ("own_1.csv", 3), ("own_1.csv+own_2.csv", 4), ("own_2.csv", 1):
+        words = f"texts that are no categories of the training, in {count} row{'s' * (count > 1)}, such as '{'Oslo' if count > 1 else 'Ulm'}'"
+        for more in ["csv:own.csv,test=" + test], ["csv:own.csv,test=0.2", "--validation", "csv:" + test], ["reconstruct:csv:own.csv,test=" + test]:
+            told = run("train", "-t", 1, "-m", "mlp", "-d", more[0], "-b", 8, "-e", 1, *more[1:]).stderr
+            check(f"{more} is told", told.count(words) == 1 and "own_" in told, told)
+    for form, strange_class in (str, "r"), (lambda c: "012"["pqr".index(c)], "2"):
+        write_file("own.csv", head, [[*row[:2], form(row[2])] for row in rows])
+        write_file("own_1.csv", head, [[*row[:2], form(row[2])] for row in strange])
+        write_file("own_2.csv", head, [[7, "Rom", form("r")]])
+        run("train", "-q", "-t", 1, "-m", "mlp", "-d", "csv:own.csv,test=own_1.csv", "-b", 8, "-e", 1)
+        said = run("train", "-q", "-t", 1, "-m", "mlp", "-d", "csv:own.csv,test=own_1.csv+own_2.csv", "-b", 8, "-e", 1, code=1).stderr
+        check(f"the class {strange_class}", f"own_1.csv+own_2.csv: no file of the training has the class '{strange_class}'" in said, said)
+        run("train", "-q", "-t", 1, "-m", "mlp", "-d", "reconstruct:csv:own.csv,test=own_1.csv+own_2.csv", "-b", 8, "-e", 1)
+
+
+sys.exit(main(oracle, sentences, tests_of_their_own))
