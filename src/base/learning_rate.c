@@ -42,8 +42,13 @@ RATE(inverse_sqrt, lr *sqrt((warmup > 0 ? warmup : 1) / (step + 1)))
 RATE(one_cycle, done < 0.3 ? between(lr / 25, lr, done / 0.3)
                            : between(lr, lr / 25 / 1e4, (done - 0.3) / (1 - 0.3)))
 
-/* Smith 2015, the range test; without a floor over eight decades. */
-RATE(range_test, (least > 0 ? least : lr / 1e8) * pow(lr / (least > 0 ? least : lr / 1e8), done))
+/* Smith 2015, the range test; without a floor over eight decades. The last of T steps has the rate
+ * lr: done is step / T, and the exponent step / (T - 1). */
+RATE(range_test, (least > 0 ? least : lr / 1e8) *
+                     pow(lr / (least > 0 ? least : lr / 1e8), step <= 0 ? 0.0
+                                                              : step * done < (step - done)
+                                                                  ? step * done / (step - done)
+                                                                  : 1.0))
 
 /* --- plateau: PyTorch's ReduceLROnPlateau, in its modes min and rel --- */
 

@@ -23,15 +23,15 @@ static const weft_option own[] = {
      .argument = "X",
      .offset = offsetof(find_options, from),
      .kind = WEFT_OPT_REAL,
-     .low = 1e-30,
-     .high = 1e5,
+     .low = 1e-12,
+     .high = 1e3,
      .help = "first learning rate (1e-7)"},
     {.name = "to",
      .argument = "X",
      .offset = offsetof(find_options, to),
      .kind = WEFT_OPT_REAL,
-     .low = 1e-29,
-     .high = 1e6,
+     .low = 1e-11,
+     .high = 1e4,
      .help = "last learning rate (10)"},
     {.name = "tries",
      .argument = "N",
@@ -138,9 +138,11 @@ static weft_status change(weft_context *context, const find_options *f, weft_tra
     o->update.decay_every = plain.update.decay_every;
     weft_options_free(table, &plain);
     if (status == WEFT_OK) status = weft_options_set(table, o, "lr-schedule", "range-test");
-    if (status == WEFT_OK) status = set(context, o, "lr", f->to);
     if (status == WEFT_OK) status = set(context, o, "lr-floor", f->from);
-    /* One more, so that the last one of the test ends the run without an evaluation. */
+    /* One more, so that the last one of the test ends the run without an evaluation: its rate, one
+     * factor above `to`, is never taken, and within the bounds of --lr by those of the options. */
+    const double beyond = f->to * pow(f->to / f->from, 1 / ((double)f->tries - 1));
+    if (status == WEFT_OK) status = set(context, o, "lr", beyond);
     return status == WEFT_OK ? set(context, o, "steps", (double)f->tries + 1) : status;
 }
 

@@ -44,8 +44,8 @@ def suggested(rows):
 
 def oracle(words, low, high, tries):
     code, _, err = run("train", *words, "-q", "--lr-schedule", "range-test", "--lr", str(high), "--lr-floor", str(low),
-                       "--steps", str(tries + 1), "--metrics", "m.jsonl")
-    rows = [row for row in map(json.loads, open("m.jsonl")) if row["event"] == "step"][:tries]
+                       "--steps", str(tries), "--metrics", "m.jsonl")
+    rows = [row for row in map(json.loads, open("m.jsonl")) if row["event"] == "step"]
     check(code in (0, 1) and rows, f"train {words}: {err}")
     return suggested(rows)
 
@@ -66,7 +66,12 @@ for more, low, high, tries in (([], 1e-7, 10, 100), (["-o", "sgd", "--momentum",
 
 # The rates rise by one factor from step to step.
 _, rates, _ = oracle(SMALL, 1e-6, 1e-2, 40)
-check(all(abs(b / a / (1e4 ** (1 / 41)) - 1) < 1e-5 for a, b in zip(rates, rates[1:])) and abs(rates[0] / 1e-6 - 1) < 1e-6, "rates")
+check(all(abs(b / a / (1e4 ** (1 / 39)) - 1) < 1e-5 for a, b in zip(rates, rates[1:])) and len(rates) == 40, "factors")
+check(abs(rates[0] / 1e-6 - 1) < 1e-6 and abs(rates[-1] / 1e-2 - 1) < 1e-6, f"the ends of the rates: {rates[0]} {rates[-1]}")
+# A test that the loss does not end takes both ends, and those that its options allow.
+for low, high, tries in (("1e-9", "1e-3", 13), ("1e-12", "1e4", 10)):
+    code, out, err = run("find-lr", *SMALL, "-o", "sgd", "--from", low, "--to", high, "--tries", str(tries), "--plot", "ends.svg")
+    check(code == 0 and (float(high) > 1 or f"{float(low):.3g} to {float(high):.3g}" in out), f"the ends: {code} {out}{err}")
 
 # Nothing is written but the picture, and a test from a checkpoint begins with its weights.
 run("train", *SMALL, "-q", "--epochs", "3", "-c", "run", "--ema", "0.5", "--keep-best", "loss", "--metrics", "run.jsonl")
