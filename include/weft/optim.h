@@ -69,6 +69,9 @@ typedef struct weft_optimizer_options {
     /* Patterns of parameters that stay as they are, "PATTERN,...": as with the multiplier 0, before
      * all multipliers. NULL: none. */
     const char *frozen;
+    /* A later program of the run trains the frozen parameters, so multipliers are checked as if
+     * none were frozen: one of frozen parameters alone is no error. */
+    bool thaws;
 } weft_optimizer_options;
 
 /* Sets adam with lr 0.001 and the defaults of its paper, a constant schedule, and

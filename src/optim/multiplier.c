@@ -50,7 +50,8 @@ static weft_status take_piece(void *user, char *pattern)
     if (other)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "lr-multiplier: '%s' has no effect: each parameter that it matches, such "
-                         "as '%s', has the factor of an earlier pattern; put it first",
+                         "as '%s', is frozen or has the factor of an earlier pattern; put it "
+                         "first, or leave it out",
                          pattern, other);
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "lr-multiplier: no parameter's name matches '%s'; weft inspect shows the "
@@ -90,9 +91,10 @@ weft_status weft_multipliers(const weft_optimizer_options *o, const char *const 
 {
     named_factors f = {o->multipliers, names, count, all_used, factors};
     for (int i = 0; i < count; i++) factors[i] = -1;
+    if (f.text && o->thaws) WEFT_TRY(weft_each_piece("lr-multiplier", f.text, take_piece, &f));
     if (o->frozen) WEFT_TRY(weft_each_piece("freeze", o->frozen, freeze, &f));
     if (o->frozen) WEFT_TRY(check_left(&f, o->frozen));
-    if (f.text) WEFT_TRY(weft_each_piece("lr-multiplier", f.text, take_piece, &f));
+    if (f.text && !o->thaws) WEFT_TRY(weft_each_piece("lr-multiplier", f.text, take_piece, &f));
     for (int i = 0; i < count; i++)
         if (factors[i] < 0) factors[i] = 1;
     return WEFT_OK;

@@ -148,6 +148,7 @@ static void take_phase(weft_trainer *t, weft_run_spec *k)
     if (frozen < 0) return;
     if (at->epoch < frozen) {
         t->thaws = frozen;
+        k->optimizer.thaws = true;
         return;
     }
     k->optimizer.frozen = NULL;

@@ -80,6 +80,15 @@ holds err "dropped from the checkpoint of step 18"
 [ ! -s err ] && pass || flunk "the second phase goes on"
 refuses 2 "freeze '*' leaves none of the" "$weft" train $data --model mlp --freeze '*'
 refuses 2 "freeze: no parameter's name matches 'cnv*'" "$weft" train $data --model mlp --freeze 'fc1/*,cnv*'
+# A multiplier of what is frozen has its effect in the second phase.
+rm -rf once twice
+accepts "a multiplier of the second phase" "$weft" train -q $data --model mlp --freeze 'fc1/*' --unfreeze 2 --epochs 3 -c once --lr-multiplier 'fc1/*=0.1,fc2/*=2'
+"$weft" train -q $data --model mlp --freeze 'fc1/*' --epochs 1 -c twice --lr-multiplier 'fc2/*=2' >out 2>err &&
+    "$weft" train -q -c twice --resume --without freeze --drop-state --epochs 3 --lr-multiplier 'fc1/*=0.1,fc2/*=2' >out 2>err || flunk "the multiplier by hand"
+cmp once/latest/parameters.safetensors twice/latest/parameters.safetensors >out 2>err && pass || flunk "a multiplier of the second phase and by hand"
+# A multiplier of what stays frozen, or one that has no effect in any phase, is refused at once.
+refuses 2 "lr-multiplier: 'fc1/*' has no effect" "$weft" train $data --model mlp --freeze 'fc1/*' --lr-multiplier 'fc1/*=0.1'
+refuses 2 "lr-multiplier: 'fc1/w*' has no effect" "$weft" train $data --model mlp --freeze 'fc1/*' --unfreeze 2 -c no --lr-multiplier 'fc1/*=0.1,fc1/w*=2'
 refuses 2 "give --checkpoint DIR too" "$weft" train $data --model mlp --freeze 'fc1/*' --unfreeze 2
 refuses 2 "learners of exchange hogwild are at different steps" "$weft" train $data --model mlp --freeze 'fc1/*' --unfreeze 2 -c no -n 2 --exchange hogwild
 
