@@ -218,6 +218,10 @@ static weft_status train(weft_context *context, weft_train_options *options)
         goes_on = status == WEFT_OK && weft_trainer_goes_on(trainer);
         weft_trainer_destroy(&trainer);
         options->output.resume = options->output.resume || goes_on;
+        if (goes_on) { /* the trace is that of the first steps */
+            weft_free(options->output.trace);
+            options->output.trace = NULL;
+        }
     } while (goes_on);
     return status;
 }

@@ -64,6 +64,13 @@ for ways in ("--model lenet", "--model mlp -n 2 --mesh data=2 --zero 1", "--mode
                   abs(row[2] - 100 * ms / whole) < 0.2, f"{ways}: {name}: {row}, wanted {ms:.4f} ms, {runs} runs")
 check(any(row[0].startswith("fc1") for row in have["layers"]), "a layer has its name")
 
+# The trace of a run with two phases is that of its first steps.
+phases = subprocess.run([weft, "train", *DATA, "--model", "mlp", "--freeze", "fc1/*", "--unfreeze", "2", "--epochs", "2", "-c", "phases",
+                         "--trace", "trace.json"], capture_output=True, text=True, timeout=200)
+first = [e["name"] for e in json.load(open("trace.json"))["traceEvents"] if e.get("cat") == "step"]
+check(phases.returncode == 0 and first[:1] == ["step 1"] and len(tables(phases.stdout)) == 2 and phases.stdout.count("ms a step") == 2,
+      f"two phases: {first}\n{phases.stdout}{phases.stderr}")
+
 quiet = subprocess.run([weft, "train", *DATA, "--model", "mlp", "-q", "--trace", "trace.json"], capture_output=True, text=True)
 check(quiet.stdout == "" and quiet.stderr == "", "quiet")
 piped = subprocess.run([weft, "train", *DATA, "--model", "mlp", "-q", "--trace", "-"], capture_output=True, text=True)
