@@ -32,7 +32,7 @@ static weft_status receive_text(weft_comm *ranks, int rank, int64_t size, weft_t
     return status;
 }
 
-static weft_status join(weft_rank *r, const char *mine, const double *sizes, const char *path)
+static weft_status join(weft_rank *r, const char *mine, const double *sizes, weft_output *to)
 {
     weft_text text = {0};
     char *json;
@@ -48,7 +48,7 @@ static weft_status join(weft_rank *r, const char *mine, const double *sizes, con
         return status;
     }
     WEFT_TRY(weft_text_take(&text, &json));
-    status = weft_file_replace(path, WEFT_OUTPUT_REPLACE, json, strlen(json));
+    status = weft_output_write(to, json, strlen(json));
     free(json);
     return status;
 }
@@ -56,7 +56,7 @@ static weft_status join(weft_rank *r, const char *mine, const double *sizes, con
 /* The times of all ranks count from the end of one barrier (r->began), so their traces fit
  * together.
  */
-weft_status weft_trace_write(weft_rank *r, const char *path)
+weft_status weft_trace_write(weft_rank *r, weft_output *to)
 {
     char *mine;
     double size, *sizes = NULL;
@@ -69,7 +69,7 @@ weft_status weft_trace_write(weft_rank *r, const char *path)
             weft_comm_run(r->together, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_F64,
                                                      .what = "the sizes of traces", .send = &size,
                                                      .receive = sizes, .count = 1));
-    if (status == WEFT_OK && r->rank == 0) status = join(r, mine, sizes, path);
+    if (status == WEFT_OK && r->rank == 0) status = join(r, mine, sizes, to);
     if (status == WEFT_OK && r->rank != 0)
         status = weft_comm_run(r->together,
                                WEFT_TRANSFER(.kind = WEFT_SEND, .dtype = WEFT_U8, .what = "a trace",

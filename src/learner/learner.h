@@ -255,8 +255,9 @@ double weft_rank_learning_rate(const weft_rank *rank);
 weft_status weft_gather_memory(weft_rank *rank, double *planned) WEFT_NODISCARD;
 /* The planned memory of a rank's program: the sum of all bytes of its description. */
 double weft_planned_bytes(const weft_instance *instance);
-/* Rank 0 writes the traces of the ranks in lock step to one file. Collective over these ranks. */
-weft_status weft_trace_write(weft_rank *rank, const char *path) WEFT_NODISCARD;
+/* Rank 0 writes the traces of the ranks in lock step to its output; NULL elsewhere. Collective over
+ * these ranks. */
+weft_status weft_trace_write(weft_rank *rank, weft_output *to) WEFT_NODISCARD;
 
 /* Sums n numbers over the ranks of a communicator, in place and reproducibly. */
 weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers,

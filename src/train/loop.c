@@ -210,7 +210,9 @@ static weft_status finish(weft_run *run)
     WEFT_TRY(summarise(run));
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
     weft_status_page_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);
-    if (t->options.output.trace) WEFT_TRY(weft_trace_write(r, t->options.output.trace));
+    weft_output *trace = r->rank == 0 ? t->trace : NULL;
+    if (t->options.output.trace) WEFT_TRY(weft_trace_write(r, trace));
+    if (trace) WEFT_TRY(weft_output_close(&t->trace, true));
     if (run->dismissed && r->rank == 0)
         weft_log(t->context, WEFT_LOG_NOTE,
                  "this learner has left after step %lld, as requested; the run continues",

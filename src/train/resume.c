@@ -362,6 +362,8 @@ weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step)
 {
     const weft_train_options *o = &t->options;
     if (o->output.checkpoint) WEFT_TRY(check_folder(t, step));
+    if (o->output.trace)
+        WEFT_TRY(weft_output_open(o->output.trace, WEFT_OUTPUT_REPLACE, &t->trace));
     if (!o->output.metrics) return WEFT_OK;
     int64_t after = t->resumed.path ? t->resumed.position.step : -1;
     if (t->link.job && step > 0) after = step;

@@ -259,6 +259,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     if (!trainer || !*trainer) return;
     weft_trainer *t = *trainer;
     (void)!weft_metrics_close(&t->metrics);
+    (void)!weft_output_close(&t->trace, false);
     weft_program_destroy(&t->dry);
     for (int i = 0; t->runs && i < t->local; i++) {
         weft_rank_free(&t->runs[i].rank);

@@ -73,6 +73,7 @@ struct weft_trainer {
 
     char *metric_names; /* of evaluations beside the usual ones; NULL: none */
     weft_metrics *metrics;
+    weft_output *trace; /* of rank 0, from the start of the run on; NULL: none */
     weft_event_fn fn;
     void *user;
 

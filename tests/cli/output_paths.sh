@@ -104,6 +104,22 @@ python3 -c 'import json; assert [json.loads(x)["step"] for x in open("one.jsonl"
     pass || flunk "lines of two runs in one file"
 # shellcheck disable=SC2086
 accepts "metrics once the other run has ended" "$weft" train -q $small --metrics one.jsonl
+# A place where nothing can be written is found before any step.
+while read -r command; do
+    for place in nowhere/x .; do
+        # shellcheck disable=SC2086
+        refuses 1 "weft: $place: cannot" "$weft" $command $place
+        [ ! -s out ] && pass || flunk "$command $place did work before: $(head -c 300 out)"
+    done
+done <<COMMANDS
+train $small --trace
+train $small --metrics
+train $small -n 2 --mesh data=2 --trace
+train $small -n 2 --exchange hogwild --trace
+predict run --output
+COMMANDS
+refuses 1 "weft: nowhere/x.svg: cannot" "$weft" find-lr $small --plot nowhere/x.svg
+[ ! -s out ] && pass || flunk "find-lr --plot did work before: $(head -c 300 out)"
 # Looking at a run writes nothing.
 echo kept >m.jsonl
 # shellcheck disable=SC2086
