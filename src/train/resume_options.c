@@ -139,12 +139,22 @@ static void take_dependent(merge *m)
 static weft_status take_without(void *user, char *name)
 {
     merge *m = user;
-    for (int i = 0; m->table[i].name; i++)
-        if (strcmp(m->table[i].name, name) == 0) {
-            m->alone[i] = true;
-            return WEFT_OK;
-        }
-    return weft_fail(WEFT_ERR_ARGUMENT, "without: no option is named '%s'", name);
+    int i = 0;
+    while (m->table[i].name && strcmp(m->table[i].name, name) != 0) i++;
+    if (!m->table[i].name)
+        return weft_fail(WEFT_ERR_ARGUMENT, "without: no option is named '%s'", name);
+    if (weft_is_listed(own, name))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "without: --%s is of one start alone, and none is taken from the "
+                         "checkpoint; leave it out",
+                         name);
+    if (is_given(m, &m->table[i]))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "without: --%s is given, too, and stands over that of the checkpoint; "
+                         "leave one of the two out",
+                         name);
+    m->alone[i] = true;
+    return WEFT_OK;
 }
 
 /* Replaces *out by the values that were chosen. */

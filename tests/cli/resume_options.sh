@@ -48,6 +48,10 @@ holds out "^step 20 "
 holds out "18 steps of 8 samples"
 refuses 2 "was made with --batch 8, this run has 16" "$weft" train -q -c run --resume --batch 16 --steps 21
 refuses 2 "without: no option is named 'emma'" "$weft" train -q -c run --resume --without emma --steps 21
+for name in checkpoint resume drop-state without init tune trace quiet progress; do
+    refuses 2 "without: --$name is of one start alone" "$weft" train -q -c run --resume --without batch,$name --steps 21
+done
+refuses 2 "without: --ema is given, too" "$weft" train -q -c run --resume --without ema --ema 0.5 --steps 21
 refuses 2 "its run had --ema 0.9" "$weft" train -q -c run --resume --without ema --epochs 3
 "$weft" train -c run --resume --without ema --drop-state --epochs 3 >out 2>err
 holds err "with no --ema instead of 0.9"
