@@ -188,10 +188,15 @@ int weft_yaml_line(const weft_yaml *y, int item, const char *key)
     return line > 0 ? line : 1;
 }
 
+/* The keys of the mapping in which one is unknown; a former name is none to be proposed. */
 static const char *key_candidate(const void *user, int i)
 {
-    const cyaml_schema_field_t *fields = user;
-    return fields[i].key;
+    const weft_yaml *y = user;
+    const weft_option *table = y->entry > 0 ? y->item_table : y->table;
+    int rows = 0;
+    while (table[rows].name) rows++;
+    if (i < rows) return table[i].name;
+    return y->entry == 0 && i == rows ? y->list_key : NULL;
 }
 
 /* The text about keys in general that the row at the end of a table may have. */
@@ -206,11 +211,10 @@ static weft_status explain(const weft_yaml *y)
     char near[1024];
     int item = y->entry - 1;
     if (y->unexpected) {
-        const void *fields = item < 0 ? y->fields : y->item_fields;
-        bool is_near = weft_nearest(y->unexpected, key_candidate, fields) != NULL;
+        bool is_near = weft_nearest(y->unexpected, key_candidate, y) != NULL;
         return weft_fail(WEFT_ERR_FORMAT, "%s:%d: no key is named '%s'%s%s", y->name,
                          weft_yaml_line(y, item, y->unexpected), y->unexpected,
-                         weft_suggest(near, sizeof(near), y->unexpected, key_candidate, fields),
+                         weft_suggest(near, sizeof(near), y->unexpected, key_candidate, y),
                          is_near ? "" : key_hint(item < 0 ? y->table : y->item_table));
     }
     /* If an item is no mapping, the library reports the key of the list (list_key). */

@@ -151,6 +151,12 @@ done
 printf 'compress-back: none\nexchange: server:policy=async\n' >former.yaml
 "$weft" train former.yaml --model mlp --data glyphs:size=8,train=20,test=10 --batch 10 -n 2 -q >out 2>err && grep -q "now called 'compress-downlink'" err && pass ||
     flunk "the former name of a key in a run file: $(cat err)"
+# An unknown key of no near name is told all that there are: the options but --plugin, and no former name.
+for command in train find-lr plan compare; do
+    printf 'qqqqqqqqqqqq: 1\n' >none.yaml
+    refuses 2 "none.yaml:1: no key is named 'qqqqqqqqqqqq'; known are model, data," "$weft" $command none.yaml
+    grep -q "compress-downlink" err && grep -q "progress" err && ! grep -qE "compress-back|silence" err && pass || flunk "keys of $command: $(cat err)"
+done
 refuses 2 "run2.yaml:2: no key is named 'bach'; did you mean 'batch'" sh -c "printf 'model: mlp\nbach: 3\n' >run2.yaml; exec $weft train run2.yaml"
 
 # What is no number is null, where a reader expects JSON.
