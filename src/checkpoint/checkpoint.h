@@ -92,6 +92,7 @@ typedef struct weft_checkpoint {
     /* For messages: the options on which state depends and that the resuming run changes, as the
      * checkpoint has them; NULL: none. */
     char *changed;
+    uint16_t *rounded; /* averages of bf16 parameters (weft_checkpoint_open_model); NULL: none */
 } weft_checkpoint;
 
 /* Opens a checkpoint. The path names a step folder, a link to one, the folder of a run (its
@@ -101,7 +102,8 @@ typedef struct weft_checkpoint {
 weft_status weft_checkpoint_open(const char *path, const weft_option *table,
                                  weft_checkpoint *out) WEFT_NODISCARD;
 /* As weft_checkpoint_open, for all that uses the model and does not go on with its training: if the
- * run averaged its parameters (--ema), the averages take their places. */
+ * run averaged its parameters (--ema), the averages take their places, rounded to bf16 if these
+ * are bf16, as the run has evaluated them. */
 WEFT_PRIVATE_API weft_status weft_checkpoint_open_model(const char *path, const weft_option *table,
                                                         weft_checkpoint *out) WEFT_NODISCARD;
 /* Reads the index alone: the position, the settings and the data; files are not opened. */

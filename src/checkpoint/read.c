@@ -285,23 +285,46 @@ static const weft_tensor *average_of(const weft_checkpoint *c, const weft_tensor
     return average && weft_shape_equal(&average->shape, &parameter->shape) ? average : NULL;
 }
 
+/* The average in the place of a parameter. to: the room for its numbers if they are rounded. */
+static void take_average(weft_tensor *t, const weft_tensor *average, uint16_t *to)
+{
+    bool rounds = strcmp(t->dtype, "BF16") == 0 && strcmp(average->dtype, "F32") == 0;
+    for (size_t i = 0; rounds && i < t->bytes / sizeof(*to); i++) {
+        float x;
+        memcpy(&x, average->data + i * sizeof(x), sizeof(x));
+        to[i] = weft_bf16_of(x);
+    }
+    char *name = t->name;
+    if (!rounds) *t = *average;
+    if (rounds) t->data = (const unsigned char *)to;
+    t->name = name;
+}
+
 weft_status weft_checkpoint_open_model(const char *path, const weft_option *table,
                                        weft_checkpoint *out)
 {
     WEFT_TRY(weft_checkpoint_open(path, table, out));
-    for (size_t i = 0; i < out->tensors[WEFT_PARAMETERS_FILE].count; i++) {
-        weft_tensor *t = &out->tensors[WEFT_PARAMETERS_FILE].tensors[i];
+    const weft_safetensors *parameters = &out->tensors[WEFT_PARAMETERS_FILE];
+    size_t narrow = 0, at = 0;
+    for (size_t i = 0; i < parameters->count; i++)
+        if (strcmp(parameters->tensors[i].dtype, "BF16") == 0)
+            narrow += parameters->tensors[i].bytes / sizeof(*out->rounded);
+    weft_status status = narrow > 0 ? WEFT_NEW(&out->rounded, narrow) : WEFT_OK;
+    if (status != WEFT_OK) weft_checkpoint_close(out);
+    for (size_t i = 0; i < parameters->count && status == WEFT_OK; i++) {
+        weft_tensor *t = &parameters->tensors[i];
         const weft_tensor *average = average_of(out, t);
-        char *name = t->name;
-        if (!average) continue;
-        *t = *average;
-        t->name = name;
+        size_t room = strcmp(t->dtype, "BF16") == 0 ? t->bytes / sizeof(*out->rounded) : 0;
+        if (average) take_average(t, average, room > 0 ? out->rounded + at : NULL);
+        at += room;
     }
-    return WEFT_OK;
+    return status;
 }
 
 void weft_checkpoint_unmap(weft_checkpoint *c)
 {
+    free(c->rounded);
+    c->rounded = NULL;
     for (int i = 0; i < WEFT_CHECKPOINT_FILES; i++) {
         weft_safetensors_free(&c->tensors[i]);
         weft_file_unmap(&c->files[i]);

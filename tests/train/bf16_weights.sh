@@ -113,6 +113,21 @@ still="--lr 1e-30"
 "$weft" train -t 1 $images --dtype bf16 --weights bf16 -c run --steps 4 --resume $still >out 2>err &&
     grep -q 'with .*--weights bf16 instead of f32' err && [ "$(last run)" = "$first" ] && pass || flunk "f32 to bf16: $(cat err)"
 
+# Averages: `weft eval` of a checkpoint has the loss of the run, and exported averages the type of exported weights.
+dtypes() { head -c 4000 "$1" | grep -ao '"dtype":"[A-Z0-9]*"' | sort -u; }
+for options in "" "-n 2 --zero 3" "-n 2 --exchange average:every=2"; do
+    rm -rf run plain
+    "$weft" train $bf16 $images $options --lr 0.01 --steps 8 --ema 0.7 -c run --metrics run.jsonl >out 2>err &&
+        "$weft" eval run --json >eval.json 2>err && "$weft" export run -q -o run.w && "$weft" train $bf16 $images $options --steps 2 -c plain &&
+        "$weft" export plain -q -o plain.w || flunk "averages: $options: $(cat err)"
+    python3 - <<'PY' 2>err && [ "$(dtypes run.w)" = "$(dtypes plain.w)" ] && pass || flunk "averages: $options: $(cat err) $(dtypes run.w)"
+import json
+run = [json.loads(line) for line in open("run.jsonl")]
+loss, again = [e["loss"] for e in run if e["event"] == "eval"][-1], json.load(open("eval.json"))["loss"]
+assert abs(loss - again) < 2e-6 * loss, (loss, again)
+PY
+done
+
 # The files that runs leave.
 "$weft" train -t 1 --dtype bf16 --weights bf16 $tokens --steps 5 -c talk >out 2>err
 loss=$(sed -n 's/.*test loss \([0-9.]*\).*/\1/p' out | tail -n 1)
