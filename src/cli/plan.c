@@ -174,6 +174,7 @@ const command command_plan = {
                 "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 10\n"
                 "  weft plan -n 8 --zero 3 --dump=1\n"
                 "  weft plan -n 2 --mesh tensor=2 --passes\n"
+                "  weft measure -o here.yaml\n"
                 "  weft plan --cluster here.yaml -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n",
     .table = weft_train_table,
     .own = own_table,

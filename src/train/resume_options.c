@@ -15,7 +15,7 @@ static const struct {
 } groups[] = {
     {"epochs,steps", "epochs,steps", true},
     {"ranks,engine,mesh,place,hosts",
-     "ranks,engine,mesh,place,hosts,shares,zero,schedule,profile,shard", false},
+     "ranks,engine,mesh,place,hosts,shares,zero,schedule,profile,shard,max-restarts", false},
 };
 
 /* Options of one start alone; the table of --tune is in the checkpoint. */
