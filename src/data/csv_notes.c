@@ -1,6 +1,7 @@
 /* Warns of tables that are read as they say and may not mean it. */
 #include "data/csv_notes.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -134,16 +135,19 @@ static weft_status note_one_hot(const weft_csv *csv, const char *path, weft_cont
     return WEFT_OK;
 }
 
-/* Tells of categories that are missing, if each row of the training had one. */
-static void note_gaps(const weft_csv *csv, const char *path, const weft_source_request *request)
+/* Tells of categories that are missing from row `first` on, if each row of the training had one. */
+static void note_gaps(const weft_csv *csv, const weft_table *table, int64_t first, const char *path,
+                      weft_context *context)
 {
-    const weft_table *table = request->stats->table;
     for (int j = 0; table && csv->cells && j < csv->features; j++) {
         const weft_table_column *c = &table->column[j];
-        long long missing = (long long)csv->cells[j].missing;
+        long long missing = 0;
         char name[128];
-        if (missing == 0 || c->gaps || c->kind != WEFT_CSV_CATEGORIES) continue;
-        weft_log(request->context, WEFT_LOG_NOTE,
+        if (c->gaps || c->kind != WEFT_CSV_CATEGORIES) continue;
+        for (int64_t i = first; i < csv->rows; i++)
+            missing += isnan(csv->values[i * csv->features + j]);
+        if (missing == 0) continue;
+        weft_log(context, WEFT_LOG_NOTE,
                  "%s: column %s has no value in %lld row%s, and had one in each row of the "
                  "training; such a row has none of its categories",
                  path, weft_csv_option_name(csv, csv->order[j], name, sizeof(name)), missing,
@@ -175,16 +179,14 @@ static void note_news(const weft_csv *csv, const char *path, weft_context *conte
     }
 }
 
-weft_status weft_csv_note(const weft_csv *csv, const char *path, const char *test, bool named,
+weft_status weft_csv_note(const weft_csv *csv, const weft_table *table, const char *path,
+                          const char *later, int64_t first, bool named,
                           const weft_source_request *request)
 {
-    if (request->stats) {
-        note_places(csv, path, request);
-        note_news(csv, path, request->context);
-        note_gaps(csv, path, request);
-        return WEFT_OK;
-    }
-    note_news(csv, test ? test : path, request->context);
+    if (request->stats) note_places(csv, path, request);
+    note_news(csv, later, request->context);
+    note_gaps(csv, table, first, later, request->context);
+    if (request->stats) return WEFT_OK;
     note_count(csv, path, request->context);
     note_header(csv, path, named, request->context);
     return note_one_hot(csv, path, request->context);

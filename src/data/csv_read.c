@@ -279,6 +279,8 @@ weft_status weft_csv_source_read(weft_csv_source *s, char **path, weft_csv_keys 
     s->head.class_names = s->csv.class_names;
     s->head.all = s->csv.rows;
     WEFT_TRY(name_columns(s));
-    return weft_csv_note(&s->csv, s->path, keys->test, column && !weft_parse_int(column, &number),
-                         request);
+    bool named = column && !weft_parse_int(column, &number), later = request->stats != NULL;
+    return weft_csv_note(&s->csv, s->table, s->path,
+                         s->of_training < s->file_count && !later ? keys->test : s->path,
+                         later ? 0 : first_later(s), named, request);
 }

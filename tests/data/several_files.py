@@ -125,6 +125,10 @@ def tests_of_their_own():
         for more in ["csv:own.csv,test=" + test], ["csv:own.csv,test=0.2", "--validation", "csv:" + test], ["reconstruct:csv:own.csv,test=" + test]:
             told = run("train", "-t", 1, "-m", "mlp", "-d", more[0], "-b", 8, "-e", 1, *more[1:]).stderr
             check(f"{more} is told", told.count(words) == 1 and "own_" in told, told)
+    write_file("own_3.csv", head, [[5, "", "p"], [6, "Rom", "q"]])
+    for more in ["csv:own.csv,missing=category,test=own_3.csv"], ["csv:own.csv,missing=category,test=0.2", "--validation", "csv:own_3.csv"]:
+        told = run("train", "-t", 1, "-m", "mlp", "-d", more[0], "-b", 8, "-e", 1, *more[1:]).stderr
+        check(f"{more} is told", told.count("own_3.csv: column city has no value in 1 row, and had one in each row of the training") == 1, told)
     for form, strange_class in (str, "r"), (lambda c: "012"["pqr".index(c)], "2"):
         write_file("own.csv", head, [[*row[:2], form(row[2])] for row in rows])
         write_file("own_1.csv", head, [[*row[:2], form(row[2])] for row in strange])
