@@ -177,9 +177,10 @@ static double summed_bytes(const weft_node *node, const weft_kernel *kernel)
 {
     int parts = (int)weft_node_int(node, "parts", 0, 1), n = node->in_count / parts;
     double ranks = (double)weft_node_int(node, "ranks", 0, 2), bytes = 0;
-    for (int i = 0; i < n; i++)
-        bytes += n == 1 ? (double)kernel->in[0]->bytes
-                        : (double)((kernel->in[i * parts]->bytes + 63) / 64 * 64);
+    for (int i = 0; i < n; i++) {
+        size_t own = kernel->in[i * parts]->bytes, padded = (own + 63) / 64 * 64;
+        bytes += (double)(n == 1 ? own : padded);
+    }
     return 2 * bytes * (ranks - 1) / ranks;
 }
 
