@@ -430,7 +430,7 @@ assert len(losses[0]) == 6 and all(abs(a - b) < 1e-3 for a, b in zip(*losses)), 
 PY
     done
     # A rank is killed; the job goes on with fewer ranks, to the same bits.
-    long="--data glyphs:size=16,train=2000,test=50 --batch 40 --steps $(in_full && echo 600 || echo 150) --epochs 12 -t 1 --virtual-workers 4 --checkpoint-every 5"
+    long="--data glyphs:size=16,train=2000,test=50 --batch 40 --steps 600 --epochs 12 -t 1 --virtual-workers 4 --checkpoint-every 5"
     "$weft" train -q $long --checkpoint calm >out 2>err && "$weft" export calm/latest -o calm.st -q || flunk "undisturbed"
     "$weft" train -q $long -n 4 --engine mpi --max-restarts 3 --checkpoint storm >out 2>err &
     job=$!
