@@ -14,14 +14,22 @@ static double decay_at(double decay, bool rises, int n)
     return d < decay ? d : decay;
 }
 
-static const double *numbers(const tensors *t, const char *prefix, const char *name)
+static const void *numbers(const tensors *t, const char *prefix, const char *name)
 {
     char full[300];
     (void)snprintf(full, sizeof(full), "%s%s", prefix, name);
     const weft_tensor *found = weft_safetensors_find(&t->all, full);
     if (!found) fail_msg("there is no '%s'", full);
     assert_string_equal(found->dtype, "F64");
-    return (const double *)(const void *)found->data;
+    return found->data;
+}
+
+/* Number k of a tensor, which lies at any address. */
+static double number_at(const void *numbers, int64_t k)
+{
+    double number;
+    memcpy(&number, (const char *)numbers + (size_t)k * sizeof(number), sizeof(number));
+    return number;
 }
 
 /* Recomputes the averages from the weights after each step, and compares those of the last. */
@@ -40,15 +48,16 @@ static void assert_averages(const char *folder, double decay, bool rises)
             (void)snprintf(name, sizeof(name), "step-%d", s + 1);
             go_back_to(folder, s + 1, s + 1);
             assert_true(open_tensors(folder, "parameters", &now));
-            const double *w = numbers(&now, "", t->name);
-            for (int64_t k = 0; k < count; k++) mean[k] = keep * mean[k] + (1 - keep) * w[k];
+            const void *w = numbers(&now, "", t->name);
+            for (int64_t k = 0; k < count; k++)
+                mean[k] = keep * mean[k] + (1 - keep) * number_at(w, k);
             close_tensors(&now);
         }
-        const double *have = numbers(&state, "average/", t->name);
+        const void *have = numbers(&state, "average/", t->name);
         for (int64_t k = 0; k < count; k++)
-            if (!(fabs(have[k] - mean[k]) <= 1e-14))
+            if (!(fabs(number_at(have, k) - mean[k]) <= 1e-14))
                 fail_msg("ema %g: average/%s[%d] is %.17g, not %.17g", decay, t->name, (int)k,
-                         have[k], mean[k]);
+                         number_at(have, k), mean[k]);
         free(mean);
     }
     close_tensors(&last);
