@@ -32,7 +32,8 @@ typedef void (*weft_measure_fn)(void *user, const char *what, double done);
 
 /* Measures this machine, and writes the cluster file. *times: the number of kernels that were
  * measured; *spread: how far two runs of one kernel differ, in the mean, as a share. INTERRUPTED:
- * it was asked to stop, and writes nothing. ARGUMENT: the file exists. stop and fn may be NULL. */
+ * it was asked to stop, and writes nothing. ARGUMENT: one of the files exists. stop and fn may be
+ * NULL. */
 WEFT_API WEFT_NODISCARD weft_status weft_measure(weft_context *context,
                                                  const weft_measure_options *options,
                                                  const weft_stop *stop, weft_measure_fn fn,

@@ -5,20 +5,13 @@ import math
 import os
 import subprocess
 import sys
-import tempfile
 import xml.dom.minidom
 
-weft = sys.argv[1]
-os.chdir(tempfile.mkdtemp())
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, end, scratch, weft
+
+scratch()
 SMALL = "--model mlp --data glyphs:size=9,train=200,test=8 --batch 20 -t 1 --validation 0.2 --seed 5".split()
-failures = 0
-
-
-def check(right, what):
-    global failures
-    if not right:
-        failures += 1
-        print("FAILED:", what)
 
 
 def run(*words):
@@ -46,7 +39,7 @@ def oracle(words, low, high, tries):
     code, _, err = run("train", *words, "-q", "--lr-schedule", "range-test", "--lr", str(high), "--lr-floor", str(low),
                        "--steps", str(tries), "--metrics", "m.jsonl")
     rows = [row for row in map(json.loads, open("m.jsonl")) if row["event"] == "step"]
-    check(code in (0, 1) and rows, f"train {words}: {err}")
+    check(f"train {words}: {err}", code in (0, 1) and rows)
     return suggested(rows)
 
 
@@ -57,38 +50,36 @@ for more, low, high, tries in (([], 1e-7, 10, 100), (["-o", "sgd", "--momentum",
     plain = [w for w in words if w not in ("--warmup", "7", "--lr-schedule", "step", "--gamma", "0.3")]
     steep, rates, lowest = oracle(plain, low, high, tries)
     code, out, err = run("find-lr", *words, "-q", "--from", str(low), "--to", str(high), "--tries", str(tries))
-    check(code == 0 and not err, f"find-lr {more}: {code} {err}")
+    check(f"find-lr {more}: {code} {err}", code == 0 and not err)
     if steep is None:
-        check("the loss has not fallen" in out, f"{more}: {out}")
+        check(f"{more}: {out}", "the loss has not fallen" in out)
     else:
-        check(f"--lr {rates[steep]:.3g}\n" in out and f"--lr {rates[lowest] / 10:.3g}  (" in out,
-              f"{more}: wanted {rates[steep]:.3g} and {rates[lowest] / 10:.3g}\n{out}")
+        check(f"{more}: wanted {rates[steep]:.3g} and {rates[lowest] / 10:.3g}\n{out}", f"--lr {rates[steep]:.3g}\n" in out and f"--lr {rates[lowest] / 10:.3g}  (" in out)
 
 # The rates rise by one factor from step to step.
 _, rates, _ = oracle(SMALL, 1e-6, 1e-2, 40)
-check(all(abs(b / a / (1e4 ** (1 / 39)) - 1) < 1e-5 for a, b in zip(rates, rates[1:])) and len(rates) == 40, "factors")
-check(abs(rates[0] / 1e-6 - 1) < 1e-6 and abs(rates[-1] / 1e-2 - 1) < 1e-6, f"the ends of the rates: {rates[0]} {rates[-1]}")
+check("factors", all(abs(b / a / (1e4 ** (1 / 39)) - 1) < 1e-5 for a, b in zip(rates, rates[1:])) and len(rates) == 40)
+check(f"the ends of the rates: {rates[0]} {rates[-1]}", abs(rates[0] / 1e-6 - 1) < 1e-6 and abs(rates[-1] / 1e-2 - 1) < 1e-6)
 # A test that the loss does not end takes both ends, and those that its options allow.
 for low, high, tries in (("1e-9", "1e-3", 13), ("1e-12", "1e4", 10)):
     code, out, err = run("find-lr", *SMALL, "-o", "sgd", "--from", low, "--to", high, "--tries", str(tries), "--plot", "ends.svg")
-    check(code == 0 and (float(high) > 1 or f"{float(low):.3g} to {float(high):.3g}" in out), f"the ends: {code} {out}{err}")
+    check(f"the ends: {code} {out}{err}", code == 0 and (float(high) > 1 or f"{float(low):.3g} to {float(high):.3g}" in out))
 
 # Nothing is written but the picture, and a test from a checkpoint begins with its weights.
 run("train", *SMALL, "-q", "--epochs", "3", "-c", "run", "--ema", "0.5", "--keep-best", "loss", "--metrics", "run.jsonl")
 before = {f: os.stat(os.path.join(at, f)).st_mtime_ns for at, _, files in os.walk(".") for f in files}
 code, out, err = run("find-lr", "-c", "run", "--resume", "-q", "--tries", "20", "--plot", "rates.svg")
-check(code == 0 and not err, f"from a checkpoint: {err}")
+check(f"from a checkpoint: {err}", code == 0 and not err)
 after = {f: os.stat(os.path.join(at, f)).st_mtime_ns for at, _, files in os.walk(".") for f in files}
-check(xml.dom.minidom.parse("rates.svg") and after.pop("rates.svg") and after == before, "files that a test changed")
+check("files that a test changed", xml.dom.minidom.parse("rates.svg") and after.pop("rates.svg") and after == before)
 steep, rates, lowest = oracle([*SMALL, "--init", "run"], 1e-7, 10, 20)
-check(("has not fallen" if steep is None else f"--lr {rates[steep]:.3g}\n") in out, f"from a checkpoint: {out}")
+check(f"from a checkpoint: {out}", ("has not fallen" if steep is None else f"--lr {rates[steep]:.3g}\n") in out)
 code, out, err = run("find-lr", *SMALL, "--tries", "30")
-check(code == 0 and out.count("#") > 40 and "      rate        loss\n" in out, f"the chart: {out}{err}")
+check(f"the chart: {out}{err}", code == 0 and out.count("#") > 40 and "      rate        loss\n" in out)
 
 for words, said in ((["--from", "1", "--to", "0.1"], "the first rate must be below the last one"),
                     (["--engine", "mpi", "-n", "2"], "find-lr runs all ranks as threads"),
                     (["--tries", "3"], "tries"), (["--plot", "x.png"], "SVG")):
     code, _, err = run("find-lr", *SMALL, *words)
-    check(code == 2 and said in err, f"{words}: {code} {err}")
-print("find-lr:", "passed" if not failures else f"{failures} failed")
-sys.exit(failures > 0)
+    check(f"{words}: {code} {err}", code == 2 and said in err)
+sys.exit(end())

@@ -118,7 +118,10 @@ refuses 2 "no key is named 'time'; did you mean 'times'?" "$weft" plan $small --
 # This machine: the networks that were measured are estimated from their own sizes.
 "$weft" measure -o here.yaml --seconds 1 >out 2>err && pass || flunk "measure: $(cat err)" # a busy machine gets a warning
 holds out '^here.yaml: [0-9]+ times, measured in [0-9]+ s; two runs of a kernel differ by [0-9.]+ % in the mean$'
-[ -f here.yaml.text ] && flunk "measure left a file behind" || pass
+[ -z "$(ls | grep -v 'yaml$\|times$\|^out$\|^err$\|^bytes\|^run$')" ] && pass || flunk "measure left files behind: $(ls)"
+mv here.yaml kept.yaml
+refuses 2 "here.yaml.times: exists; --overwrite replaces it" "$weft" measure -o here.yaml
+mv kept.yaml here.yaml
 refuses 2 "here.yaml: exists; --overwrite replaces it" "$weft" measure -o here.yaml
 refuses 1 "nowhere/here.yaml" "$weft" measure -o nowhere/here.yaml
 accepts "a network that was measured" "$weft" plan --cluster here.yaml --model mlp --data glyphs:size=28,train=2000,test=10 --batch 100

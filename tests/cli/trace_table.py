@@ -5,19 +5,12 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 
-weft = sys.argv[1]
-os.chdir(tempfile.mkdtemp())
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, end, scratch, weft
+
+scratch()
 DATA = "--data glyphs:size=16,train=200,test=10 --batch 20 -t 1".split()
-failures = 0
-
-
-def check(right, what):
-    global failures
-    if not right:
-        failures += 1
-        print("FAILED:", what)
 
 
 def tables(text):
@@ -51,29 +44,26 @@ def wanted(rank):
 for ways in ("--model lenet", "--model mlp -n 2 --mesh data=2 --zero 1", "--model mlp --microbatches 2 -o lion --ema 0.9"):
     done = subprocess.run([weft, "train", *DATA, *ways.split(), "--trace", "trace.json"], capture_output=True, text=True, timeout=200)
     have, want = tables(done.stdout), wanted(0)
-    check(done.returncode == 0 and set(have) == set(want), f"{ways}: {done.stdout}{done.stderr}")
+    check(f"{ways}: {done.stdout}{done.stderr}", done.returncode == 0 and set(have) == set(want))
     for name, rows in have.items():
         whole = sum(ms for ms, _ in want[name].values())
-        check(abs(sum(row[2] for row in rows) - 100) < 1, f"{ways}: shares of {name}")
-        check([row[1] for row in rows[:10]] == sorted((row[1] for row in rows[:10]), reverse=True), f"{ways}: order of {name}")
+        check(f"{ways}: shares of {name}", abs(sum(row[2] for row in rows) - 100) < 1)
+        check(f"{ways}: order of {name}", [row[1] for row in rows[:10]] == sorted((row[1] for row in rows[:10]), reverse=True))
         named = [row for row in rows if row[0] != "others"]
-        check(len(named) == min(10, len(want[name])), f"{ways}: rows of {name}")
+        check(f"{ways}: rows of {name}", len(named) == min(10, len(want[name])))
         for row in named:
             ms, runs = want[name].get(row[0], (0, 0))
-            check(abs(row[1] - ms) <= 1e-3 * ms + 2e-3 and abs(row[3] - runs) < 0.06 and
-                  abs(row[2] - 100 * ms / whole) < 0.2, f"{ways}: {name}: {row}, wanted {ms:.4f} ms, {runs} runs")
-check(any(row[0].startswith("fc1") for row in have["layers"]), "a layer has its name")
+            check(f"{ways}: {name}: {row}, wanted {ms:.4f} ms, {runs} runs", abs(row[1] - ms) <= 1e-3 * ms + 2e-3 and abs(row[3] - runs) < 0.06 and abs(row[2] - 100 * ms / whole) < 0.2)
+check("a layer has its name", any(row[0].startswith("fc1") for row in have["layers"]))
 
 # The trace of a run with two phases is that of its first steps.
 phases = subprocess.run([weft, "train", *DATA, "--model", "mlp", "--freeze", "fc1/*", "--unfreeze", "2", "--epochs", "2", "-c", "phases",
                          "--trace", "trace.json"], capture_output=True, text=True, timeout=200)
 first = [e["name"] for e in json.load(open("trace.json"))["traceEvents"] if e.get("cat") == "step"]
-check(phases.returncode == 0 and first[:1] == ["step 1"] and len(tables(phases.stdout)) == 2 and phases.stdout.count("ms a step") == 2,
-      f"two phases: {first}\n{phases.stdout}{phases.stderr}")
+check(f"two phases: {first}\n{phases.stdout}{phases.stderr}", phases.returncode == 0 and first[:1] == ["step 1"] and len(tables(phases.stdout)) == 2 and phases.stdout.count("ms a step") == 2)
 
 quiet = subprocess.run([weft, "train", *DATA, "--model", "mlp", "-q", "--trace", "trace.json"], capture_output=True, text=True)
-check(quiet.stdout == "" and quiet.stderr == "", "quiet")
+check("quiet", quiet.stdout == "" and quiet.stderr == "")
 piped = subprocess.run([weft, "train", *DATA, "--model", "mlp", "-q", "--trace", "-"], capture_output=True, text=True)
-check("traceEvents" in json.loads(piped.stdout), "the trace on standard output is alone")
-print("trace tables:", "passed" if not failures else f"{failures} failed")
-sys.exit(failures > 0)
+check("the trace on standard output is alone", "traceEvents" in json.loads(piped.stdout))
+sys.exit(end())

@@ -346,6 +346,39 @@ static void put_shard(const char *folder, const char *name, int begin, int end, 
     write_file(folder, name, bytes, size + 1024, path, sizeof(path));
 }
 
+static void refuse_shards(const char *folder)
+{
+    char spec[4300];
+    weft_dataset *d;
+    const struct {
+        const char *keys, *words;
+        weft_status status;
+    } bad[] = {
+        {"x-*.tar", "there is no archive of this name", WEFT_ERR_IO},
+        {"u-0.tar", "(all/000.cls or all/000.txt beside its picture; or give label=KEY",
+         WEFT_ERR_FORMAT},
+        {"n-0.tar,label=odd",
+         "all/000.json: must have a text or whole number under the key "
+         "'odd', which has another type",
+         WEFT_ERR_FORMAT},
+        {"n-0.tar,label=what", "under the key 'what'", WEFT_ERR_FORMAT},
+        {"n-0.tar,test=2", "must be a share from 0 to 1, or archives", WEFT_ERR_ARGUMENT},
+        {"cut.tar", "the tar archive is cut off at byte 5000", WEFT_ERR_FORMAT},
+        {"n-0.tar.gz", "n-0.tar.gz: is compressed, and compressed archives are not",
+         WEFT_ERR_FORMAT},
+        {"n-0.tar,test=none.tar", "none.tar: there is no archive", WEFT_ERR_IO},
+    };
+    char command[9000];
+    (void)snprintf(command, sizeof(command),
+                   "cd %s && head -c 5000 n-0.tar > cut.tar && gzip -k n-0.tar", folder);
+    assert_int_equal(system(command), 0);
+    for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+        (void)snprintf(spec, sizeof(spec), "tar:%s/%s", folder, bad[k].keys);
+        assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), bad[k].status,
+                       bad[k].words);
+    }
+}
+
 /* Samples of several archives, whose classes are numbers or names, with a share or archives for the
  * test part; and what is refused. */
 static void test_shards(void **state)
@@ -392,33 +425,7 @@ static void test_shards(void **state)
             }
         weft_dataset_close(&d);
     }
-    const struct {
-        const char *keys, *words;
-        weft_status status;
-    } bad[] = {
-        {"x-*.tar", "there is no archive of this name", WEFT_ERR_IO},
-        {"u-0.tar", "(all/000.cls or all/000.txt beside its picture; or give label=KEY",
-         WEFT_ERR_FORMAT},
-        {"n-0.tar,label=odd",
-         "all/000.json: must have a text or whole number under the key "
-         "'odd', which has another type",
-         WEFT_ERR_FORMAT},
-        {"n-0.tar,label=what", "under the key 'what'", WEFT_ERR_FORMAT},
-        {"n-0.tar,test=2", "must be a share from 0 to 1, or archives", WEFT_ERR_ARGUMENT},
-        {"cut.tar", "the tar archive is cut off at byte 5000", WEFT_ERR_FORMAT},
-        {"n-0.tar.gz", "n-0.tar.gz: is compressed, and compressed archives are not",
-         WEFT_ERR_FORMAT},
-        {"n-0.tar,test=none.tar", "none.tar: there is no archive", WEFT_ERR_IO},
-    };
-    char command[9000];
-    (void)snprintf(command, sizeof(command),
-                   "cd %s && head -c 5000 n-0.tar > cut.tar && gzip -k n-0.tar", folder);
-    assert_int_equal(system(command), 0);
-    for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
-        (void)snprintf(spec, sizeof(spec), "tar:%s/%s", folder, bad[k].keys);
-        assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), bad[k].status,
-                       bad[k].words);
-    }
+    refuse_shards(folder);
     remove_folder(folder);
 }
 

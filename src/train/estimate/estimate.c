@@ -268,8 +268,9 @@ static weft_status check_device_of(const forecast *f, int rank, const char *meas
 {
     char *device;
     WEFT_TRY(weft_device_of_rank(f->t->context, f->t->options.where.device, rank, &device));
+    size_t size = strcspn(device, ":");
     weft_status status =
-        strncmp(device, measured, strlen(measured)) == 0
+        size == strlen(measured) && strncmp(device, measured, size) == 0
             ? WEFT_OK
             : weft_fail(WEFT_ERR_UNSUPPORTED,
                         "the times of a cluster are those of the device %s, and rank %d has %s; "

@@ -1,4 +1,5 @@
 /* Measures this machine and writes its cluster file. */
+#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -27,6 +28,9 @@ weft_status weft_measure_tables_register(weft_context *context)
     return weft_context_add_table(context, rows);
 }
 
+/* The file of the times has the name of that of the cluster, and this behind it. */
+#define TIMES ".times"
+
 typedef struct measuring {
     weft_context *context;
     const weft_measure_options *options;
@@ -37,7 +41,8 @@ typedef struct measuring {
     weft_measured_setting settings[16];
     int setting_count;
     double begun;
-    char *text; /* file of the networks of texts; NULL: not written yet */
+    char *text; /* temporary file of the networks of texts; NULL: not written yet */
+    int file;   /* its descriptor, below 0: none */
 } measuring;
 
 /* One rank with all cores, all cores with a rank each, and the powers of two between them. */
@@ -48,6 +53,34 @@ static void find_settings(measuring *m)
     for (int threads = cores / 2; threads > 1 && m->setting_count < 15; threads /= 2)
         m->settings[m->setting_count++] = (weft_measured_setting){threads, cores / threads};
     if (cores > 1) m->settings[m->setting_count++] = (weft_measured_setting){1, cores};
+}
+
+/* Writes a temporary file of a name that no other file has, which is locked until it is removed. */
+static weft_status put_text(measuring *m, const char *text, size_t size)
+{
+    const char *root = getenv("TMPDIR");
+    char *target;
+    WEFT_TRY(weft_format(&target, "%s/weft-measure", root ? root : "/tmp"));
+    weft_status status = weft_beside_tidy(target);
+    if (status == WEFT_OK) status = weft_beside_open(target, 0600, &m->text, &m->file);
+    free(target);
+    WEFT_TRY(status);
+    while (m->file >= 0 && size > 0) {
+        ssize_t n = write(m->file, text, size);
+        if (n < 0 && errno != EINTR) break;
+        text += WEFT_MAX(n, (ssize_t)0);
+        size -= (size_t)WEFT_MAX(n, (ssize_t)0);
+    }
+    if (m->file >= 0 && size == 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_IO, "%s: cannot write: %s; TMPDIR names another folder", m->text,
+                     strerror(errno));
+}
+
+static void remove_text(measuring *m)
+{
+    if (m->text && m->file >= 0) unlink(m->text);
+    if (m->file >= 0) close(m->file);
+    free(m->text);
 }
 
 /* Words of letters at random, with as many letters as tongues have. */
@@ -62,8 +95,7 @@ static weft_status write_text(measuring *m)
         int letter = (int)(weft_random_unit(&random) * 64);
         text[i] = letter < 10 ? ' ' : letter < 12 ? '\n' : (char)('!' + letter);
     }
-    weft_status status = weft_format(&m->text, "%s.text", m->options->output);
-    if (status == WEFT_OK) status = weft_file_replace(m->text, WEFT_OUTPUT_OWN, text, BYTES);
+    weft_status status = put_text(m, text, BYTES);
     free(text);
     return status;
 }
@@ -128,7 +160,7 @@ static weft_status write_files(const measuring *m, const char *times, double spr
     char *times_file;
     weft_text text = {0};
     char *yaml = NULL;
-    WEFT_TRY(weft_format(&times_file, "%s.times", output));
+    WEFT_TRY(weft_format(&times_file, "%s" TIMES, output));
     weft_text_add(
         &text,
         "# %s, measured by weft %s. machines: add others of this kind by count, and slower "
@@ -148,12 +180,23 @@ static weft_status write_files(const measuring *m, const char *times, double spr
     return status;
 }
 
+/* ARGUMENT: one of the files exists, and is not to be replaced. */
+static weft_status check_new(const measuring *m, const char *suffix)
+{
+    char *path;
+    WEFT_TRY(weft_format(&path, "%s%s", m->options->output, suffix));
+    weft_status status = WEFT_OK;
+    if (!m->options->overwrite && weft_file_exists(path))
+        status = weft_fail(WEFT_ERR_ARGUMENT, "%s: exists; --overwrite replaces it", path);
+    free(path);
+    return status;
+}
+
 static weft_status measure(measuring *m, size_t *count, double *spread)
 {
     char *text = NULL;
-    if (!m->options->overwrite && weft_file_exists(m->options->output))
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s: exists; --overwrite replaces it",
-                         m->options->output);
+    WEFT_TRY(check_new(m, ""));
+    WEFT_TRY(check_new(m, TIMES));
     find_settings(m);
     WEFT_TRY(weft_times_new(&m->times));
     WEFT_TRY(write_text(m));
@@ -182,10 +225,10 @@ weft_status weft_measure(weft_context *context, const weft_measure_options *opti
                    .stop = stop,
                    .fn = fn,
                    .user = user,
+                   .file = -1,
                    .begun = weft_seconds()};
     weft_status status = measure(&m, times, spread);
-    if (m.text) unlink(m.text);
-    free(m.text);
+    remove_text(&m);
     weft_times_free(&m.times);
     return status;
 }
