@@ -30,6 +30,7 @@ weft_status weft_measure_tables_register(weft_context *context)
 
 /* The file of the times has the name of that of the cluster, and this behind it. */
 #define TIMES ".times"
+enum { TABLE, CLUSTER, OUTPUTS };
 
 typedef struct measuring {
     weft_context *context;
@@ -43,6 +44,7 @@ typedef struct measuring {
     double begun;
     char *text; /* temporary file of the networks of texts; NULL: not written yet */
     int file;   /* its descriptor, below 0: none */
+    weft_output *outputs[OUTPUTS];
 } measuring;
 
 /* One rank with all cores, all cores with a rank each, and the powers of two between them. */
@@ -156,47 +158,58 @@ static const char *base_name(const char *path)
 
 static weft_status write_files(const measuring *m, const char *times, double spread)
 {
-    const char *output = m->options->output;
-    char *times_file;
-    weft_text text = {0};
-    char *yaml = NULL;
-    WEFT_TRY(weft_format(&times_file, "%s" TIMES, output));
-    weft_text_add(
-        &text,
+    WEFT_TRY(weft_output_write(m->outputs[TABLE], times, strlen(times)));
+    return weft_output_print(
+        m->outputs[CLUSTER],
         "# %s, measured by weft %s. machines: add others of this kind by count, and slower "
-        "ones\n# with speed, as weft help measure says.\ntimes: %s  # two runs of a kernel "
-        "differed by %.1f %% in the mean\nlatency: 0.0001       # "
+        "ones\n# with speed, as weft help measure says.\ntimes: %s" TIMES
+        "  # two runs of a kernel differed by %.1f %% in the mean\nlatency: 0.0001       # "
         "of links between machines, in seconds; measure yours\nbandwidth: 125e6      # "
         "bytes a second\nmachines:\n  - count: 1\n    cores: %d\n    memory: %.4g\n",
-        weft_times_processor(m->times), weft_version(), base_name(times_file), 200 * spread,
+        weft_times_processor(m->times), weft_version(), base_name(m->options->output), 200 * spread,
         weft_cores(), (double)weft_memory_limit(""));
-    weft_status status = weft_text_take(&text, &yaml);
-    if (status == WEFT_OK)
-        status = weft_file_replace(times_file, WEFT_OUTPUT_REPLACE, times, strlen(times));
-    if (status == WEFT_OK)
-        status = weft_file_replace(output, WEFT_OUTPUT_REPLACE, yaml, strlen(yaml));
-    free(times_file);
-    free(yaml);
+}
+
+/* Opens one of the files before anything is measured. ARGUMENT: the file exists, and is not to be
+ * replaced. */
+static weft_status open_output(measuring *m, int which)
+{
+    char *path;
+    WEFT_TRY(weft_format(&path, "%s%s", m->options->output, which == TABLE ? TIMES : ""));
+    weft_status status =
+        !m->options->overwrite && weft_file_exists(path)
+            ? weft_fail(WEFT_ERR_ARGUMENT, "%s: exists; --overwrite replaces it", path)
+            : weft_output_open(path, WEFT_OUTPUT_REPLACE, &m->outputs[which]);
+    free(path);
     return status;
 }
 
-/* ARGUMENT: one of the files exists, and is not to be replaced. */
-static weft_status check_new(const measuring *m, const char *suffix)
+static weft_status open_outputs(measuring *m)
 {
-    char *path;
-    WEFT_TRY(weft_format(&path, "%s%s", m->options->output, suffix));
-    weft_status status = WEFT_OK;
-    if (!m->options->overwrite && weft_file_exists(path))
-        status = weft_fail(WEFT_ERR_ARGUMENT, "%s: exists; --overwrite replaces it", path);
-    free(path);
-    return status;
+    if (weft_output_is_standard(m->options->output))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "output is '%s', and two files are written; give the name of a file",
+                         m->options->output);
+    WEFT_TRY(open_output(m, CLUSTER));
+    return open_output(m, TABLE);
+}
+
+/* The table is there before the file that names it. */
+static weft_status close_outputs(measuring *m, weft_status status)
+{
+    weft_error failure = {.status = WEFT_OK};
+    if (status != WEFT_OK) weft_error_catch(&failure, status);
+    for (int i = 0; i < OUTPUTS; i++) {
+        weft_status closed = weft_output_close(&m->outputs[i], failure.status == WEFT_OK);
+        if (closed != WEFT_OK) weft_error_catch(&failure, closed);
+    }
+    return weft_error_raise(&failure);
 }
 
 static weft_status measure(measuring *m, size_t *count, double *spread)
 {
     char *text = NULL;
-    WEFT_TRY(check_new(m, ""));
-    WEFT_TRY(check_new(m, TIMES));
+    WEFT_TRY(open_outputs(m));
     find_settings(m);
     WEFT_TRY(weft_times_new(&m->times));
     WEFT_TRY(write_text(m));
@@ -227,7 +240,7 @@ weft_status weft_measure(weft_context *context, const weft_measure_options *opti
                    .user = user,
                    .file = -1,
                    .begun = weft_seconds()};
-    weft_status status = measure(&m, times, spread);
+    weft_status status = close_outputs(&m, measure(&m, times, spread));
     remove_text(&m);
     weft_times_free(&m.times);
     return status;
