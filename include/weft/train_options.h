@@ -33,7 +33,8 @@ typedef struct weft_length_choice {
     int64_t epochs, steps, batch, microbatches, virtual_workers;
     bool carry_state;
     int64_t patience;
-    uint64_t room[2]; /* of later versions: 0 */
+    char *phases;     /* EPOCH: OPTIONS; ... of a run whose options change; NULL: none */
+    uint64_t room[1]; /* of later versions: 0 */
 } weft_length_choice;
 
 /* The optimizer and its learning rate. */

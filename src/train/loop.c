@@ -62,11 +62,11 @@ static bool is_due(const weft_run *run, int64_t step)
     return saves_after(run, step) || evaluates_after(run, step);
 }
 
-bool weft_run_thaws(const weft_run *run)
+bool weft_run_ends_phase(const weft_run *run)
 {
     const weft_trainer *t = run->job;
     const weft_position *at = &run->rank.position;
-    return t->thaws > 0 && at->epoch >= t->thaws && at->step < t->total_steps;
+    return t->phase_end > 0 && at->epoch >= t->phase_end && at->step < t->total_steps;
 }
 
 static weft_status after_step(weft_run *run, const weft_batch *b, const weft_step_consensus *v,
@@ -108,7 +108,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     if (b->last) WEFT_TRY(weft_run_measure(run));
     bool saves = b->last || saves_after(run, r->position.step) || weft_run_is_best(run);
     if (saves && !later) WEFT_TRY(weft_run_save(run));
-    *stop = *stop || weft_watch_ends(run) || weft_run_thaws(run);
+    *stop = *stop || weft_watch_ends(run) || weft_run_ends_phase(run);
     if (b->last || due) weft_throughput_begin(run);
     return WEFT_OK;
 }
@@ -226,7 +226,7 @@ static weft_status finish(weft_run *run)
             t->options.output.checkpoint ? t->options.output.checkpoint : "", r->exchange->early);
     /* Without lock step the first learner reports that the run was stopped; other learners of the
      * job end without an error. */
-    if (done || run->dismissed || weft_run_thaws(run) ||
+    if (done || run->dismissed || weft_run_ends_phase(run) ||
         (r->learner_index > 0 && !t->linked && !r->exchange->ops->lockstep))
         return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld%s%s",
@@ -338,7 +338,7 @@ static weft_status advise(const weft_trainer *t, weft_status failure)
 bool weft_trainer_goes_on(const weft_trainer *t)
 {
     WEFT_NEED_ELSE_AS(false, "trainer", t);
-    return t->runs && weft_run_thaws(&t->runs[0]) && !weft_watch_ends(&t->runs[0]);
+    return t->runs && weft_run_ends_phase(&t->runs[0]) && !weft_watch_ends(&t->runs[0]);
 }
 
 weft_status weft_trainer_run(weft_trainer *t, weft_event_fn fn, void *user)

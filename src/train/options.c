@@ -49,6 +49,9 @@ const weft_option weft_train_rows[] = {
     OPTION("patience", "N", WHOLE("0", 0, 1e9), RUN(length.patience),
            .help = "end the run after N evaluations without a better one, by the metric of "
                    "--keep-best or else the loss; 0: no"),
+    OPTION("phases", "EPOCH:WORDS;...", TEXT, RUN(length.phases),
+           .help = "other options from an epoch on, as a run that is resumed there with them, such "
+                   "as '3: exchange=average:every=8; 9: lr=1e-4'; needs --checkpoint"),
     OPTION("seed", "N", WHOLE("1", 0, BIG), RUN(task.seed),
            .help = "seed of weights, sample order and dropout"),
     OPTION("init", "FILE[:MAP]", TEXT, RUN(task.init),

@@ -31,7 +31,7 @@ static weft_status check_options(weft_trainer *t)
         if ((rule != WEFT_RESUME_KEEPS && !stored) || (state && t->options.output.drop_state))
             continue;
         WEFT_TRY(weft_resume_same(t, o, &same));
-        if (same) continue;
+        if (same || (t->begins_phase && weft_resume_in_phase(o->name))) continue;
         const char *then = weft_settings_find(&c->settings, o->name);
         const char *now = weft_settings_find(&t->settings, o->name);
         return weft_fail(
@@ -329,6 +329,7 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
     if (several) WEFT_TRY(weft_comm_barrier(t->worlds[0]));
     WEFT_TRY(open_resumed(t));
     if (several) WEFT_TRY(compare_resumed(t));
+    WEFT_TRY(weft_trainer_enter_phase(t));
     if (!t->resumed.path) return find_nothing(t);
     t->link.checkpoint = t->resumed.state_checksum;
     t->link.step = t->resumed.position.step;

@@ -8,34 +8,38 @@ typedef struct rule {
     const char *names; /* with commas between them */
     weft_resume_rule rule;
     bool state;      /* it decides which state a run keeps, or what that means */
+    bool phase;      /* phases of a run may differ in it */
     weft_kind forms; /* of values that are no numbers; NONE: as the table of options says */
 } rule;
 
 static const rule rules[] = {
     /* They determine the parameters, or which samples form a batch and how they are read. */
-    {"model", WEFT_RESUME_NETWORK, false, WEFT_KIND_NONE},
-    {"batch,seed,data,normalize", WEFT_RESUME_KEEPS, false, WEFT_KIND_NONE},
-    {"validation", WEFT_RESUME_KEEPS, false, WEFT_KIND_DATA},
-    {"dtype", WEFT_RESUME_STORED, false, WEFT_KIND_NONE},
-    {"weights", WEFT_RESUME_NAMES, false, WEFT_KIND_NONE},
-    {"optimizer", WEFT_RESUME_KEEPS, true, WEFT_KIND_NONE},
-    {"lr,warmup,decay-every,gamma,lr-floor", WEFT_RESUME_RATE, false, WEFT_KIND_NONE},
-    {"lr-schedule", WEFT_RESUME_RATE, true, WEFT_KIND_NONE},
-    {"epochs,steps", WEFT_RESUME_LENGTH, false, WEFT_KIND_NONE},
-    {"ema,freeze,unfreeze,lr-multiplier,momentum,nesterov,carry-state,exchange,compress,compress-"
-     "downlink",
-     WEFT_RESUME_NAMES, true, WEFT_KIND_NONE},
-    {"augment,loss,class-weights,keep-best,patience,microbatches,sum-dtype,virtual-workers,"
-     "weight-decay,beta1,beta2,epsilon,clip-norm,label-smoothing",
-     WEFT_RESUME_NAMES, false, WEFT_KIND_NONE},
+    {"model", WEFT_RESUME_NETWORK, .state = false},
+    {"seed,data,normalize", WEFT_RESUME_KEEPS, .state = false},
+    {"batch", WEFT_RESUME_KEEPS, .phase = true},
+    {"validation", WEFT_RESUME_KEEPS, .forms = WEFT_KIND_DATA},
+    {"dtype", WEFT_RESUME_STORED, .state = false},
+    {"weights", WEFT_RESUME_NAMES, .state = false},
+    {"optimizer", WEFT_RESUME_KEEPS, .state = true},
+    {"lr,warmup,decay-every,gamma,lr-floor", WEFT_RESUME_RATE, .phase = true},
+    {"lr-schedule", WEFT_RESUME_RATE, .state = true, .phase = true},
+    {"epochs,steps", WEFT_RESUME_LENGTH, .state = false},
+    {"freeze,unfreeze,carry-state", WEFT_RESUME_NAMES, .state = true},
+    {"ema,lr-multiplier,momentum,nesterov,exchange,compress,compress-downlink", WEFT_RESUME_NAMES,
+     .state = true, .phase = true},
+    {"keep-best,patience,phases,virtual-workers", WEFT_RESUME_NAMES, .state = false},
+    {"augment,loss,class-weights,microbatches,sum-dtype,weight-decay,beta1,beta2,epsilon,clip-norm,"
+     "label-smoothing",
+     WEFT_RESUME_NAMES, .phase = true},
     /* They change no result, or only its rounding. */
-    {"device,home,tune,threads,ranks,engine,mesh,shares,zero,schedule,profile,no-bind,recompute,"
-     "shard,place,servers,replicas,hosts,max-restarts,timeout,check-collectives",
-     WEFT_RESUME_FREE, false, WEFT_KIND_NONE},
+    {"mesh,shares,zero,schedule,profile,recompute,shard,place,servers,replicas", WEFT_RESUME_FREE,
+     .phase = true},
+    {"device,home,tune,threads,ranks,engine,no-bind,hosts,max-restarts,timeout,check-collectives",
+     WEFT_RESUME_FREE, .state = false},
     {"init,checkpoint,checkpoint-every,keep,evaluate-every,metric,resume,drop-state,without,"
      "metrics,trace,"
      "quiet,progress",
-     WEFT_RESUME_FREE, false, WEFT_KIND_NONE},
+     WEFT_RESUME_FREE, .state = false},
 };
 
 /* The row of an option; NULL: the table lacks it. */
@@ -51,6 +55,12 @@ weft_resume_rule weft_resume_rule_of(const char *option, bool *state)
     const rule *r = find_rule(option);
     *state = r && r->state;
     return r ? r->rule : WEFT_RESUME_UNKNOWN;
+}
+
+bool weft_resume_in_phase(const char *option)
+{
+    const rule *r = find_rule(option);
+    return r && r->phase;
 }
 
 weft_status weft_resume_same(const weft_trainer *t, const weft_option *o, bool *same)

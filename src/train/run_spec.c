@@ -139,22 +139,6 @@ static weft_status check_carried(const weft_trainer *t)
         source->validates ? " and other data for validation" : "");
 }
 
-/* A run whose frozen parameters are trained from some epoch on ends before that epoch, and goes on
- * from its checkpoint as one without them, whose optimizer state begins anew. */
-static void take_phase(weft_trainer *t, weft_run_spec *k)
-{
-    int64_t frozen = t->options.weights.unfreeze - 1;
-    const weft_position *at = t->resumed.path ? &t->resumed.position : &t->begun;
-    if (frozen < 0) return;
-    if (at->epoch < frozen) {
-        t->thaws = frozen;
-        k->optimizer.thaws = true;
-        return;
-    }
-    k->optimizer.frozen = NULL;
-    k->drops = k->drops || (at->epoch == frozen && at->batch == 0 && at->samples <= 0);
-}
-
 weft_status weft_trainer_write_run_spec(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
@@ -172,7 +156,7 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->traced = k->traced || o->output.trace != NULL;
     k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;
-    k->drops = o->output.drop_state;
+    k->drops = o->output.drop_state || t->begins_phase;
     k->resumed_run = o->output.resume || t->begun.step > 0;
     k->cluster = t->linked ? &t->link : NULL;
     k->begun = t->begun;
@@ -182,6 +166,6 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     k->user = t;
     WEFT_TRY(weft_optimizer_chosen(t->context, o, &t->place, &k->optimizer));
     k->optimizer.accumulate = k->microbatches;
-    take_phase(t, k);
+    weft_trainer_unfreeze(t);
     return open_initial(t);
 }

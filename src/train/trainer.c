@@ -99,8 +99,8 @@ static weft_status make(weft_trainer *t)
     WEFT_TRY(weft_train_check_ranks(&t->options));
     if (!t->linked) WEFT_TRY(weft_train_check_launched(&t->options));
     WEFT_TRY(open_ranks(t));
-    WEFT_TRY(weft_trainer_count_learners(t));
     WEFT_TRY(weft_trainer_find_resumed(t));
+    WEFT_TRY(weft_trainer_count_learners(t));
     WEFT_TRY(weft_trainer_open_data(t));
     if (t->linked) WEFT_TRY(weft_trainer_describe_data(t));
     WEFT_TRY(weft_trainer_read_model(t));

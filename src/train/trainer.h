@@ -87,7 +87,8 @@ struct weft_trainer {
     char *link_texts[6]; /* of the link: coordinator, model, data, listen, device, otherwise */
     weft_position begun; /* start position of the elastic run */
     int64_t run_steps;   /* steps of the elastic run; 0: unknown */
-    int64_t thaws;       /* epochs after which this run ends, and its next phase begins; 0: none */
+    int64_t phase_end;   /* epochs after which this phase of the run ends; 0: it is the last */
+    bool begins_phase;   /* the checkpoint that it resumes is the end of the phase before */
     weft_schedule_place place; /* of the run in the schedule of the learning rate */
 
     const char *threads_by; /* what limits the threads of a rank, for the user; NULL: nothing */
@@ -134,7 +135,15 @@ bool weft_watch_ends(const weft_run *run);
 void weft_watch_note_end(const weft_run *run);
 
 /* loop.c: whether the run has come to the end of its phase (weft_trainer_goes_on). */
-bool weft_run_thaws(const weft_run *run);
+bool weft_run_ends_phase(const weft_run *run);
+
+/* phases.c: sets the options of the phase that begins, or began, before the epoch of the
+ * checkpoint. ARGUMENT: the list of phases is wrong. */
+weft_status weft_trainer_enter_phase(weft_trainer *t) WEFT_NODISCARD;
+/* Frozen parameters are trained from the epoch of --unfreeze on, with new optimizer state. */
+void weft_trainer_unfreeze(weft_trainer *t);
+/* ARGUMENT: the next phase cannot go on from a checkpoint of this one. */
+weft_status weft_trainer_check_phases(const weft_trainer *t) WEFT_NODISCARD;
 
 /* run_outputs.c: whether this rank's learner writes outputs and reports events. In a job only
  * learner 0 does; elastic learners that users start themselves have outputs of their own. */
@@ -288,6 +297,8 @@ typedef enum weft_resume_rule {
 /* The rule of an option. state: whether state of the checkpoint depends on it. A change of state is
  * refused without --drop-state, whatever the option's rule is. */
 weft_resume_rule weft_resume_rule_of(const char *option, bool *state);
+/* Whether phases of a run may differ in the option. */
+bool weft_resume_in_phase(const char *option);
 /* Whether an option is as in the checkpoint: the same text, or a specification or a share that
  * means the same. */
 weft_status weft_resume_same(const weft_trainer *t, const weft_option *option,

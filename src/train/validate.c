@@ -104,30 +104,6 @@ weft_status weft_train_check_stages(const weft_context *context, const weft_para
     return WEFT_OK;
 }
 
-/* A run with two phases goes on from the checkpoint that all learners have at the same epoch. */
-static weft_status check_phases(const weft_trainer *t)
-{
-    const weft_train_options *o = &t->options;
-    const weft_exchange_ops *ops = NULL;
-    const char *arguments, *exchange = o->parallel.exchange;
-    if (o->weights.unfreeze == 0) return WEFT_OK;
-    if (o->weights.unfreeze == 1)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "unfreeze is 1, the first epoch, so that nothing would be frozen; give 2 "
-                         "or more, or leave --freeze out");
-    if (exchange) WEFT_TRY(weft_exchange_find(t->context, exchange, &ops, &arguments));
-    if (ops && !ops->lockstep)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "unfreeze is an epoch that all learners begin together, and learners of "
-                         "exchange %s are at different steps; give an exchange in lock step, such "
-                         "as average, or leave it out",
-                         ops->name);
-    if (o->output.checkpoint && !t->run_spec.simulated) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "unfreeze goes on from a checkpoint at the end of an epoch; give --checkpoint "
-                     "DIR too, or leave it out");
-}
-
 /* States that carry over belong to the rows of the one batch of a step. */
 static weft_status check_carried(const weft_train_options *o)
 {
@@ -190,7 +166,7 @@ static weft_status check_options(const weft_trainer *t)
     WEFT_TRY(check_between(t));
     WEFT_TRY(check_evaluations(t));
     WEFT_TRY(check_carried(&t->options));
-    WEFT_TRY(check_phases(t));
+    WEFT_TRY(weft_trainer_check_phases(t));
     WEFT_TRY(check_job(t->engine, &t->options.job, t->options.output.checkpoint));
     /* The schedule of an elastic run is for those of its learners that have a pipeline. */
     return t->linked ? WEFT_OK : weft_train_check_stages(t->context, &t->options.parallel);
