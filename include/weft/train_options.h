@@ -98,7 +98,8 @@ typedef struct weft_show_choice {
     size_t struct_size;
     char *progress;
     bool quiet;
-    uint64_t room[4]; /* of later versions: 0 */
+    char *estimate;   /* cluster file; the first steps are compared with their estimate there */
+    uint64_t room[3]; /* of later versions: 0 */
 } weft_show_choice;
 
 /* How samples of the training are prepared. */

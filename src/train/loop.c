@@ -25,7 +25,7 @@ static weft_status add_up_transfers(const weft_run *run, weft_event *e)
                      (double)use.used,
                      (double)use.total,
                      sized};
-    if (!run->job->options.output.metrics) return WEFT_OK;
+    if (!run->job->options.output.metrics && !run->job->options.show.estimate) return WEFT_OK;
     WEFT_TRY(weft_sum_over(r->learner, "statistics of a step", sums, WEFT_COUNT(sums)));
     e->device_busy = mean_of(sums[5], sums[6]);
     e->device_used = mean_of(sums[7], sums[9]);

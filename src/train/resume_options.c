@@ -19,7 +19,8 @@ static const struct {
 };
 
 /* Options of one start alone; the table of --tune is in the checkpoint. */
-static const char own[] = "checkpoint,resume,drop-state,without,init,tune,trace,quiet,progress";
+static const char own[] =
+    "checkpoint,resume,drop-state,without,init,tune,trace,quiet,progress,estimate";
 
 /* A file of the model that is gone is replaced by the copy in the checkpoint. */
 static weft_status find_model(const weft_checkpoint *c, weft_train_options *o)

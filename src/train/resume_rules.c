@@ -38,7 +38,7 @@ static const rule rules[] = {
      WEFT_RESUME_FREE, .state = false},
     {"init,checkpoint,checkpoint-every,keep,evaluate-every,metric,resume,drop-state,without,"
      "metrics,trace,"
-     "quiet,progress",
+     "quiet,progress,estimate",
      WEFT_RESUME_FREE, .state = false},
 };
 

@@ -2,6 +2,7 @@
  * checkpoints. */
 #include <math.h>
 
+#include "train/estimate/first_steps.h"
 #include "train/trainer.h"
 
 bool weft_run_reports(const weft_run *run)
@@ -39,6 +40,7 @@ weft_status weft_run_report(const weft_run *run, weft_event *e)
         e->device = weft_program_describe(weft_instance_program(r->instance)).device_about;
     e->seconds = weft_seconds() - run->started;
     if (t->metrics) WEFT_TRY(weft_metrics_event(t->metrics, e));
+    if (t->first_steps) weft_first_steps_note(t->first_steps, e);
     if (t->fn) t->fn(t->user, e);
     return WEFT_OK;
 }

@@ -1,5 +1,6 @@
 /* Creates a trainer: opens the communicators of the ranks, the data and the checkpoint to resume
  * from, builds the ranks of this process, and runs tasks on all of them, in one thread for each. */
+#include "train/estimate/first_steps.h"
 #include "train/trainer.h"
 
 /* Gives the trainer a context of its own with the threads of a rank, of which `here` share this
@@ -94,6 +95,21 @@ static weft_status build(weft_run *run)
     return WEFT_OK;
 }
 
+/* Estimates a step, on rank 0 of the job, as one of a run without phases. */
+static weft_status estimate_steps(weft_trainer *t)
+{
+    weft_train_options o = t->options;
+    if (!o.show.estimate || t->runs[0].rank.rank != 0) return WEFT_OK;
+    if (t->linked)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "estimate: learners that are processes come and go, and a step is "
+                         "estimated for all ranks of a run; leave it out, or give --engine threads "
+                         "or mpi");
+    o.job.ranks = t->size;
+    o.length.phases = NULL;
+    return weft_first_steps_new(t->context, &o, &t->first_steps);
+}
+
 static weft_status make(weft_trainer *t)
 {
     WEFT_TRY(weft_train_check_ranks(&t->options));
@@ -112,7 +128,8 @@ static weft_status make(weft_trainer *t)
     weft_checkpoint_unmap(&t->resumed);
     t->run_spec.initial = NULL;
     weft_initial_close(&t->initial);
-    return weft_trainer_check_servers(t);
+    WEFT_TRY(weft_trainer_check_servers(t));
+    return estimate_steps(t);
 }
 
 /* Creates a trainer that has only its options. *out must be destroyed even on failure, unless it is
@@ -259,6 +276,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     if (!trainer || !*trainer) return;
     weft_trainer *t = *trainer;
     (void)!weft_metrics_close(&t->metrics);
+    weft_first_steps_free(&t->first_steps);
     (void)!weft_output_close(&t->trace, false);
     weft_program_destroy(&t->dry);
     for (int i = 0; t->runs && i < t->local; i++) {

@@ -71,7 +71,8 @@ struct weft_trainer {
     atomic_int stop;        /* lock-free: set by a signal handler, read by the ranks' threads */
     const weft_stop *stops; /* a request from before the caller has the trainer; NULL: none */
 
-    char *metric_names; /* of evaluations beside the usual ones; NULL: none */
+    struct weft_first_steps *first_steps; /* compared with their estimate; NULL: not */
+    char *metric_names;                   /* of evaluations beside the usual ones; NULL: none */
     weft_metrics *metrics;
     weft_output *trace; /* of rank 0, from the start of the run on; NULL: none */
     weft_event_fn fn;

@@ -129,5 +129,24 @@ accepts "a network that was measured" "$weft" plan --cluster here.yaml --model m
 holds out '^kernels: (100|99)\.[0-9] % measured with these sizes'
 accepts "another one" "$weft" plan --cluster here.yaml --model mlp --data glyphs:size=12,train=200,test=10 --batch 30
 holds out '^kernels: [0-9.]+ % measured with these sizes, [0-9.]+ % with others'
+# A run is compared with its estimate: a cluster that is much faster or slower than any machine has a reason.
+sed 's/1e-3/1e-12/' one.times >quick.times
+for case in 'speed: 1e6|the processor is slower than when it was measured' 'speed: 1e-6|the processor is faster than when it was measured'; do
+    cluster other.yaml 'bandwidth: 0\nlatency: 0' "count: 2, cores: 1, ${case%|*}"
+    sed -i s/one.times/quick.times/ other.yaml
+    for way in '-n 1' '-n 2 --mesh data=2'; do
+        "$weft" train $small $way --steps 21 --estimate other.yaml >out 2>err || flunk "estimate, $way"
+        holds err "^weft: a step takes [0-9.e+-]* ms in the median of 11, estimated for other.yaml: .* on rank 0, estimated [0-9.e+-]*: ${case#*|}"
+        [ "$(wc -l <err)" = 1 ] && pass || flunk "one line, $way"
+    done
+done
+cluster other.yaml 'bandwidth: 1e-1\nlatency: 0' "count: 2, cores: 1, speed: 1e6"
+sed -i s/one.times/quick.times/ other.yaml
+"$weft" train $small -n 2 --steps 21 --estimate other.yaml >out 2>err || flunk "estimate with slow links"
+holds err "rank 0 waits [0-9.e+-]* ms for others, estimated [0-9.e+-]*: links or other ranks are faster than in the file"
+"$weft" train $small --steps 15 --estimate one.yaml >out 2>err || flunk "a short run"
+holds err "fewer than 10 steps after its first 10"
+refuses 2 "estimate: missing.yaml: cannot open" "$weft" train $small --steps 15 -q --estimate missing.yaml
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
