@@ -78,7 +78,7 @@ bench-peers: $(BUILD)/weft
 
 # Estimated steps (weft measure, weft plan --cluster) beside measured ones: about ten minutes. STEPS and MODELS choose.
 bench-estimates: $(BUILD)/weft
-	@/usr/bin/python3 bench/estimates.py $(BUILD)/weft $(or $(STEPS),16) $(MODELS)
+	@/usr/bin/python3 bench/estimates.py $(BUILD)/weft $(MODELS)
 
 # Serving: speed, latency of a lone request, the chosen wait against fixed ones, a day, ONNX Runtime, ten minutes. PARTS and
 # MODELS choose; SECONDS and ROUNDS say how long (with five of each, hours for wait and day), MINUTES of the long run.

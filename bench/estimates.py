@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""Estimated steps beside measured ones: estimates.py WEFT [STEPS [MODEL...]]
+"""Estimated steps beside measured ones: estimates.py WEFT [MODEL...]
 
-Measures this machine (weft measure), estimates a step of each strategy with each model (weft plan --cluster), and only then runs
-them. Prints both times, the relative errors, and the rank correlation of each model. The models `resnet` and `transformer` are not
-among the networks that are measured.
+Measures this machine (weft measure), and has weft plan --verify estimate and make the runs of each strategy with each model. The
+models `resnet` and `transformer` are not among the networks that are measured.
 """
 import json
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
@@ -15,17 +13,15 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 TEXT = HERE.parent.parent / "shared" / "data" / "tinyshakespeare" / "input.txt"
-IMAGES, SEQUENCES = ("domain",), ()
-# name: (model, data, batch of a step, mesh axes besides data, tensor and pipeline)
+# name: (model, data, batch of a learner, whether a mesh may have the axis domain)
 MODELS = {
-    "lenet": ("lenet", "glyphs:size=28,train=4000,test=10", 100, IMAGES),
-    "vgg11": ("vgg11", "glyphs:size=32,train=800,test=10", 48, IMAGES),
-    "gpt": ("gpt:layers=2,heads=4,width=128", f"text:{TEXT},unit=char,context=128", 8, SEQUENCES),
-    "char-lstm": ("char-lstm:layers=2,units=128", f"text:{TEXT},unit=char,context=64", 16, SEQUENCES),
-    "resnet": ("resnet:depth=18,width=16", "glyphs:size=32,train=800,test=10", 32, IMAGES),
-    "transformer": ("gpt:layers=3,heads=2,width=96", f"text:{TEXT},unit=char,context=96", 12, SEQUENCES),
+    "lenet": ("lenet", "glyphs:size=28,train=4000,test=10", 100, True),
+    "vgg11": ("vgg11", "glyphs:size=32,train=800,test=10", 48, True),
+    "gpt": ("gpt:layers=2,heads=4,width=128", f"text:{TEXT},unit=char,context=128", 8, False),
+    "char-lstm": ("char-lstm:layers=2,units=128", f"text:{TEXT},unit=char,context=64", 16, False),
+    "resnet": ("resnet:depth=18,width=16", "glyphs:size=32,train=800,test=10", 32, True),
+    "transformer": ("gpt:layers=3,heads=2,width=96", f"text:{TEXT},unit=char,context=96", 12, False),
 }
-# Options of two ranks; the batch is that of a learner.
 STRATEGIES = [
     "ranks=1 threads=2", "ranks=1 threads=1", "ranks=1 threads=2 microbatches=4", "ranks=1 threads=2 recompute",
     "mesh=data=2", "mesh=data=2 zero=1", "mesh=data=2 zero=2", "mesh=data=2 zero=3", "mesh=data=2 microbatches=2",
@@ -35,70 +31,34 @@ STRATEGIES = [
 ]
 
 
-def command(weft, verb, model, strategy, *more):
-    name, data, batch, _ = MODELS[model]
-    words = [weft, verb, "--model", name, "--data", data, "--batch", str(batch), "-n", "2"]
-    for word in strategy.split():
-        key, _, value = word.partition("=")
-        words += [f"--{key}"] + ([value] if value else [])
-    return words + list(more)
-
-
-def estimate(weft, cluster, model, strategy):
-    done = subprocess.run(command(weft, "plan", model, strategy, "--cluster", cluster), capture_output=True, text=True)
-    found = re.search(r"a step takes ([0-9.e+-]+) ms \(([0-9.e+-]+) to ([0-9.e+-]+)\)", done.stdout)
-    return [float(x) for x in found.groups()] if found else None
-
-
-def measure(weft, model, strategy, steps):
-    with tempfile.NamedTemporaryFile() as out:
-        done = subprocess.run(command(weft, "train", model, strategy, "-q", "--steps", str(steps), "--metrics", out.name), capture_output=True, text=True)
-        if done.returncode:
-            return None
-        rows = [json.loads(line) for line in open(out.name)]
-    learners = 2 if "exchange=" in strategy else 1
-    seconds = [MODELS[model][2] * learners / row["samples_per_second"] for row in rows if row["event"] == "step"]
-    # Learners that meet every four steps take longer for one of these.
-    fours = [statistics.mean(seconds[i:i + 4]) for i in range(4, len(seconds) - 3, 4)]
-    return 1e3 * statistics.median(fours)
-
-
-def ranks(numbers):
-    order = sorted(range(len(numbers)), key=lambda i: numbers[i])
-    return [order.index(i) for i in range(len(numbers))]
-
-
-def correlation(a, b):
-    a, b = ranks(a), ranks(b)
-    n = len(a)
-    return 1 - 6 * sum((x - y) ** 2 for x, y in zip(a, b)) / (n * (n * n - 1)) if n > 2 else float("nan")
+def verify(weft, cluster, name):
+    model, data, batch, domain = MODELS[name]
+    strategies = "; ".join(s for s in STRATEGIES if domain or "domain" not in s)
+    words = [weft, "plan", "--verify", "--cluster", cluster, "--strategies", strategies, "--json",
+             "--model", model, "--data", data, "--batch", str(batch), "-n", "2"]
+    return json.loads(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def main():
-    weft, steps = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 15
-    models = sys.argv[3:] or list(MODELS)
+    weft, models = sys.argv[1], sys.argv[2:] or list(MODELS)
+    errors = []
     with tempfile.TemporaryDirectory() as folder:
         cluster = f"{folder}/here.yaml"
         print(subprocess.run([weft, "measure", "-o", cluster], capture_output=True, text=True, check=True).stdout.replace(folder + "/", ""), end="", flush=True)
-        rows = {model: [(s, estimate(weft, cluster, model, s)) for s in STRATEGIES if "domain" not in s or "domain" in MODELS[model][3]]
-                for model in models}
-    errors = []
-    for model in models:
-        known = []
-        for strategy, e in rows[model]:
-            is_ms = measure(weft, model, strategy, steps) if e else None
-            if not e or not is_ms:
-                print(f"{model:12} {strategy:48} not possible", flush=True)
-                continue
-            known.append((e[0], is_ms))
-            errors.append(abs(e[0] / is_ms - 1))
-            print(f"{model:12} {strategy:48} estimated {e[0]:8.2f} ms ({e[1]:.2f} to {e[2]:.2f}), measured {is_ms:8.2f}, {100 * (e[0] / is_ms - 1):+5.1f} %", flush=True)
-        if known:
-            each = sorted(abs(a / b - 1) for a, b in known)
-            print(f"{model}: error {100 * statistics.median(each):.1f} % in the median, {100 * each[-1]:.1f} % at most; rank correlation {correlation(*zip(*known)):.2f}", flush=True)
+        for name in models:
+            told = verify(weft, cluster, name)
+            for r in told["runs"]:
+                if "reason" in r:
+                    print(f"{name:12} {r['strategy']:48} {r['reason']}")
+                    continue
+                error = r["step_seconds"] / r["measured_seconds"] - 1
+                errors.append(abs(error))
+                print(f"{name:12} {r['strategy']:48} estimated {1e3 * r['step_seconds']:8.2f} ms ({1e3 * r['low']:.2f} to {1e3 * r['high']:.2f}), "
+                      f"measured {1e3 * r['measured_seconds']:8.2f}, {100 * error:+5.1f} %")
+            print(f"{name} on {told['processor']}{', which was busy' if told['busy'] else ''}: error {100 * told['median_error']:.1f} % in the median, "
+                  f"{100 * told['greatest_error']:.1f} % at most; rank correlation {told.get('rank_correlation', float('nan')):.2f}", flush=True)
     errors.sort()
-    if errors:
-        print(f"all {len(errors)}: error {100 * statistics.median(errors):.1f} % in the median, {100 * errors[len(errors) * 9 // 10]:.1f} % in nine of ten, {100 * errors[-1]:.1f} % at most")
+    print(f"all {len(errors)}: error {100 * statistics.median(errors):.1f} % in the median, {100 * errors[len(errors) * 9 // 10]:.1f} % in nine of ten, {100 * errors[-1]:.1f} % at most")
 
 
 main()

@@ -253,6 +253,7 @@ row(job        cluster_files            T.P..........   20 script   cluster_file
 row(job        default_threads          T............    1 script   default_threads.sh)
 
 row(train      generate                 T......UA.R..    1 internal)
+row(train      equal_ranks              TM.....UA....    8 internal)
 row(train      train                    T......UA.R..    2 public   WITH trainer_runs)
 row(train      save_loop                T......UA.R..    1 public)
 row(train      signals                  T......UA.R..    1 public   WITH trainer_runs)
@@ -343,6 +344,8 @@ row(cli        completion               T.....D......    5 script   completion.s
 row(cli        fetch                    T............    3 script   fetch.py)
 row(cli        simulate_compare         ..P..........   25 script   simulate_compare.sh)
 row(cli        plan_cluster             T.P..........   12 script   plan_cluster.sh)
+row(cli        plan_verify              T.P........W.   12 script   plan_verify.sh)
+row(cli        plan_why                 T............    6 script   plan_why.py)
 row(cli        invalid_options          T............    4 script   invalid_options.sh)
 row(cli        misspelt_names           T............    9 script   misspelt_names.py)
 row(cli        resume_options           T............    8 script   resume_options.sh)

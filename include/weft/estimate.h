@@ -22,7 +22,12 @@ typedef struct weft_measure_options {
     char *output;       /* cluster file; its times go to a file of that name with ".times" */
     double seconds;     /* measuring ends after so many seconds, with what it has */
     bool overwrite;     /* replaces an existing file */
-    uint64_t room[8];   /* of later versions: 0 */
+    /* The engine whose ranks transfer. With one whose ranks are processes, each of which calls
+     * weft_measure, transfers alone are measured, and the first rank writes their times to the
+     * output. */
+    char *engine;
+    char *transfers;  /* such a file, whose times are added; NULL: none */
+    uint64_t room[6]; /* of later versions: 0 */
 } weft_measure_options;
 /* The option table; weft_options_init sets the defaults. */
 WEFT_API const weft_option *weft_measure_table(const weft_context *context);
@@ -61,7 +66,9 @@ typedef struct weft_step_estimate {
      * that memory (0: unknown): weights, optimizer state, gradients, activations and staging, as
      * weft plan has them. The process itself, its libraries and data come on top. */
     double memory, memory_limit;
-    uint64_t room[6]; /* of later versions: 0 */
+    double
+        sent_bytes;   /* a step, by the ranks of a learner, in transfers as --metrics counts them */
+    uint64_t room[5]; /* of later versions: 0 */
 } weft_step_estimate;
 
 /* Predicts a step of a run on the cluster of a file. Nothing runs, and nothing is written.
@@ -71,6 +78,34 @@ WEFT_API WEFT_NODISCARD weft_status weft_estimate_step(weft_context *context,
                                                        const weft_train_options *options,
                                                        const char *cluster,
                                                        weft_step_estimate *out);
+
+/* Why a step takes its time. */
+typedef enum weft_step_cause {
+    WEFT_CAUSE_KERNELS,   /* a rank computes */
+    WEFT_CAUSE_TRANSFERS, /* it works on a transfer */
+    WEFT_CAUSE_LINKS,     /* it waits for data that all ranks have sent */
+    WEFT_CAUSE_WAITING,   /* it waits for other ranks, as in the bubble of a pipeline */
+    WEFT_CAUSE_REST,      /* loading of batches, and everything else */
+    WEFT_CAUSE_BUSY       /* no part of a step: the link of a machine sends */
+} weft_step_cause;
+#define WEFT_CAUSES 5 /* of those that are parts of a step */
+/* The name of a cause; NULL: there is none of this number. */
+WEFT_API const char *weft_step_cause_name(int cause);
+/* A part of a step: seconds in the mean over the ranks, by the cause and by a layer with its
+ * operator or transfer, as "conv1 conv". */
+typedef void (*weft_step_part_fn)(void *user, weft_step_cause cause, const char *name,
+                                  double seconds);
+/* As weft_estimate_step, and calls fn with all parts of the step, whose seconds have the sum
+ * out->seconds, but for rounding, and with the links that send. */
+WEFT_API WEFT_NODISCARD weft_status weft_estimate_parts(weft_context *context,
+                                                        const weft_train_options *options,
+                                                        const char *cluster, weft_step_part_fn fn,
+                                                        void *user, weft_step_estimate *out);
+
+/* ARGUMENT: the times of the cluster were measured on another processor, or by another version,
+ * than this one, or the file has several machines. *processor: its name, which the caller frees
+ * with weft_free. */
+WEFT_API WEFT_NODISCARD weft_status weft_measured_here(const char *cluster, char **processor);
 
 #ifdef __cplusplus
 }

@@ -165,6 +165,8 @@ weft_status read_checkpoint_options(const weft_option *table, int argc, char **a
  * options of one, NAME=VALUE or NAME of a flag. strategy_label: how it is displayed, without a
  * leading "exchange=". */
 int split_strategies(const char *list, char **words, int most);
+/* Prints that the list is none of 1 to `most` strategies; returns the exit code. */
+int refuse_strategies(const char *list, int most, const char *command_name);
 weft_status set_strategy(const weft_option *table, void *options, const char *words);
 const char *strategy_label(const char *words);
 

@@ -11,8 +11,8 @@
  * none. */
 typedef struct plan_options {
     int64_t dump, passes;
-    char *cluster, *strategies;
-    bool json;
+    char *cluster, *strategies, *why;
+    bool verify, quick, json;
 } plan_options;
 
 static const weft_option own_table[] = {
@@ -44,9 +44,26 @@ static const weft_option own_table[] = {
              "exchange=average:every=4'",
      .kind = WEFT_OPT_STRING,
      .offset = offsetof(plan_options, strategies)},
+    {.name = "why",
+     .argument = "TWO",
+     .help = "with --cluster, in place of the plan: where the difference between the steps of two "
+             "runs comes from, as in 'mesh=data=2; mesh=tensor=2'",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, why)},
+    {.name = "verify",
+     .initial = "false",
+     .help = "in place of the plan: estimate the run, or those of --strategies, make it for some "
+             "seconds, and print both; without --cluster this machine is measured first",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(plan_options, verify)},
+    {.name = "quick",
+     .initial = "false",
+     .help = "--verify measures and runs for a few seconds in all",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(plan_options, quick)},
     {.name = "json",
      .initial = "false",
-     .help = "print the table of --strategies as a JSON array",
+     .help = "print the table of --strategies, --why or --verify as JSON",
      .kind = WEFT_OPT_FLAG,
      .offset = offsetof(plan_options, json)},
     {.name = NULL},
@@ -80,25 +97,25 @@ static void print_estimate(const char *cluster, const weft_step_estimate *p)
                p->wire_bytes, 100 * p->busiest_link);
 }
 
-/* Whether the own options go together; prints an error if not. */
-static bool fit(const plan_options *plan)
+/* The reason why the own options do not go together; NULL: they do. */
+static const char *contradiction(const plan_options *p)
 {
-    bool adds = plan->dump >= 0 || plan->cluster;
-    if (plan->passes >= 0 && adds)
-        fprintf(stderr, "weft: --dump and --cluster add to the plan, and --passes prints graphs in "
-                        "its place; leave one of them out\nTry 'weft help plan'.\n");
-    else if (plan->strategies && !plan->cluster)
-        fprintf(stderr, "weft: --strategies compares estimates, which need --cluster FILE; weft "
-                        "measure writes one\nTry 'weft help plan'.\n");
-    else if (plan->json && !plan->strategies)
-        fprintf(stderr, "weft: --json prints the table of --strategies, which is not given\nTry "
-                        "'weft help plan'.\n");
-    else if (plan->strategies && plan->dump >= 0)
-        fprintf(stderr, "weft: --dump is of one run, and --strategies are several; leave one of "
-                        "them out\nTry 'weft help plan'.\n");
-    else
-        return true;
-    return false;
+    bool adds = p->dump >= 0 || p->cluster;
+    int tables = (p->strategies && !p->verify) + (p->why != NULL) + p->verify;
+    if (p->passes >= 0 && adds)
+        return "--dump and --cluster add to the plan, and --passes prints graphs in its place; "
+               "leave one of them out";
+    if (tables > 1) return "--strategies, --why and --verify print tables; leave one of them out";
+    if (tables > 0 && (p->dump >= 0 || p->passes >= 0))
+        return "--dump and --passes are of one run, and --strategies, --why and --verify print "
+               "times of several; leave one of them out";
+    if (tables > 0 && !p->verify && !p->cluster)
+        return "--strategies and --why compare estimates, which need --cluster FILE; weft measure "
+               "writes one";
+    if (p->quick && !p->verify) return "--quick is about --verify, which is not given";
+    if (p->json && tables == 0)
+        return "--json prints the table of --strategies, --why or --verify, and none is given";
+    return NULL;
 }
 
 /* The estimate is made before the plan is printed, so that a file that is bad is all that is told.
@@ -131,7 +148,12 @@ static int run_with(weft_context *context, const plan_options *plan, int argc, c
     }
     print_log(context, options.show.quiet);
     int code = load_plugins(context, weft_train_table(context), &options);
-    if (code == 0 && plan->strategies)
+    if (code == 0 && plan->verify)
+        code = plan_verify(context, plan->cluster, plan->strategies, plan->quick, plan->json, argc,
+                           argv);
+    else if (code == 0 && plan->why)
+        code = plan_why(context, plan->cluster, plan->why, plan->json, argc, argv);
+    else if (code == 0 && plan->strategies)
         code = plan_strategies(context, plan->cluster, plan->strategies, plan->json, argc, argv);
     else if (code == 0)
         code = report_failure(print_plan(context, &options, plan));
@@ -146,7 +168,9 @@ static int run(weft_context *context, int argc, char **argv)
     int code = 2;
     if (status != WEFT_OK)
         code = usage_failure("plan");
-    else if (fit(&plan))
+    else if (contradiction(&plan))
+        fprintf(stderr, "weft: %s\nTry 'weft help plan'.\n", contradiction(&plan));
+    else
         code = run_with(context, &plan, argc, argv);
     weft_options_free(own_table, &plan);
     return code;
@@ -154,8 +178,8 @@ static int run(weft_context *context, int argc, char **argv)
 
 const command command_plan = {
     .name = "plan",
-    .usage =
-        "[RUN.yaml] [--dump[=RANK] | --passes[=RANK]] [--cluster FILE] [options of weft train]",
+    .usage = "[RUN.yaml] [--dump[=RANK] | --passes[=RANK]] [--cluster FILE] [--verify] [options of "
+             "weft train]",
     .summary = "show what each rank of a run would hold, compute and send",
     .text =
         "Takes the options of weft train and runs nothing: prints for each rank its position in\n"
@@ -169,13 +193,20 @@ const command command_plan = {
         "writes: the programs of all ranks are played with measured times in the place of\n"
         "numbers, over links that carry one message at a time. --strategies prints a table of\n"
         "several runs. The time of learners that do not wait for each other (server, gossip and\n"
-        "others) is not estimated: weft simulate runs these.",
+        "others) is not estimated: weft simulate runs these. --why tells where the difference\n"
+        "between the steps of two runs comes from: kernels, work on transfers, waits for links "
+        "and\n"
+        "for other ranks, and the layers in which they differ most.\n\n"
+        "--verify makes the run, or those of --strategies, on this machine for some seconds each,\n"
+        "and prints their steps, memory and bytes beside the estimates.",
     .examples = "  weft plan -n 4 --mesh data=2,tensor=2\n"
                 "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 10\n"
                 "  weft plan -n 8 --zero 3 --dump=1\n"
                 "  weft plan -n 2 --mesh tensor=2 --passes\n"
                 "  weft measure -o here.yaml\n"
-                "  weft plan --cluster here.yaml -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n",
+                "  weft plan --cluster here.yaml -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n"
+                "  weft plan --cluster here.yaml -n 2 --why 'mesh=data=2; mesh=tensor=2'\n"
+                "  weft plan --verify --quick -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n",
     .table = weft_train_table,
     .own = own_table,
     .run = run,

@@ -1,5 +1,6 @@
 /* Lists of strategies, "exchange=average; mesh=data=2 zero=1": the options of several runs. */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,15 @@ int split_strategies(const char *list, char **words, int most)
     free(copy);
     for (int i = 0; i < count && !fits; i++) free(words[i]);
     return fits ? count : -1;
+}
+
+int refuse_strategies(const char *list, int most, const char *command_name)
+{
+    fprintf(stderr,
+            "weft: strategies '%s': give from 1 to %d with semicolons between them, as in "
+            "--strategies 'mesh=data=2; mesh=tensor=2'\nTry 'weft help %s'.\n",
+            list, most, command_name);
+    return 2;
 }
 
 weft_status set_strategy(const weft_option *table, void *options, const char *words)

@@ -17,6 +17,8 @@ weft_status weft_timeline_new(int ranks, const int *machine, int machines, const
     if (status == WEFT_OK) status = WEFT_NEW(&t->link, machines);
     for (int r = 0; r < ranks && status == WEFT_OK; r++) {
         t->rank[r].machine = machine[r];
+        t->rank[r].leader = r;
+        t->rank[r].speed = 1;
         t->rank[r].mark = SIZE_MAX;
     }
     for (int m = 0; m < machines && status == WEFT_OK; m++) t->link[m].wire = wires[m];
@@ -27,6 +29,7 @@ weft_status weft_timeline_new(int ranks, const int *machine, int machines, const
 static void free_transfer(line_transfer *x)
 {
     free(x->member);
+    free(x->carrier);
     free(x->cost);
     free(x->reached);
 }
@@ -38,6 +41,7 @@ void weft_timeline_free(weft_timeline **timeline)
     if (!t) return;
     for (int r = 0; t->rank && r < t->ranks; r++) {
         free(t->rank[r].tasks);
+        free(t->rank[r].parts);
         free(t->rank[r].active);
     }
     for (size_t i = 0; i < t->transfer_count; i++) free_transfer(&t->transfers[i]);
@@ -49,9 +53,21 @@ void weft_timeline_free(weft_timeline **timeline)
     free(t);
 }
 
+void weft_timeline_follow(weft_timeline *t, int rank, int leader)
+{
+    t->rank[rank].leader = t->rank[leader].leader;
+}
+
+void weft_timeline_speed(weft_timeline *t, int rank, double speed)
+{
+    t->rank[rank].speed = speed;
+}
+
 static weft_status add_task(weft_timeline *t, int rank, line_task task)
 {
     line_rank *r = &t->rank[rank];
+    if (r->leader != rank)
+        return weft_fail(WEFT_ERR_INTERNAL, "rank %d has the tasks of rank %d", rank, r->leader);
     WEFT_TRY(WEFT_GROW(&r->tasks, &r->task_capacity, r->task_count));
     r->tasks[r->task_count++] = task;
     return WEFT_OK;
@@ -110,6 +126,7 @@ weft_status weft_timeline_start(weft_timeline *t, int rank, uint64_t key, weft_m
                                 const int *members, int count, const weft_part_cost *cost, int *out)
 {
     int *seen, *number, me = 0;
+    line_rank *r = &t->rank[rank];
     while (me < count && members[me] != rank) me++;
     if (me == count)
         return weft_fail(WEFT_ERR_INTERNAL, "rank %d begins a transfer of other ranks", rank);
@@ -122,13 +139,32 @@ weft_status weft_timeline_start(weft_timeline *t, int rank, uint64_t key, weft_m
         *number = at + 1;
     }
     t->transfers[at].cost[me] = *cost;
-    *out = at;
-    return add_task(t, rank, (line_task){.kind = LINE_START, .transfer = at, .member = me});
+    *out = (int)r->part_count;
+    WEFT_TRY(WEFT_GROW(&r->parts, &r->part_capacity, r->part_count));
+    r->parts[r->part_count++] = (line_part){.transfer = at, .member = me};
+    if (r->leader != rank) return WEFT_OK;
+    return add_task(t, rank, (line_task){.kind = LINE_START, .start = *out});
+}
+
+weft_status weft_timeline_carriers(weft_timeline *t, int rank, int transfer, const int *carriers,
+                                   int count)
+{
+    line_transfer *x = &t->transfers[t->rank[rank].parts[transfer].transfer];
+    if (x->carrier) return WEFT_OK; /* another rank has given them */
+    WEFT_TRY(WEFT_NEW(&x->carrier, count + 1));
+    x->carriers = count;
+    for (int i = 0; i < count; i++) {
+        while (x->carrier[i] < x->count && x->member[x->carrier[i]] != carriers[i]) x->carrier[i]++;
+        if (x->carrier[i] == x->count)
+            return weft_fail(WEFT_ERR_INTERNAL, "rank %d carries a transfer of other ranks",
+                             carriers[i]);
+    }
+    return WEFT_OK;
 }
 
 weft_status weft_timeline_finish(weft_timeline *t, int rank, int transfer)
 {
-    return add_task(t, rank, (line_task){.kind = LINE_FINISH, .transfer = transfer});
+    return add_task(t, rank, (line_task){.kind = LINE_FINISH, .start = transfer});
 }
 
 void weft_timeline_mark(weft_timeline *t, int rank)
@@ -136,9 +172,28 @@ void weft_timeline_mark(weft_timeline *t, int rank)
     t->rank[rank].mark = t->rank[rank].task_count;
 }
 
+size_t weft_timeline_tasks(const weft_timeline *t)
+{
+    size_t sum = 0;
+    for (int r = 0; r < t->ranks; r++) sum += t->rank[r].task_count;
+    return sum;
+}
+
+double weft_timeline_events(const weft_timeline *t)
+{
+    double sum = 0;
+    for (int r = 0; r < t->ranks; r++) sum += (double)t->rank[t->rank[r].leader].task_count;
+    return sum;
+}
+
 weft_rank_times weft_timeline_rank(const weft_timeline *t, int rank)
 {
     return t->rank[rank].times;
+}
+
+weft_part_times weft_timeline_part(const weft_timeline *t, int rank, int transfer)
+{
+    return t->rank[rank].parts[transfer].times;
 }
 
 void weft_timeline_link(const weft_timeline *t, int machine, double *bytes, double *busy)

@@ -8,8 +8,8 @@ typedef enum line_kind { LINE_COMPUTE, LINE_START, LINE_FINISH } line_kind;
 typedef struct line_task {
     line_kind kind;
     bool polls;
+    int start; /* the number of the transfer among those of the rank */
     double seconds;
-    int transfer, member;
 } line_task;
 
 /* The stages that a member of a transfer reaches: it has begun it, done its first part, its
@@ -19,28 +19,38 @@ enum { LINE_BEGUN, LINE_FIRST, LINE_SECOND, LINE_STAGES };
 typedef struct line_transfer {
     weft_meeting meeting;
     int *member, count;
+    int *carrier, carriers;    /* members, by their index, whose bytes cross links */
     weft_part_cost *cost;      /* [count] */
     double *reached;           /* [count, LINE_STAGES] when each member has reached a stage */
     int in[LINE_STAGES];       /* members that have reached it */
-    double ready[LINE_STAGES]; /* when all have, and the data are where the next stage needs them */
+    double met[LINE_STAGES];   /* when all have, or the sender of a message has */
+    double ready[LINE_STAGES]; /* when the data are then where the next stage needs them */
 } line_transfer;
 
 typedef struct line_active {
-    int transfer, member, stage;
+    int transfer, member, part, stage; /* part: its number among those of the rank */
 } line_active;
+
+/* A transfer that a rank begins, and its index among the members. */
+typedef struct line_part {
+    int transfer, member;
+    weft_part_times times;
+} line_part;
 
 /* The rank waits for no transfer; it polls all of them next. */
 enum { WAITS_NOT = -1, POLLS = -2 };
 typedef struct line_rank {
-    int machine;
-    line_task *tasks;
+    int machine, leader; /* leader: the rank whose tasks it has, perhaps itself */
+    line_task *tasks;    /* of a leader */
     size_t task_count, task_capacity, next;
-    size_t mark, end;    /* mark: tasks from here on are of some runs; end: of this run */
+    size_t mark, end; /* mark: tasks from here on are of some runs; end: of this run */
+    line_part *parts; /* that it begins, in order */
+    size_t part_count, part_capacity;
     line_active *active; /* transfers that it has begun and not done, oldest first */
     size_t active_count, active_capacity;
-    int waits;            /* for this transfer, or one of the following */
-    double clock, factor; /* factor: of the seconds that it computes */
-    uint64_t stamp;       /* of its entry in the heap; others of this rank are out of date */
+    int waits;                   /* for this transfer, or one of the following */
+    double speed, clock, factor; /* factor: of the seconds that it computes */
+    uint64_t stamp;              /* of its entry in the heap; others of this rank are out of date */
     weft_rank_times times;
 } line_rank;
 
@@ -49,10 +59,11 @@ typedef struct line_link {
     double until[2], busy[2], bytes; /* out, in */
 } line_link;
 
+/* Events that follow from others of the same time come in a later turn. */
 typedef struct line_event {
     double at;
     uint64_t stamp;
-    int rank;
+    int turn, rank;
 } line_event;
 
 typedef struct line_entry {
@@ -74,6 +85,8 @@ struct weft_timeline {
     line_event *heap;
     size_t heap_count, heap_capacity;
     uint64_t stamps;
+    double now; /* of the event that was taken last, and its turn */
+    int turn;
 };
 
 #endif

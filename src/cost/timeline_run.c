@@ -1,6 +1,8 @@
 /* Runs a timeline. The rank with the earliest next event goes on: it computes, begins a transfer,
  * works on its part of one that is ready, or waits. Its work can change only later events of
- * other ranks, so each event is final when it is taken. */
+ * other ranks, so each event is final when it is taken. In an event a rank either begins a transfer
+ * or works on each of its transfers once, and what follows at the same time comes a turn later: so
+ * ranks that are equal stay equal, whichever of them goes first. */
 #include <math.h>
 
 #include "cost/timeline_internal.h"
@@ -9,7 +11,8 @@
 
 static bool earlier(const line_event *a, const line_event *b)
 {
-    return a->at != b->at ? a->at < b->at : a->rank < b->rank;
+    if (a->at != b->at) return a->at < b->at;
+    return a->turn != b->turn ? a->turn < b->turn : a->rank < b->rank;
 }
 
 static void swap(line_event *a, line_event *b)
@@ -25,7 +28,8 @@ static weft_status plan(weft_timeline *t, int rank, double at)
     t->rank[rank].stamp = ++t->stamps;
     line_event *h = t->heap;
     size_t i = t->heap_count++;
-    h[i] = (line_event){.at = at, .stamp = t->stamps, .rank = rank};
+    h[i] = (line_event){
+        .at = at, .stamp = t->stamps, .turn = at == t->now ? t->turn + 1 : 0, .rank = rank};
     for (; i > 0 && earlier(&h[i], &h[(i - 1) / 2]); i = (i - 1) / 2) swap(&h[i], &h[(i - 1) / 2]);
     return WEFT_OK;
 }
@@ -64,9 +68,9 @@ static void make_ready(weft_timeline *t, line_transfer *x, int stage)
     for (int i = 0; i < x->count; i++)
         if (x->meeting != WEFT_MEET_PASS || i == 0)
             at = WEFT_MAX(at, x->reached[i * LINE_STAGES + stage]);
-    ready = at;
-    for (int i = 0; i < x->count; i++)
-        for (int way = 0; way < 2; way++) {
+    ready = x->met[stage] = at;
+    for (int k = 0; k < (x->carrier ? x->carriers : x->count); k++)
+        for (int way = 0, i = x->carrier ? x->carrier[k] : k; way < 2; way++) {
             int machine = t->rank[x->member[i]].machine;
             double there = carry(t, machine, way, x->cost[i].bytes[way], at);
             ready = WEFT_MAX(ready, there);
@@ -119,7 +123,7 @@ static weft_status reach(weft_timeline *t, line_transfer *x, int member, int sta
     if (met && stage == last_stage(x)) {
         double end = 0;
         for (int i = 0; i < x->count; i++) end = WEFT_MAX(end, x->reached[i * LINE_STAGES + stage]);
-        x->ready[stage] = end;
+        x->ready[stage] = x->met[stage] = end;
     }
     if (!sent && !met && !(x->meeting == WEFT_MEET_PASS && stage == LINE_FIRST)) return WEFT_OK;
     for (int i = 0; i < x->count; i++) {
@@ -135,7 +139,7 @@ static void drop(line_rank *r, size_t i)
     memmove(&r->active[i], &r->active[i + 1], (r->active_count - i) * sizeof(*r->active));
 }
 
-/* The rank works on all parts that are ready at its clock. */
+/* The rank works on all parts that are ready at its clock, and on one of each transfer. */
 static weft_status poll(weft_timeline *t, line_rank *r)
 {
     for (size_t i = 0; i < r->active_count;) {
@@ -146,9 +150,10 @@ static weft_status poll(weft_timeline *t, line_rank *r)
         if (works) {
             r->clock += x->cost[a->member].work;
             r->times.transferred += x->cost[a->member].work;
+            r->parts[a->part].times.worked += x->cost[a->member].work;
             a->stage++;
             WEFT_TRY(reach(t, x, a->member, a->stage, r->clock));
-            a = &r->active[i];
+            i++;
         } else if (is_done(x, a) && next_time(x, a) <= r->clock) {
             drop(r, i);
         } else {
@@ -158,22 +163,41 @@ static weft_status poll(weft_timeline *t, line_rank *r)
     return WEFT_OK;
 }
 
-static bool has_active(const line_rank *r, int transfer)
+static bool has_active(const line_rank *r, int part)
 {
     for (size_t i = 0; i < r->active_count; i++)
-        if (r->active[i].transfer == transfer) return true;
+        if (r->active[i].part == part) return true;
     return false;
+}
+
+/* The rank has waited from its clock until a time at which it can go on with a transfer: for the
+ * links since the ranks of that one have met, and for them before. */
+static void count_wait(const weft_timeline *t, line_rank *r, double until)
+{
+    double met = until, waited = until - r->clock;
+    for (size_t i = 0; i < r->active_count; i++) {
+        const line_active *a = &r->active[i];
+        const line_transfer *x = &t->transfers[a->transfer];
+        bool sends = x->meeting == WEFT_MEET_PASS && a->member == 0;
+        if (next_time(x, a) <= until && !sends) met = WEFT_MIN(met, x->met[a->stage]);
+    }
+    double linked = WEFT_MIN(until - met, waited);
+    r->times.waited += waited;
+    if (r->waits < 0) return;
+    r->parts[r->waits].times.linked += linked;
+    r->parts[r->waits].times.waited += waited - linked;
 }
 
 /* --- ranks --- */
 
-static weft_status begin_transfer(weft_timeline *t, line_rank *r, const line_task *task)
+static weft_status begin_transfer(weft_timeline *t, line_rank *r, int number)
 {
+    const line_part *part = &r->parts[number];
     WEFT_TRY(WEFT_GROW(&r->active, &r->active_capacity, r->active_count));
-    r->active[r->active_count++] =
-        (line_active){.transfer = task->transfer, .member = task->member, .stage = LINE_BEGUN};
-    WEFT_TRY(reach(t, &t->transfers[task->transfer], task->member, LINE_BEGUN, r->clock));
-    return poll(t, r);
+    r->active[r->active_count++] = (line_active){
+        .transfer = part->transfer, .member = part->member, .part = number, .stage = LINE_BEGUN};
+    r->waits = POLLS;
+    return reach(t, &t->transfers[part->transfer], part->member, LINE_BEGUN, r->clock);
 }
 
 /* Takes the next task of a rank; a rank that waits polls instead. */
@@ -193,16 +217,17 @@ static weft_status go_on(weft_timeline *t, int rank, double at)
         r->times.end = r->clock;
         return WEFT_OK;
     }
-    const line_task *task = &r->tasks[r->next++];
+    const line_task *task = &t->rank[r->leader].tasks[r->next++];
     if (task->kind == LINE_COMPUTE) {
-        r->clock += task->seconds * r->factor;
-        r->times.computed += task->seconds * r->factor;
+        double seconds = task->seconds / r->speed * r->factor;
+        r->clock += seconds;
+        r->times.computed += seconds;
         /* The rank polls when others have had their turn until then. */
         if (task->polls && r->active_count > 0) r->waits = POLLS;
     } else if (task->kind == LINE_START) {
-        WEFT_TRY(begin_transfer(t, r, task));
-    } else if (has_active(r, task->transfer)) {
-        r->waits = task->transfer;
+        WEFT_TRY(begin_transfer(t, r, task->start));
+    } else if (has_active(r, task->start)) {
+        r->waits = task->start;
     }
     return plan(t, rank, r->clock);
 }
@@ -222,14 +247,19 @@ static weft_status check_links(const weft_timeline *t, double end)
 static void rewind(weft_timeline *t, bool whole, const double *factors)
 {
     t->heap_count = 0;
+    t->now = -1;
+    t->turn = 0;
     for (int r = 0; r < t->ranks; r++) {
         line_rank *rank = &t->rank[r];
         rank->next = rank->active_count = 0;
-        rank->end = whole ? rank->task_count : WEFT_MIN(rank->mark, rank->task_count);
+        const line_rank *leader = &t->rank[rank->leader];
+        rank->end = whole ? leader->task_count : WEFT_MIN(leader->mark, leader->task_count);
         rank->waits = WAITS_NOT;
         rank->clock = 0;
         rank->factor = factors ? factors[r] : 1;
         rank->times = (weft_rank_times){.end = 0};
+        for (size_t p = 0; p < rank->part_count; p++)
+            rank->parts[p].times = (weft_part_times){.worked = 0};
     }
     for (int m = 0; m < t->machines; m++) t->link[m] = (line_link){.wire = t->link[m].wire};
     for (size_t i = 0; i < t->transfer_count; i++) {
@@ -248,8 +278,10 @@ weft_status weft_timeline_run(weft_timeline *t, bool whole, const double *factor
         line_event e = take(t);
         line_rank *r = &t->rank[e.rank];
         if (e.stamp != r->stamp) continue;
+        t->now = e.at;
+        t->turn = e.turn;
         if (e.at > r->clock) {
-            r->times.waited += e.at - r->clock;
+            count_wait(t, r, e.at);
             r->clock = e.at;
         }
         WEFT_TRY(go_on(t, e.rank, e.at));

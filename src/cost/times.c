@@ -76,6 +76,16 @@ weft_status weft_times_add(weft_times *t, const weft_timed *what, double seconds
     return WEFT_OK;
 }
 
+weft_status weft_times_add_all(weft_times *t, const weft_times *from)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        const time_line *m = &from->lines[i];
+        const weft_timed what = {m->kind, m->group, m->threads, m->ranks, m->flops, m->bytes};
+        WEFT_TRY(weft_times_add(t, &what, m->seconds));
+    }
+    return WEFT_OK;
+}
+
 double weft_times_spread(const weft_times *times)
 {
     return times->errors[WEFT_BY_SIZE];

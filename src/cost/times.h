@@ -36,6 +36,8 @@ void weft_times_free(weft_times **times);
 /* Adds a measurement. The median of several measurements of the same thing counts. */
 weft_status weft_times_add(weft_times *times, const weft_timed *what,
                            double seconds) WEFT_NODISCARD;
+/* Adds the measurements of another table. */
+weft_status weft_times_add_all(weft_times *times, const weft_times *from) WEFT_NODISCARD;
 size_t weft_times_count(const weft_times *times);
 
 /* Reads the text of a table. FORMAT: it is none, or is damaged; the message names the line of
@@ -51,5 +53,15 @@ weft_status weft_times_index(weft_times *times) WEFT_NODISCARD;
 /* How far repeated measurements are from their median, in the mean, as a share. */
 double weft_times_spread(const weft_times *times);
 weft_estimate weft_times_estimate(const weft_times *times, const weft_timed *what);
+
+/* Estimates that have been made, so that equal instructions of many layers are estimated once. The
+ * table must outlive them. */
+typedef struct weft_known weft_known;
+weft_status weft_known_new(const weft_times *times, weft_known **out) WEFT_NODISCARD;
+void weft_known_free(weft_known **known);
+weft_status weft_known_estimate(weft_known *known, const weft_timed *what,
+                                weft_estimate *out) WEFT_NODISCARD;
+/* How many different ones there are. */
+size_t weft_known_count(const weft_known *known);
 
 #endif

@@ -174,6 +174,13 @@ typedef struct weft_rank {
 /* Builds the learner's graph, its plan, and this rank's part of the graph. The caller has set
  * `run_spec` and `rank`. With `measured`, collective over the world, if there is one. */
 weft_status weft_rank_rewrite(weft_rank *rank) WEFT_NODISCARD;
+/* Likewise, with the learner's graph that another rank of the run has built, which must outlive
+ * this one; such a rank is freed by weft_rank_free_shared. */
+weft_status weft_rank_rewrite_shared(weft_rank *rank, const weft_rank *built) WEFT_NODISCARD;
+void weft_rank_free_shared(weft_rank *rank);
+/* Whether another rank of the run would have the same program as this one, which weft_rank_rewrite
+ * has given its part: equal kernels, sizes and transfers, at other places of the whole tensors. */
+weft_status weft_rank_alike(const weft_rank *rank, int other, bool *out) WEFT_NODISCARD;
 /* Creates a store on a device; NULL: that of this rank. */
 weft_status weft_rank_store(const weft_rank *rank, const char *device,
                             weft_store **out) WEFT_NODISCARD;

@@ -122,7 +122,7 @@ weft_status weft_rank_rewrite(weft_rank *r)
     const weft_run_spec *k = r->run_spec;
     weft_plan_options p = k->plan;
     p.plain_sums = r->plain_sums;
-    WEFT_TRY(build_graph(r));
+    if (!r->graph) WEFT_TRY(build_graph(r));
     double *costs = NULL;
     weft_status status = weft_rank_shares(r, &p, &p.shares);
     if (status == WEFT_OK && k->measured) {
@@ -138,6 +138,35 @@ weft_status weft_rank_rewrite(weft_rank *r)
     if (!p.place) WEFT_TRY(check_schedule(r));
     WEFT_TRY(weft_plan_rewrite(r->plan, r->graph, r->rank % p.ranks, &r->mine));
     return weft_graph_show(weft_rewritten_graph(r->mine), "the rewrite for the rank", r->graphs);
+}
+
+weft_status weft_rank_rewrite_shared(weft_rank *r, const weft_rank *built)
+{
+    r->graph = built->graph;
+    r->values = built->values;
+    r->optimizer = built->optimizer;
+    return weft_rank_rewrite(r);
+}
+
+void weft_rank_free_shared(weft_rank *r)
+{
+    r->graph = NULL;
+    weft_rank_free(r);
+}
+
+weft_status weft_rank_alike(const weft_rank *r, int other, bool *out)
+{
+    const weft_run_spec *k = r->run_spec;
+    char *mine = NULL, *others = NULL;
+    int ranks = k->plan.ranks;
+    *out = weft_rewritten_alike(r->plan, r->mine, r->rank % ranks, other % ranks);
+    if (!*out || !strchr(k->device, ',')) return WEFT_OK;
+    weft_status status = weft_device_of_rank(k->context, k->device, r->rank, &mine);
+    if (status == WEFT_OK) status = weft_device_of_rank(k->context, k->device, other, &others);
+    *out = status == WEFT_OK && strcmp(mine, others) == 0;
+    free(mine);
+    free(others);
+    return status;
 }
 
 weft_status weft_rank_store(const weft_rank *r, const char *device, weft_store **out)

@@ -14,18 +14,17 @@ static int entry_of(const weft_program *p, int b)
     return p->schema->entries[root->entry].kind == WEFT_VALUE_PARAM ? root->entry : -1;
 }
 
-static weft_status add_first_use(weft_program *p, bool *seen, size_t *room, int i)
+/* before: operations of the instructions that run before this one. */
+static weft_status add_first_use(weft_program *p, bool *seen, size_t *room, int i, double before)
 {
     instruction *code = &p->code[i];
-    double own = code->flops;
     code->read = (int)p->reading_count;
     for (int j = 0; j < code->in_count; j++) {
         int entry = entry_of(p, code->in[j]);
         if (entry < 0 || seen[entry]) continue;
         seen[entry] = true;
         WEFT_TRY(WEFT_GROW(&p->readings, room, p->reading_count));
-        p->readings[p->reading_count++] =
-            (reading){.entry = entry, .flops = weft_program_flops_until(p, i) - own};
+        p->readings[p->reading_count++] = (reading){.entry = entry, .flops = before};
         code->read_count++;
     }
     return WEFT_OK;
@@ -35,10 +34,14 @@ weft_status weft_readings_find(weft_program *p)
 {
     bool *seen;
     size_t room = 0;
+    double before = 0;
     weft_status status = WEFT_NEW(&seen, p->schema->count + 1);
     for (int phase = WEFT_PHASE_FORWARD; phase <= WEFT_PHASE_UPDATE; phase++)
-        for (size_t i = 0; i < p->code_count && status == WEFT_OK; i++)
-            if ((int)p->code[i].phase == phase) status = add_first_use(p, seen, &room, (int)i);
+        for (size_t i = 0; i < p->code_count && status == WEFT_OK; i++) {
+            if ((int)p->code[i].phase != phase) continue;
+            status = add_first_use(p, seen, &room, (int)i, before);
+            before += p->code[i].flops;
+        }
     free(seen);
     return status;
 }

@@ -203,7 +203,7 @@ static weft_status read_table(search *s, bool *found)
     const weft_device *device = s->options[0].device;
     for (int i = 0; i < s->own; i++) own[i] = s->options[i].candidate;
     tuning_names(own, s->own, names);
-    WEFT_TRY(tuning_group(s->group, s->in, &group));
+    WEFT_TRY(tuning_group(s->group, s->in, true, &group));
     weft_status status = tuning_find(table, device, group, names, s->own, seconds, found);
     if (status == WEFT_OK && !*found && weft_seconds() < table->until) {
         status = measure(s, group, names);

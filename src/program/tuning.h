@@ -53,8 +53,9 @@ weft_status tuning_check_names(const tuning *t, const weft_context *context) WEF
 /* tuning_group.c: writes the names of candidates; equal names get a number. */
 enum { TUNING_NAME = 64 };
 void tuning_names(const weft_candidate *candidates, int count, char names[][TUNING_NAME]);
-/* Describes a group by its operators, attributes, types and the layouts of its inputs. */
-weft_status tuning_group(const weft_group *group, const weft_layout *const *in,
+/* Describes a group by its operators, attributes, types and the layouts of its inputs. placed: also
+ * by attributes that say where in a tensor it works. */
+weft_status tuning_group(const weft_group *group, const weft_layout *const *in, bool placed,
                          char **out) WEFT_NODISCARD;
 /* Sets seconds[i] of each candidate, INFINITY if it is impossible. *found: the table has all of
  * them. ARGUMENT: it has a candidate that the device does not have. */

@@ -35,9 +35,28 @@ static void add_type(weft_text *text, const weft_group *group, weft_value v)
                   weft_shape_text(&type->shape, shape, sizeof(shape)));
 }
 
+/* Attributes that say where in a tensor a node works, or by which random numbers: they change no
+ * time, and differ between layers and ranks. */
+static bool places(const weft_attr *attr)
+{
+    static const char *const names[] = {"start", "stop", "begin", "seed", "stream", "like"};
+    for (size_t i = 0; i < WEFT_COUNT(names); i++)
+        if (strcmp(attr->name, names[i]) == 0) return true;
+    return false;
+}
+
+static void add_attrs(weft_text *text, const weft_node *node, bool placed)
+{
+    for (int i = 0; i < node->attr_count; i++) {
+        const weft_node one = {.attrs = &node->attrs[i], .attr_count = 1};
+        if (placed || !places(&node->attrs[i])) weft_node_attrs_text(&one, text);
+    }
+}
+
 /* Attributes are those of the main node: those of functions of each element, such as the position
  * of a dropout, change no time, and differ between ranks. */
-weft_status tuning_group(const weft_group *group, const weft_layout *const *in, char **out)
+weft_status tuning_group(const weft_group *group, const weft_layout *const *in, bool placed,
+                         char **out)
 {
     weft_text text = {0};
     for (int n = 0; n < group->count; n++) {
@@ -45,7 +64,7 @@ weft_status tuning_group(const weft_group *group, const weft_layout *const *in, 
         weft_text_add(&text, "%s%s(", n ? " " : "", node->op->name);
         for (int i = 0; i < node->in_count; i++)
             weft_text_add(&text, "%s%d", i ? "," : "", number_of(group, node->in[i]));
-        if (n == 0) weft_node_attrs_text(node, &text);
+        if (n == 0) add_attrs(&text, node, placed);
         weft_text_add(&text, ")");
     }
     for (int i = 0; i < group->in_count; i++) {

@@ -152,7 +152,7 @@ weft_status weft_instruction_work(const weft_program *p, int i, weft_work *out)
     add_kind(&kind, p, code);
     weft_status status = weft_text_take(&kind, &text);
     if (status == WEFT_OK)
-        status = code->group.count > 0 ? tuning_group(&code->group, code->kernel->in, &group)
+        status = code->group.count > 0 ? tuning_group(&code->group, code->kernel->in, false, &group)
                                        : describe_reorder(p, code, &group);
     if (status == WEFT_OK) {
         weft_make_printable(text);
@@ -165,6 +165,17 @@ weft_status weft_instruction_work(const weft_program *p, int i, weft_work *out)
     free(text);
     free(group);
     return status;
+}
+
+void weft_instruction_name(const weft_program *p, int i, char *out, size_t size)
+{
+    const weft_group *group = &p->code[i].group;
+    const weft_node *node = group->count > 0 ? group->node[0] : NULL;
+    if (node)
+        (void)snprintf(out, size, "%.*s %s", (int)WEFT_MIN(strcspn(node->name, "/"), (size_t)60),
+                       node->name, node->op->name);
+    else
+        (void)snprintf(out, size, "reorders");
 }
 
 const weft_node *weft_instruction_transfer(const weft_program *p, int i)

@@ -29,6 +29,8 @@ typedef struct weft_work {
 /* The graph of the program must still exist. */
 weft_status weft_instruction_work(const weft_program *program, int i,
                                   weft_work *out) WEFT_NODISCARD;
+/* Names an instruction by its layer and its operator, as "conv1 conv". */
+void weft_instruction_name(const weft_program *program, int i, char *out, size_t size);
 /* The node of a transfer; NULL: the instruction is none. */
 const weft_node *weft_instruction_transfer(const weft_program *program, int i);
 /* The bytes that a rank sends in a transfer: those of sums with the padding of their layouts. */

@@ -12,12 +12,14 @@ void weft_rewrite_part(const rewriter *r, const weft_shape *whole, sharding spli
     for (int a = 0; a < SHARD_AXES; a++) {
         int dim = split.at[a], c = r->coordinate[a];
         if (dim < 0) continue;
+        weft_rewrite_ask(r, ASKED_SIZE, a, whole->dim[dim]);
         start[dim] = weft_plan_part_start(r->plan, a, whole->dim[dim], c);
         part->dim[dim] = weft_plan_part_start(r->plan, a, whole->dim[dim], c + 1) - start[dim];
     }
     if (split.at[AXIS_DATA] != FLAT) return;
     int64_t count = weft_shape_elements(part);
     int n = r->plan->size[AXIS_DATA], c = r->coordinate[AXIS_DATA];
+    weft_rewrite_ask(r, ASKED_RANGE, AXIS_DATA, count);
     start[0] = weft_part_start(count, c, n);
     *part = weft_shape_of(1, (int64_t[]){weft_part_start(count, c + 1, n) - start[0]});
 }
@@ -68,6 +70,7 @@ weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, in
 {
     int c = r->coordinate[axis];
     int64_t size = whole_dim(r, v, dim);
+    weft_rewrite_ask(r, ASKED_CUT, axis, size);
     weft_attr attrs[] = {WEFT_ATTR_INT("axis", dim),
                          WEFT_ATTR_INT("start", weft_plan_part_start(r->plan, axis, size, c)),
                          WEFT_ATTR_INT("stop", weft_plan_part_start(r->plan, axis, size, c + 1))};
@@ -92,6 +95,8 @@ weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_
                               WEFT_ATTR_INT("whole", from < 0 ? 0 : whole_dim(r, v, from))};
     bool in_tree = r->workers > 0 && axis == AXIS_DATA;
     int count = 4;
+    weft_rewrite_ask(r, ASKED_SIZE, axis, whole_dim(r, v, dim));
+    if (from >= 0) weft_rewrite_ask(r, ASKED_SIZE, axis, whole_dim(r, v, from));
     for (size_t i = in_tree ? 0 : 1; i < WEFT_COUNT(more); i++)
         if (weft_operator_has(r->to->context, op, more[i].name)) attrs[count++] = more[i];
     return weft_move_emit(r, op, v, &x, 1, attrs, count);
@@ -181,6 +186,7 @@ weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding spl
     split.at[AXIS_DATA] = WHOLE;
     weft_rewrite_part(r, &r->from->values[v].type.shape, split, &part, start);
     int64_t count = weft_shape_elements(&part);
+    weft_rewrite_ask(r, ASKED_RANGE, AXIS_DATA, count);
     x = flatten(r, v, x);
     weft_attr cut[] = {WEFT_ATTR_INT("axis", 0),
                        WEFT_ATTR_INT("start", weft_part_start(count, c, n)),

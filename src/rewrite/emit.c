@@ -237,6 +237,7 @@ static weft_status allocate(rewriter *r, weft_rewritten *out)
     WEFT_TRY(WEFT_NEW(&r->values, g->value_count));
     WEFT_TRY(WEFT_NEW(&r->node_place, g->node_count));
     r->counts = out->counts;
+    r->asked = &out->asked;
     return WEFT_NEW(&r->chosen, g->node_count);
 }
 
@@ -274,6 +275,7 @@ void weft_rewritten_destroy(weft_rewritten **rewritten)
     weft_graph_destroy(&(*rewritten)->graph);
     free((*rewritten)->local);
     free((*rewritten)->counts);
+    free((*rewritten)->asked.list);
     free(*rewritten);
     *rewritten = NULL;
 }

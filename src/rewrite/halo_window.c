@@ -28,6 +28,7 @@ weft_status weft_window_touched(const rewriter *r, const weft_node *node, const 
                                                  : weft_out(r->from, node, i - node->in_count))
                                  ->shape.dim[other];
         }
+        weft_rewrite_ask(r, ASKED_COORDINATE, a, 0);
         weft_window_rows(out->window, out->rows, r->coordinate[a], r->plan->size[a], &out->begin,
                          &out->end);
         out->aligned = weft_window_aligned(out->window, out->rows, r->plan->size[a]);

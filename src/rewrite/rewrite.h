@@ -104,6 +104,23 @@ typedef struct bucket {
     int until; /* last node that might be fused with a producer of a value in the bucket */
 } bucket;
 
+/* A question that a rewrite asks about its rank, see alike.c. */
+typedef enum question_kind {
+    ASKED_SIZE,      /* of its part of `count` positions that an axis splits */
+    ASKED_CUT,       /* likewise, and where in a block of a layout the part begins */
+    ASKED_RANGE,     /* the size of its range of `count` elements (FLAT) */
+    ASKED_COORDINATE /* on an axis */
+} question_kind;
+typedef struct question {
+    question_kind kind;
+    int axis;
+    int64_t count;
+} question;
+typedef struct questions {
+    question *list;
+    size_t count, capacity;
+} questions;
+
 typedef struct rewriter {
     weft_plan *plan;
     const weft_graph *from;
@@ -131,6 +148,7 @@ typedef struct rewriter {
      * subtree covers each rank's workers, since the tree over the workers is then the tree over the
      * ranks. */
     int subtrees, most_subtrees;
+    questions *asked;
 } rewriter;
 
 struct weft_rewritten {
@@ -138,12 +156,20 @@ struct weft_rewritten {
     weft_value *local; /* of each value of the original graph: its value here, or WEFT_NO_VALUE */
     bool *counts;      /* of each value: whether this rank counts it, see weft_rewritten_counts */
     int values;
+    questions asked;
 };
 
 /* --- plan.c --- */
 leaf_plan *weft_plan_leaf(const weft_plan *plan, const char *name);
 weft_status weft_plan_add_leaf(weft_plan *plan, const char *name, leaf_plan **out) WEFT_NODISCARD;
 int weft_plan_rank_at(const weft_plan *plan, int rank, int place);
+
+/* --- alike.c --- */
+/* Records a question. Every use of the rank's coordinates asks one. */
+void weft_rewrite_ask(const rewriter *r, question_kind kind, int axis, int64_t count);
+/* Whether the part of rank `other` has the nodes of that of `rank`, which is `mine`: equal kernels
+ * and transfers, at other places of the whole tensors. The plan is the one of the rewrite. */
+bool weft_rewritten_alike(const weft_plan *plan, const weft_rewritten *mine, int rank, int other);
 
 /* --- placement.c --- */
 /* Places nodes and leaves: fills node_place, and the places and readers of values. */

@@ -57,6 +57,7 @@ static weft_status begin(rewriter *r)
     r->workers = r->plan->options.virtual_workers;
     r->own_workers = r->workers / r->plan->size[AXIS_DATA];
     r->first_worker = r->own_workers * r->coordinate[AXIS_DATA];
+    if (r->workers > 0) weft_rewrite_ask(r, ASKED_COORDINATE, AXIS_DATA, 0);
     return count_subtrees(r);
 }
 

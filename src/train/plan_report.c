@@ -246,12 +246,44 @@ static weft_status add_schedule(weft_text *text, const weft_trainer *t, const we
     return WEFT_OK;
 }
 
-static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
+/* --- all ranks --- */
+
+typedef struct description {
+    weft_trainer *t;
+    figures *all; /* [ranks of the mesh] */
+    int dump_rank;
+    weft_text *lists;
+} description;
+
+/* Transfers are listed for the first rank of each place. */
+static weft_status describe_kind(void *user, weft_rank *r)
 {
-    figures *all;
-    weft_text lists = {0};
-    char *list = NULL;
-    weft_status status = WEFT_NEW(&all, t->mesh);
+    description *d = user;
+    int each = d->t->mesh / weft_plan_places(r->plan);
+    WEFT_TRY(
+        describe_rank(r, &d->all[r->rank], d->lists, r->rank % each == 0, r->rank == d->dump_rank));
+    return r->rank == 0 ? weft_trainer_check_servers(d->t) : WEFT_OK;
+}
+
+/* Ranks of a kind have the figures of its lowest rank. */
+static weft_status describe_ranks(description *d)
+{
+    weft_trainer *t = d->t;
+    int *kind, kinds;
+    bool dumps = d->dump_rank >= 0;
+    WEFT_TRY(WEFT_NEW(&kind, t->mesh));
+    weft_status status = weft_trainer_each_kind(t, dumps, kind, &kinds, describe_kind, d);
+    for (int r = 0; r < t->mesh && status == WEFT_OK && !dumps; r++) {
+        int lowest = 0;
+        while (kind[lowest] != kind[r]) lowest++;
+        d->all[r] = d->all[lowest];
+    }
+    free(kind);
+    return status;
+}
+
+static void add_head(weft_text *text, const weft_trainer *t)
+{
     weft_text_add(text, "%s on %s: batch %lld, %d rank%s%s, %lld micro-batch%s\n\n",
                   t->options.task.model, t->options.task.data, (long long)t->options.length.batch,
                   t->size, weft_plural(t->size), t->learners > 1 ? " in several learners" : "",
@@ -259,61 +291,43 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
     weft_text_add(text, "%4s  %-34s %9s %9s %9s %11s %9s %9s  %9s %9s %9s\n", "rank", "place",
                   "weights", "state", "gradients", "activations", "scratch", "staging", "GFLOP",
                   "sends", "transfers");
-    const weft_rank *first = &t->runs[0].rank;
-    for (int r = 0; r < t->mesh && status == WEFT_OK; r++) {
-        int each = t->mesh;
-        weft_rank *rank = &t->runs[r].rank;
-        if (first->plan) each = t->mesh / weft_plan_places(first->plan);
-        *rank = (weft_rank){.run_spec = &t->run_spec, .rank = r};
-        bool listed = r == 0 || (first->plan && r % each == 0);
-        status = describe_rank(rank, &all[r], &lists, listed, r == dump_rank);
-        if (status == WEFT_OK && r == 0) status = weft_trainer_check_servers(t);
-        if (status == WEFT_OK) add_rank(text, rank->plan, r, &all[r]);
-        if (status == WEFT_OK && t->run_spec.plan.bf16_sums) add_rounded(text, r, &all[r]);
-        if (status == WEFT_OK) add_device(text, r, &all[r]);
-        if (r > 0) weft_rank_free(rank); /* so that not all graphs are in memory at once */
-    }
+}
+
+static void add_ranks(weft_text *text, const weft_trainer *t, const figures *all)
+{
     double bytes = 0;
+    char size[32];
+    for (int r = 0; r < t->mesh; r++) {
+        add_rank(text, t->runs[0].rank.plan, r, &all[r]);
+        if (t->run_spec.plan.bf16_sums) add_rounded(text, r, &all[r]);
+        add_device(text, r, &all[r]);
+        bytes += all[r].bytes;
+    }
+    bytes_text(bytes, size, sizeof(size));
+    weft_text_add(text, "\nOn the wire in a step: %s (%.0f bytes)%s\n", size, bytes,
+                  t->run_spec.exchange ? " between the ranks of a learner; what learners exchange "
+                                         "comes on top"
+                                       : "");
+}
+
+static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
+{
+    weft_text lists = {0};
+    char *list = NULL;
+    const weft_rank *first = &t->runs[0].rank;
+    description d = {.t = t, .dump_rank = dump_rank, .lists = &lists};
+    weft_status status = WEFT_NEW(&d.all, t->mesh);
+    if (status == WEFT_OK) status = describe_ranks(&d);
     if (status == WEFT_OK) {
-        for (int r = 0; r < t->mesh; r++) bytes += all[r].bytes;
-        char size[32];
-        bytes_text(bytes, size, sizeof(size));
-        weft_text_add(text, "\nOn the wire in a step: %s (%.0f bytes)%s\n", size, bytes,
-                      t->run_spec.exchange
-                          ? " between the ranks of a learner; what learners exchange "
-                            "comes on top"
-                          : "");
-        status = add_schedule(text, t, first->plan, all);
+        add_head(text, t);
+        add_ranks(text, t, d.all);
+        status = add_schedule(text, t, first->plan, d.all);
         weft_model_outputs_text(first->graph, &first->values, text);
     }
     if (status == WEFT_OK) status = weft_text_take(&lists, &list);
     if (status == WEFT_OK) weft_text_add(text, "%s", list);
     free(list);
-    free(all);
-    return status;
-}
-
-weft_status weft_trainer_create_dry(weft_context *context, const weft_train_options *options,
-                                    weft_trainer **out)
-{
-    weft_trainer *t;
-    WEFT_NEED(context, options, out);
-    weft_train_options own = {0};
-    weft_status status = weft_train_options_copy(context, options, &own);
-    if (status == WEFT_OK) status = weft_options_check(weft_train_table(context), &own);
-    if (status == WEFT_OK) status = weft_train_engine_look(context, &own);
-    if (status == WEFT_OK) status = weft_trainer_prepare(context, &own, NULL, &t);
-    weft_options_free(weft_train_table(context), &own);
-    WEFT_TRY(status);
-    weft_rank *first = &t->runs[0].rank;
-    *first = (weft_rank){.run_spec = &t->run_spec};
-    status = weft_rank_rewrite(first);
-    if (status == WEFT_OK) status = weft_trainer_check_servers(t);
-    if (status == WEFT_OK) status = weft_rank_dry_program(first, &t->dry);
-    if (status == WEFT_OK)
-        *out = t;
-    else
-        weft_trainer_destroy(&t);
+    free(d.all);
     return status;
 }
 

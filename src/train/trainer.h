@@ -213,6 +213,13 @@ weft_status weft_trainer_create_traced(weft_context *context, const weft_train_o
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
                                  const weft_train_engine *engine,
                                  weft_trainer **out) WEFT_NODISCARD;
+/* alike_ranks.c: calls fn with a rank of each kind, after weft_rank_rewrite; all: with every rank.
+ * kind: [mesh] set to the kind of each rank of a learner, in the order of their lowest ranks; ranks
+ * of a kind have equal programs. *count: of the kinds. The trainer is one of weft_trainer_prepare;
+ * it keeps rank 0. */
+typedef weft_status weft_kind_fn(void *user, weft_rank *rank);
+weft_status weft_trainer_each_kind(weft_trainer *t, bool all, int *kind, int *count,
+                                   weft_kind_fn *fn, void *user) WEFT_NODISCARD;
 /* validate.c: _check_ranks checks that the number of ranks is known, before they are opened.
  * _check_devices checks the list of devices. ARGUMENT: it has more than there are ranks.
  * _check_launched (engine/engine.c): see weft_job_check_launched.

@@ -2,6 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "train/estimate/estimate.h"
+#include "train/estimate/parts.h"
 #include "train/estimate/tracks.h"
 #include "weft/device.h"
 #include "weft/estimate.h"
@@ -13,73 +15,10 @@ typedef struct forecast {
     weft_hosts hosts;
     weft_tracks tracks;
     int64_t period; /* steps from one meeting of the learners to the next; 0: none within the run */
+    weft_step_part_fn fn; /* gets the parts of the step; NULL: nobody wants them */
+    void *user;
+    weft_parts parts;
 } forecast;
-
-/* --- the cluster --- */
-
-/* The times are in a file beside that of the cluster, unless their path is absolute. */
-static weft_status read_times(const char *path, const weft_cluster *c, weft_times **out)
-{
-    char *file;
-    weft_bytes text = {0};
-    const char *slash = strrchr(path, '/');
-    int folder = slash && c->times && *c->times != '/' ? (int)(slash - path) + 1 : 0;
-    if (!c->times)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: there is no key 'times', which names a file of measured times; weft "
-                         "measure writes both files",
-                         path);
-    WEFT_TRY(weft_format(&file, "%.*s%s", folder, path, c->times));
-    weft_status status = weft_file_read(file, &text);
-    if (status == WEFT_OK) status = weft_times_read((const char *)text.data, text.size, file, out);
-    free((void *)(uintptr_t)text.data);
-    free(file);
-    return status;
-}
-
-/* Ranks fill the machines in the order of the file, equally many on each. */
-static weft_status place_ranks(forecast *f)
-{
-    weft_hosts *h = &f->hosts;
-    const weft_cluster *c = &f->cluster;
-    int ranks = f->t->size;
-    int64_t machines = 0, cores = 0;
-    for (int g = 0; g < c->group_count; g++) machines += c->groups[g].count;
-    h->each = (int)((ranks + machines - 1) / machines);
-    h->machines = (ranks + h->each - 1) / h->each;
-    WEFT_TRY(WEFT_NEW(&h->machine, ranks));
-    WEFT_TRY(WEFT_NEW(&h->speed, ranks));
-    WEFT_TRY(WEFT_NEW(&h->bytes, h->machines));
-    for (int r = 0; r < ranks; r++) {
-        const weft_machine_group *g = weft_cluster_group_of(c, r / h->each);
-        h->machine[r] = r / h->each;
-        h->speed[r] = g->speed * g->awake;
-        cores = cores == 0 ? g->cores : WEFT_MIN(cores, g->cores);
-    }
-    h->threads = (int)f->t->options.where.threads;
-    if (h->threads == 0) h->threads = (int)WEFT_MAX(cores / h->each, (int64_t)1);
-    if ((int64_t)h->threads * h->each <= cores) return WEFT_OK;
-    /* Threads take turns on the cores. */
-    double share = (double)cores / ((double)h->threads * h->each);
-    for (int r = 0; r < ranks; r++) h->speed[r] *= share;
-    return WEFT_OK;
-}
-
-static weft_status make_line(forecast *f)
-{
-    weft_wire *wires;
-    const weft_hosts *h = &f->hosts;
-    WEFT_TRY(WEFT_NEW(&wires, h->machines));
-    for (int m = 0; m < h->machines; m++) {
-        const weft_sim_link *link = &weft_cluster_group_of(&f->cluster, m)->link;
-        wires[m] =
-            (weft_wire){.latency = link->latency + link->jitter / 2, .bandwidth = link->bandwidth};
-    }
-    weft_status status =
-        weft_timeline_new(f->t->size, h->machine, h->machines, wires, &f->tracks.line);
-    free(wires);
-    return status;
-}
 
 /* --- the step --- */
 
@@ -97,26 +36,31 @@ static int ascending(const void *a, const void *b)
 static double last_end(const forecast *f)
 {
     double end = 0;
-    for (int r = 0; r < f->t->size; r++)
-        end = WEFT_MAX(end, weft_timeline_rank(f->tracks.line, r).end);
+    for (int i = 0; i < f->tracks.line_ranks; i++)
+        end = WEFT_MAX(end, weft_timeline_rank(f->tracks.line, i).end);
     return end;
 }
 
-/* Adds the last run of the timeline. */
-static void add_run(const forecast *f, double weight, totals *sum)
+/* Adds the last run of the timeline. slow NULL: ranks take as long as estimated. A rank that takes
+ * less than the slowest of those that are one with it waits in the meantime. */
+static void add_run(forecast *f, double weight, const weft_slowness *slow, totals *sum)
 {
     int ranks = f->t->size;
     double end = last_end(f), sent, busy, busiest = 0;
+    if (f->fn) weft_parts_add(&f->parts, &f->tracks, f->t, &f->hosts, slow, end, weight);
     sum->weight += weight;
     sum->seconds += weight * end;
     for (int r = 0; r < ranks; r++) {
-        weft_rank_times times = weft_timeline_rank(f->tracks.line, r);
-        sum->computed += weight * times.computed / ranks;
+        int id = f->tracks.rank_of[r];
+        weft_rank_times times = weft_timeline_rank(f->tracks.line, id);
+        double share = slow ? slow->rank[r] / slow->line[id] : 1;
+        sum->computed += weight * times.computed * share / ranks;
         sum->transferred += weight * times.transferred / ranks;
-        sum->waited += weight * (times.waited + end - times.end) / ranks;
+        sum->waited +=
+            weight * (times.waited + times.computed * (1 - share) + end - times.end) / ranks;
     }
     for (int m = 0; m < f->hosts.machines; m++) {
-        weft_timeline_link(f->tracks.line, m, &sent, &busy);
+        weft_timeline_link(f->tracks.line, f->tracks.machine_of[m], &sent, &busy);
         sum->bytes += weight * sent;
         busiest = WEFT_MAX(busiest, busy);
     }
@@ -124,16 +68,17 @@ static void add_run(const forecast *f, double weight, totals *sum)
 }
 
 /* Adds a step: one of each period ends with a meeting of the learners. *seconds: its mean time. */
-static weft_status run_step(forecast *f, const double *factors, totals *sum, double *seconds)
+static weft_status run_step(forecast *f, const weft_slowness *slow, totals *sum, double *seconds)
 {
+    const double *factors = slow ? slow->line : NULL;
     double share = f->period > 0 ? 1 / (double)f->period : 0, before = sum->seconds;
     if (share < 1) {
         WEFT_TRY(weft_timeline_run(f->tracks.line, false, factors));
-        add_run(f, 1 - share, sum);
+        add_run(f, 1 - share, slow, sum);
     }
     if (share > 0) {
         WEFT_TRY(weft_timeline_run(f->tracks.line, true, factors));
-        add_run(f, share, sum);
+        add_run(f, share, slow, sum);
     }
     *seconds = sum->seconds - before;
     return WEFT_OK;
@@ -147,30 +92,36 @@ static bool varies(const weft_cluster *c)
 }
 
 /* Draws how many times as long each rank takes in a step. */
-static void draw_factors(const forecast *f, weft_random *random, double *factors)
+static void draw_slowness(const forecast *f, weft_random *random, const weft_slowness *slow)
 {
+    for (int i = 0; i < f->tracks.line_ranks; i++) slow->line[i] = 0;
     for (int r = 0; r < f->t->size; r++) {
         const weft_machine_group *g = weft_cluster_group_of(&f->cluster, f->hosts.machine[r]);
-        double longer = weft_random_unit(random), slow = weft_random_unit(random);
-        factors[r] = (1 + g->jitter * longer) * (slow < g->slow ? g->slowdown : 1);
+        double longer = weft_random_unit(random), lot = weft_random_unit(random);
+        double *line = &slow->line[f->tracks.rank_of[r]];
+        slow->rank[r] = (1 + g->jitter * longer) * (lot < g->slow ? g->slowdown : 1);
+        *line = WEFT_MAX(*line, slow->rank[r]);
     }
 }
 
 /* Steps of machines that take longer at random, of which nine of ten lie between low and high. */
 static weft_status draw_steps(forecast *f, totals *sum, weft_step_estimate *out)
 {
-    enum { MOST_DRAWS = 400, LEAST_DRAWS = 40, RANKS = 40000 };
+    enum { MOST_DRAWS = 400, LEAST_DRAWS = 40 };
+    static const double events = 2e7; /* of all draws together */
     weft_random random;
-    double *factors, steps[MOST_DRAWS];
-    int draws = WEFT_MIN(WEFT_MAX(RANKS / f->t->size, LEAST_DRAWS), MOST_DRAWS);
-    WEFT_TRY(WEFT_NEW(&factors, f->t->size));
+    weft_slowness slow = {NULL, NULL};
+    double steps[MOST_DRAWS], most = events / (weft_timeline_events(f->tracks.line) + 1);
+    int draws = (int)WEFT_MIN(WEFT_MAX(most, LEAST_DRAWS), MOST_DRAWS);
+    weft_status status = WEFT_NEW(&slow.rank, f->t->size);
+    if (status == WEFT_OK) status = WEFT_NEW(&slow.line, f->tracks.line_ranks);
     weft_random_start(&random, (uint64_t)f->t->options.task.seed, 2000);
-    weft_status status = WEFT_OK;
     for (int d = 0; d < draws && status == WEFT_OK; d++) {
-        draw_factors(f, &random, factors);
-        status = run_step(f, factors, sum, &steps[d]);
+        draw_slowness(f, &random, &slow);
+        status = run_step(f, &slow, sum, &steps[d]);
     }
-    free(factors);
+    free(slow.rank);
+    free(slow.line);
     if (status != WEFT_OK) return status;
     qsort(steps, (size_t)draws, sizeof(*steps), ascending);
     out->low = steps[draws / 20];
@@ -202,6 +153,18 @@ static void find_shares(const weft_tracks *tracks, weft_step_estimate *out)
     out->by_rates = by[WEFT_BY_RATES] / all;
 }
 
+/* Bytes that the ranks of a learner send in a step, in the mean over those with and without a
+ * meeting. */
+static double sent_bytes(const forecast *f)
+{
+    double sum = 0, share = f->period > 0 ? 1 / (double)f->period : 0;
+    for (int r = 0; r < f->t->mesh; r++) {
+        const double *sent = f->tracks.tracks[f->tracks.of[r]].sent;
+        sum += sent[0] + share * sent[1];
+    }
+    return sum;
+}
+
 /* A step takes no less than its kernels may be shorter, nor than the busiest link works. */
 static void sum_up(const forecast *f, const totals *sum, weft_step_estimate *out)
 {
@@ -218,6 +181,7 @@ static void sum_up(const forecast *f, const totals *sum, weft_step_estimate *out
     out->high += error;
     out->samples_per_second = (double)(f->t->options.length.batch * f->t->learners) / out->seconds;
     find_shares(&f->tracks, out);
+    out->sent_bytes = sent_bytes(f);
 }
 
 /* The machine whose programs take most of its memory, or where no memory is known, most bytes. */
@@ -238,6 +202,7 @@ static weft_status play(forecast *f, weft_step_estimate *out)
 {
     totals sum = {0};
     WEFT_TRY(weft_tracks_make(f->t, f->times, &f->hosts, &f->tracks));
+    if (f->fn) WEFT_TRY(weft_parts_new(&f->tracks, f->t, &f->hosts, &f->parts));
     if (varies(&f->cluster)) {
         WEFT_TRY(draw_steps(f, &sum, out));
     } else {
@@ -246,6 +211,7 @@ static weft_status play(forecast *f, weft_step_estimate *out)
     }
     sum_up(f, &sum, out);
     find_fullest(f, out);
+    if (f->fn) weft_parts_tell(&f->parts, &f->tracks, &f->hosts, f->fn, f->user);
     return WEFT_OK;
 }
 
@@ -312,29 +278,67 @@ static weft_status open_forecast(forecast *f, weft_context *context,
     int64_t machines = 1;
     WEFT_TRY(weft_options_check(weft_train_table(context), options));
     WEFT_TRY(weft_cluster_open(cluster, &machines, &f->cluster));
-    WEFT_TRY(read_times(cluster, &f->cluster, &f->times));
+    WEFT_TRY(weft_machines_times(cluster, &f->cluster, &f->times));
     WEFT_TRY(weft_trainer_prepare(context, options, NULL, &f->t));
     WEFT_TRY(check_devices(f));
     WEFT_TRY(find_meetings(f));
     note_unused(f);
-    WEFT_TRY(place_ranks(f));
-    return make_line(f);
+    return weft_machines_place(f->t, &f->cluster, &f->hosts);
+}
+
+static void note_effort(const weft_tracks *tracks, weft_estimate_effort *out)
+{
+    out->programs = tracks->count;
+    out->line_ranks = tracks->line_ranks;
+    out->tasks = weft_timeline_tasks(tracks->line);
+    out->lookups = weft_known_count(tracks->known);
+}
+
+static weft_status forecast_step(forecast *f, weft_context *context,
+                                 const weft_train_options *options, const char *cluster,
+                                 weft_step_estimate *out)
+{
+    *out = (weft_step_estimate){.struct_size = sizeof(*out)};
+    WEFT_TRY(open_forecast(f, context, options, cluster));
+    return play(f, out);
+}
+
+static void close_forecast(forecast *f)
+{
+    weft_parts_free(&f->parts);
+    weft_tracks_free(&f->tracks);
+    weft_trainer_destroy(&f->t);
+    weft_times_free(&f->times);
+    weft_cluster_free(&f->cluster);
+    weft_machines_free(&f->hosts);
+}
+
+weft_status weft_estimate_step_with(weft_context *context, const weft_train_options *options,
+                                    const char *cluster, weft_estimate_effort *effort,
+                                    weft_step_estimate *out)
+{
+    forecast f = {.tracks = {.apart = effort->apart}};
+    weft_status status = forecast_step(&f, context, options, cluster, out);
+    if (status == WEFT_OK) note_effort(&f.tracks, effort);
+    close_forecast(&f);
+    return status;
 }
 
 weft_status weft_estimate_step(weft_context *context, const weft_train_options *options,
                                const char *cluster, weft_step_estimate *out)
 {
+    weft_estimate_effort effort = {.apart = false};
     WEFT_NEED(context, options, cluster, out);
-    forecast f = {.t = NULL};
-    *out = (weft_step_estimate){.struct_size = sizeof(*out)};
-    weft_status status = open_forecast(&f, context, options, cluster);
-    if (status == WEFT_OK) status = play(&f, out);
-    weft_timeline_free(&f.tracks.line);
-    weft_trainer_destroy(&f.t);
-    weft_times_free(&f.times);
-    weft_cluster_free(&f.cluster);
-    free(f.hosts.machine);
-    free(f.hosts.speed);
-    free(f.hosts.bytes);
+    return weft_estimate_step_with(context, options, cluster, &effort, out);
+}
+
+weft_status weft_estimate_parts(weft_context *context, const weft_train_options *options,
+                                const char *cluster, weft_step_part_fn fn, void *user,
+                                weft_step_estimate *out)
+{
+    WEFT_NEED(context, options, cluster, fn, out);
+    forecast f = {.fn = fn, .user = user};
+    weft_status status = forecast_step(&f, context, options, cluster, out);
+    close_forecast(&f);
     return status;
 }

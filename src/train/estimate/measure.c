@@ -15,6 +15,12 @@ static const weft_option rows[] = {
     OPTION("seconds", "S", REAL("60", 1, 86400), AT(seconds),
            .help = "end after so many seconds, with the times that are there then"),
     OPTION("overwrite", NULL, FLAG, AT(overwrite), .help = "replace files that exist"),
+    OPTION("engine", NULL, TEXT_IS("threads"), AT(engine), .names = WEFT_KIND_ENGINE,
+           .help =
+               "the ranks whose transfers are measured; where they are processes, as of mpirun, "
+               "each runs this command, and FILE gets the times of their transfers alone"),
+    OPTION("transfers", "FILE", TEXT, AT(transfers),
+           .help = "add the times of transfers of such a file"),
     {.name = NULL}};
 
 const weft_option *weft_measure_table(const weft_context *context)
@@ -142,8 +148,9 @@ static weft_status measure_transfers(measuring *m)
     int cores = weft_cores();
     for (int ranks = 2; ranks <= cores;
          ranks = ranks < cores && 2 * ranks > cores ? cores : 2 * ranks) {
+        bool first;
         if (m->fn) m->fn(m->user, "transfers between threads", 1);
-        WEFT_TRY(weft_measure_transfers(m->context, ranks, m->times));
+        WEFT_TRY(weft_measure_transfers(m->context, m->options->engine, ranks, m->times, &first));
     }
     return WEFT_OK;
 }
@@ -206,6 +213,45 @@ static weft_status close_outputs(measuring *m, weft_status status)
     return weft_error_raise(&failure);
 }
 
+/* Adds the times of transfers that ranks of another engine have measured. */
+static weft_status add_transfers(const measuring *m)
+{
+    const char *file = m->options->transfers;
+    weft_bytes text = {0};
+    weft_times *more = NULL;
+    if (!file) return WEFT_OK;
+    weft_status status = weft_file_read(file, &text);
+    if (status == WEFT_OK)
+        status = weft_times_read((const char *)text.data, text.size, file, &more);
+    if (status == WEFT_OK) status = weft_times_add_all(m->times, more);
+    weft_times_free(&more);
+    free((void *)(uintptr_t)text.data);
+    return status;
+}
+
+/* In a process of several, whose first rank writes the table. */
+static weft_status measure_ranks(measuring *m, size_t *count, double *spread)
+{
+    char *text = NULL;
+    bool first = false;
+    WEFT_TRY(weft_times_new(&m->times));
+    WEFT_TRY(weft_measure_transfers(m->context, m->options->engine, 0, m->times, &first));
+    *count = weft_times_count(m->times);
+    *spread = 0;
+    if (*count == 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "engine %s: there is one rank, and transfers need two; a launcher starts "
+                         "them, as mpirun -n 2 weft measure --engine %s -o FILE",
+                         m->options->engine, m->options->engine);
+    if (!first) return WEFT_OK;
+    WEFT_TRY(weft_times_text(m->times, &text));
+    weft_status status =
+        weft_output_open(m->options->output, WEFT_OUTPUT_REPLACE, &m->outputs[TABLE]);
+    if (status == WEFT_OK) status = weft_output_write(m->outputs[TABLE], text, strlen(text));
+    free(text);
+    return status;
+}
+
 static weft_status measure(measuring *m, size_t *count, double *spread)
 {
     char *text = NULL;
@@ -215,6 +261,7 @@ static weft_status measure(measuring *m, size_t *count, double *spread)
     WEFT_TRY(write_text(m));
     WEFT_TRY(measure_transfers(m));
     WEFT_TRY(measure_networks(m));
+    WEFT_TRY(add_transfers(m));
     /* The text has all measurements, the index their medians. */
     WEFT_TRY(weft_times_text(m->times, &text));
     weft_status status = weft_times_index(m->times);
@@ -240,7 +287,15 @@ weft_status weft_measure(weft_context *context, const weft_measure_options *opti
                    .user = user,
                    .file = -1,
                    .begun = weft_seconds()};
-    weft_status status = close_outputs(&m, measure(&m, times, spread));
+    const weft_train_engine *engine = weft_train_engine_of(own.engine);
+    weft_status status = WEFT_OK;
+    if (engine->members)
+        status = weft_fail(WEFT_ERR_ARGUMENT,
+                           "engine %s: the ranks of its learners are threads; leave --engine out",
+                           own.engine);
+    else
+        status = engine->launched ? measure_ranks(&m, times, spread) : measure(&m, times, spread);
+    status = close_outputs(&m, status);
     remove_text(&m);
     weft_times_free(&m.times);
     return status;

@@ -24,8 +24,9 @@ const weft_measured_network *weft_measured_network_at(int i);
 weft_status weft_measure_network(weft_context *context, const weft_measured_network *network,
                                  weft_measured_setting setting, const char *text,
                                  weft_times *times) WEFT_NODISCARD;
-/* Adds the times of transfers between ranks that are threads. */
-weft_status weft_measure_transfers(weft_context *context, int ranks,
-                                   weft_times *times) WEFT_NODISCARD;
+/* Adds the times of transfers between the ranks of an engine; ranks 0: all that there are. *first:
+ * this process has the first rank. Collective over the ranks. */
+weft_status weft_measure_transfers(weft_context *context, const char *engine, int ranks,
+                                   weft_times *times, bool *first) WEFT_NODISCARD;
 
 #endif

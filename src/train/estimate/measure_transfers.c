@@ -1,12 +1,10 @@
-/* Measures transfers between ranks that are threads: how long a collective takes that all ranks
- * enter at once. */
+/* Measures transfers between ranks: how long a collective takes that all ranks enter at once. */
 #include <pthread.h>
 #include <stdio.h>
 
 #include "train/estimate/measure.h"
 #include "train/estimate/tracks.h"
 
-static const char engine[] = "threads";
 static const int64_t sizes[] = {8, 1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 21};
 static const weft_transfer_kind kinds[] = {WEFT_ALL_REDUCE, WEFT_REDUCE_SCATTER, WEFT_ALL_GATHER,
                                            WEFT_ALL_TO_ALL, WEFT_RECEIVE};
@@ -110,8 +108,9 @@ static double sent_bytes(weft_transfer_kind kind, int64_t count, int ranks)
     }
 }
 
-static weft_status add_all(const party *p, int ranks, weft_times *times)
+static weft_status add_all(const party *p, const char *engine, weft_times *times)
 {
+    int ranks = weft_comm_size(p->comm);
     char kind[WEFT_TRANSFER_KIND];
     for (size_t k = 0; k < WEFT_COUNT(kinds); k++)
         for (size_t s = 0; s < WEFT_COUNT(sizes); s++) {
@@ -126,21 +125,31 @@ static weft_status add_all(const party *p, int ranks, weft_times *times)
     return WEFT_OK;
 }
 
-weft_status weft_measure_transfers(weft_context *context, int ranks, weft_times *times)
+static weft_status measure(party *all, int local, const char *engine, weft_times *times,
+                           bool *first)
 {
-    party *all;
+    *first = weft_comm_rank(all[0].comm) == 0;
+    if (weft_comm_size(all[0].comm) < 2) return WEFT_OK;
+    WEFT_TRY(run_parties(all, local));
+    return add_all(&all[local - 1], engine, times);
+}
+
+weft_status weft_measure_transfers(weft_context *context, const char *engine, int ranks,
+                                   weft_times *times, bool *first)
+{
     weft_comm **comms = NULL;
+    party *all = NULL;
     int local = 0;
-    WEFT_TRY(WEFT_NEW(&all, ranks));
-    weft_status status = WEFT_NEW(&comms, ranks);
-    if (status == WEFT_OK) status = weft_comm_open(context, engine, ranks, comms, &local);
-    for (int r = 0; r < local; r++) all[r].comm = comms[r];
-    if (status == WEFT_OK) status = run_parties(all, ranks);
-    if (status == WEFT_OK) status = add_all(&all[1], ranks, times);
+    *first = false;
+    WEFT_TRY(WEFT_NEW(&comms, WEFT_MAX_RANKS));
+    weft_status status = weft_comm_open(context, engine, ranks, comms, &local);
+    if (status == WEFT_OK) status = WEFT_NEW(&all, local);
+    for (int r = 0; r < local && status == WEFT_OK; r++) all[r].comm = comms[r];
+    if (status == WEFT_OK) status = measure(all, local, engine, times, first);
     for (int r = 0; r < local; r++) {
         weft_comm_close(&comms[r]);
-        free(all[r].send);
-        free(all[r].receive);
+        if (all) free(all[r].send);
+        if (all) free(all[r].receive);
     }
     free((void *)comms);
     free(all);

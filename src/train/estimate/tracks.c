@@ -1,29 +1,56 @@
-/* Turns the programs of ranks into the tasks of a timeline. */
+/* Turns the programs of ranks into tracks: what a rank does in a step, with estimated times. */
 #include <stdio.h>
 
 #include "ops/ops.h"
 #include "program/walk.h"
 #include "train/estimate/tracks.h"
 
-typedef struct track {
+typedef struct walker {
     weft_trainer *t;
-    const weft_times *times;
     const weft_hosts *hosts;
     weft_tracks *out;
+    weft_track *track;
     const weft_rank *rank;
-    int learner, id; /* id: the rank's number in the job */
     const weft_program *program;
     weft_estimate *known; /* [instructions] of this rank; seconds below 0: not yet */
+    int *named;           /* [instructions] their names, where they are known */
     int *begun;           /* [instructions, slots] the transfer that has begun */
-    int *members;         /* [ranks] */
-} track;
+} walker;
 
 void weft_transfer_timed(weft_transfer_kind kind, const char *engine, char out[WEFT_TRANSFER_KIND])
 {
     (void)snprintf(out, WEFT_TRANSFER_KIND, "%s %.40s", weft_transfer_name(kind), engine);
 }
 
-static weft_status estimate(track *k, int i, weft_estimate *out)
+static weft_status add_task(walker *k, weft_track_task task)
+{
+    weft_track *track = k->track;
+    WEFT_TRY(WEFT_GROW(&track->tasks, &track->task_capacity, track->task_count));
+    track->tasks[track->task_count++] = task;
+    return WEFT_OK;
+}
+
+/* The number of a name, which is added. */
+static weft_status find_name(weft_tracks *out, const char *name, int *number)
+{
+    *number = weft_names_find(&out->numbers, name);
+    if (*number >= 0) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(&out->names, &out->name_capacity, out->name_count));
+    WEFT_TRY(weft_strdup(name, &out->names[out->name_count]));
+    *number = (int)out->name_count++;
+    return weft_names_add(&out->numbers, out->names[*number], *number);
+}
+
+static weft_status name_of(const walker *k, int i, int *number)
+{
+    char name[128];
+    weft_instruction_name(k->program, i, name, sizeof(name));
+    return find_name(k->out, name, number);
+}
+
+/* --- instructions --- */
+
+static weft_status estimate(walker *k, int i, weft_estimate *out)
 {
     weft_work work;
     if (k->known[i].seconds < 0) {
@@ -34,139 +61,88 @@ static weft_status estimate(track *k, int i, weft_estimate *out)
                                  .ranks = k->hosts->each,
                                  .flops = work.flops,
                                  .bytes = work.bytes};
-        k->known[i] = weft_times_estimate(k->times, &what);
+        WEFT_TRY(weft_known_estimate(k->out->known, &what, &k->known[i]));
+        WEFT_TRY(name_of(k, i, &k->named[i]));
     }
     *out = k->known[i];
     return WEFT_OK;
 }
 
-static weft_status run(track *k, int i)
+static weft_status run(walker *k, int i)
 {
     weft_estimate e;
+    weft_track *track = k->track;
     WEFT_TRY(estimate(k, i, &e));
-    k->out->by[e.by] += e.seconds;
-    k->out->errors[e.by] += e.seconds * e.error;
-    return weft_timeline_compute(k->out->line, k->id, e.seconds / k->hosts->speed[k->id], true);
+    for (; track->kernel_count <= (size_t)k->named[i]; track->kernel_count++)
+        WEFT_TRY(WEFT_GROW(&track->kernels, &track->kernel_capacity, track->kernel_count));
+    track->kernels[k->named[i]] += e.seconds;
+    k->track->by[e.by] += e.seconds;
+    k->track->errors[e.by] += e.seconds * e.error;
+    return add_task(
+        k, (weft_track_task){.kind = WEFT_TRACK_COMPUTE, .seconds = e.seconds, .polls = true});
 }
 
 /* --- transfers --- */
 
-/* The ranks of a communicator of axes (below 0: of the learner) that this rank is in. */
-static int find_members(const track *k, int axes, uint64_t *key)
+static weft_status begin_part(walker *k, weft_track_part part, int *out)
 {
-    const weft_plan *plan = k->rank->plan;
-    int count = 0;
-    *key = weft_mix(weft_mix(77, (uint64_t)k->learner), (uint64_t)(axes + 1));
-    for (int a = 0; axes >= 0 && weft_axis_name(a); a++)
-        if (!(axes & 1 << a))
-            *key = weft_mix(*key, (uint64_t)weft_plan_coordinate(plan, k->rank->rank, a));
-    for (int r = 0; r < k->t->mesh; r++) {
-        bool here = true;
-        for (int a = 0; axes >= 0 && weft_axis_name(a) && here; a++)
-            here = axes & 1 << a ||
-                   weft_plan_coordinate(plan, r, a) == weft_plan_coordinate(plan, k->rank->rank, a);
-        if (here) k->members[count++] = k->learner * k->t->mesh + r;
-    }
-    return count;
+    weft_track *track = k->track;
+    WEFT_TRY(WEFT_GROW(&track->parts, &track->part_capacity, track->part_count));
+    *out = (int)track->part_count;
+    track->parts[track->part_count++] = part;
+    return add_task(k, (weft_track_task){.kind = WEFT_TRACK_START, .part = *out});
 }
 
-/* The bytes of a transfer that cross to other machines, of those that the rank sends to all other
- * members alike. */
-static double share_elsewhere(const track *k, int count)
+static weft_status finish(walker *k, int part)
 {
-    const int *machine = k->hosts->machine;
-    int elsewhere = 0;
-    for (int i = 0; i < count; i++) elsewhere += machine[k->members[i]] != machine[k->id];
-    return count > 1 ? (double)elsewhere / (count - 1) : 0;
+    return add_task(k, (weft_track_task){.kind = WEFT_TRACK_FINISH, .part = part});
 }
 
-/* The members of the communicator on this machine, at most. */
-static int members_here(const track *k, int count)
-{
-    int here = 0;
-    for (int i = 0; i < count; i++)
-        here += k->hosts->machine[k->members[i]] == k->hosts->machine[k->id];
-    return here;
-}
-
-static weft_part_cost cost_of(const track *k, weft_transfer_kind kind, double bytes, int count,
-                              int stages)
-{
-    char text[WEFT_TRANSFER_KIND];
-    weft_transfer_timed(kind, k->t->options.job.engine, text);
-    const weft_timed what = {.kind = text,
-                             .group = "",
-                             .threads = 1,
-                             .ranks = WEFT_MAX(members_here(k, count), 2),
-                             .bytes = bytes};
-    double far = bytes * share_elsewhere(k, count) / stages;
-    return (weft_part_cost){.work = weft_times_estimate(k->times, &what).seconds / stages,
-                            .bytes = {far, far}};
-}
-
-/* Begins a collective of the members. */
-static weft_status begin_collective(track *k, weft_transfer_kind kind, uint64_t key, int count,
-                                    double bytes, int *out)
-{
-    int stages = kind == WEFT_ALL_REDUCE ? 2 : 1;
-    weft_part_cost cost = cost_of(k, kind, bytes, count, stages);
-    return weft_timeline_start(k->out->line, k->id, key,
-                               stages == 2 ? WEFT_MEET_TWICE : WEFT_MEET_ONCE, k->members, count,
-                               &cost, out);
-}
-
-static weft_status begin_message(track *k, const weft_node *node, bool sends, double bytes,
-                                 int *out)
-{
-    int peer = k->learner * k->t->mesh + (int)weft_node_int(node, "peer", 0, 0);
-    int from = sends ? k->id : peer, to = sends ? peer : k->id;
-    uint64_t key = weft_mix(weft_mix(78, (uint64_t)from), (uint64_t)to);
-    key = weft_mix(key, (uint64_t)weft_node_int(node, "tag", 0, 0));
-    k->members[0] = from;
-    k->members[1] = to;
-    weft_part_cost cost = cost_of(k, WEFT_RECEIVE, bytes, 2, 1);
-    cost.bytes[sends] = 0;
-    if (sends) cost.work = 0;
-    return weft_timeline_start(k->out->line, k->id, key, WEFT_MEET_PASS, k->members, 2, &cost, out);
-}
-
-static weft_status begin(track *k, int i, int *out)
+static weft_status begin(walker *k, int i, int *out)
 {
     const weft_node *node = weft_instruction_transfer(k->program, i);
     const weft_graph *g = weft_rewritten_graph(k->rank->mine);
-    weft_transfer_kind kind = weft_transfer_kind_of(node);
-    if (kind == WEFT_SEND || kind == WEFT_RECEIVE) {
-        bool sends = kind == WEFT_SEND;
-        const weft_type *type = sends ? weft_in(g, node, 0) : weft_out(g, node, 0);
-        return begin_message(k, node, sends, (double)weft_type_bytes(type), out);
+    weft_track_part part = {.kind = weft_transfer_kind_of(node),
+                            .with = (int)weft_node_int(node, "axes", 0, WEFT_WITH_LEARNER)};
+    if (part.kind == WEFT_SEND || part.kind == WEFT_RECEIVE) {
+        const weft_type *type = part.kind == WEFT_SEND ? weft_in(g, node, 0) : weft_out(g, node, 0);
+        part.with = WEFT_WITH_PLACE;
+        part.place = weft_plan_place(k->rank->plan, (int)weft_node_int(node, "peer", 0, 0));
+        part.tag = (int)weft_node_int(node, "tag", 0, 0);
+        part.bytes = (double)weft_type_bytes(type);
+    } else {
+        part.bytes = weft_instruction_sends(k->program, i);
     }
-    uint64_t key;
-    int count = find_members(k, (int)weft_node_int(node, "axes", 0, -1), &key);
-    return begin_collective(k, kind, key, count, weft_instruction_sends(k->program, i), out);
+    WEFT_TRY(name_of(k, i, &part.name));
+    if (part.kind != WEFT_RECEIVE) k->track->sent[0] += part.bytes;
+    return begin_part(k, part, out);
 }
 
 /* The ranks of a learner add up the loss and their requests to stop, and wait for it. */
-static weft_status add_loss(track *k)
+static weft_status add_loss(walker *k)
 {
-    int transfer;
-    uint64_t key;
+    int part, name;
     if (k->t->mesh == 1) return WEFT_OK;
-    int count = find_members(k, -1, &key);
-    WEFT_TRY(
-        begin_collective(k, WEFT_ALL_REDUCE, key, count, sizeof(weft_step_consensus), &transfer));
-    return weft_timeline_finish(k->out->line, k->id, transfer);
+    WEFT_TRY(find_name(k->out, "sum of losses", &name));
+    WEFT_TRY(begin_part(k,
+                        (weft_track_part){.kind = WEFT_ALL_REDUCE,
+                                          .with = WEFT_WITH_LEARNER,
+                                          .name = name,
+                                          .bytes = sizeof(weft_step_consensus)},
+                        &part));
+    return finish(k, part);
 }
 
 static weft_status on_event(void *user, weft_walk_event event, int i, int slot)
 {
-    track *k = user;
+    walker *k = user;
     int *begun =
         i >= 0 ? &k->begun[(size_t)i * (size_t)k->rank->schedule.slots + (size_t)slot] : NULL;
     switch (event) {
     case WEFT_WALK_FEED: return WEFT_OK; /* part of the rest */
     case WEFT_WALK_RUN: return run(k, i);
     case WEFT_WALK_START: return begin(k, i, begun);
-    case WEFT_WALK_FINISH: return weft_timeline_finish(k->out->line, k->id, *begun);
+    case WEFT_WALK_FINISH: return finish(k, *begun);
     case WEFT_WALK_LOSS: return add_loss(k);
     }
     return WEFT_OK;
@@ -174,32 +150,38 @@ static weft_status on_event(void *user, weft_walk_event event, int i, int slot)
 
 /* --- ranks --- */
 
-static weft_status add_rest(track *k, const weft_program_info *info)
+static weft_status add_rest(walker *k, const weft_program_info *info)
 {
     double microbatches = (double)k->t->run_spec.microbatches;
+    weft_estimate e;
     const weft_timed what = {.kind = WEFT_STEP_TIMED,
                              .group = "",
                              .threads = k->hosts->threads,
                              .ranks = k->hosts->each,
                              .flops = info->instructions * microbatches,
                              .bytes = (double)info->input_bytes * microbatches};
-    double rest = weft_times_estimate(k->times, &what).seconds;
-    k->out->rest += rest / k->t->size;
-    return weft_timeline_compute(k->out->line, k->id, rest, false);
+    WEFT_TRY(weft_known_estimate(k->out->known, &what, &e));
+    k->track->rest = e.seconds;
+    return add_task(k, (weft_track_task){.kind = WEFT_TRACK_COMPUTE, .seconds = e.seconds});
 }
 
 /* The learners add up their parameters, at the end of some steps. */
-static weft_status add_meeting(track *k, const weft_program_info *info)
+static weft_status add_meeting(walker *k, const weft_program_info *info)
 {
-    int transfer, learners = k->t->learners;
+    int part, name;
+    double learners = k->t->learners;
     double bytes = (double)(info->parameter_bytes + (k->out->with_state ? info->state_bytes : 0));
-    weft_timeline_mark(k->out->line, k->id);
+    k->track->mark = k->track->task_count;
     if (!k->out->meets) return WEFT_OK;
-    for (int l = 0; l < learners; l++) k->members[l] = l * k->t->mesh + k->rank->rank;
-    uint64_t key = weft_mix(79, (uint64_t)k->rank->rank);
-    WEFT_TRY(begin_collective(k, WEFT_ALL_REDUCE, key, learners,
-                              2 * bytes * (learners - 1) / learners, &transfer));
-    return weft_timeline_finish(k->out->line, k->id, transfer);
+    WEFT_TRY(find_name(k->out, "meeting of the learners", &name));
+    k->track->sent[1] = 2 * bytes * (learners - 1) / learners;
+    WEFT_TRY(begin_part(k,
+                        (weft_track_part){.kind = WEFT_ALL_REDUCE,
+                                          .with = WEFT_WITH_LEARNERS,
+                                          .name = name,
+                                          .bytes = k->track->sent[1]},
+                        &part));
+    return finish(k, part);
 }
 
 static double bytes_of(const weft_program_info *info)
@@ -209,7 +191,7 @@ static double bytes_of(const weft_program_info *info)
                     info->transfer_bytes + info->sequence_bytes);
 }
 
-static weft_status walk(track *k)
+static weft_status walk(walker *k)
 {
     weft_program_info info = weft_program_describe(k->program);
     size_t count = (size_t)info.instructions, slots = (size_t)k->rank->schedule.slots;
@@ -219,43 +201,103 @@ static weft_status walk(track *k)
                          "--device cpu");
     weft_status status = WEFT_NEW(&k->known, count + 1);
     if (status == WEFT_OK) status = WEFT_NEW(&k->begun, (count + 1) * slots);
+    if (status == WEFT_OK) status = WEFT_NEW(&k->named, count + 1);
     for (size_t i = 0; i < count && status == WEFT_OK; i++) k->known[i].seconds = -1;
-    for (k->learner = 0; k->learner < k->t->learners && status == WEFT_OK; k->learner++) {
-        k->id = k->learner * k->t->mesh + k->rank->rank;
-        k->hosts->bytes[k->hosts->machine[k->id]] += bytes_of(&info);
-        status = add_rest(k, &info);
-        if (status == WEFT_OK)
-            status = weft_program_walk(k->program, &k->rank->schedule, on_event, k);
-        if (status == WEFT_OK) status = add_meeting(k, &info);
-    }
+    k->track->bytes = bytes_of(&info);
+    if (status == WEFT_OK) status = add_rest(k, &info);
+    if (status == WEFT_OK) status = weft_program_walk(k->program, &k->rank->schedule, on_event, k);
+    if (status == WEFT_OK) status = add_meeting(k, &info);
     free(k->known);
     free(k->begun);
+    free(k->named);
+    k->known = NULL;
+    k->begun = k->named = NULL;
     return status;
 }
 
-static weft_status add_rank(track *k, weft_rank *r)
+/* Notes where the ranks of the mesh are. */
+static weft_status note_positions(const walker *k)
 {
+    weft_tracks *out = k->out;
+    const weft_plan *plan = k->rank->plan;
+    out->places = weft_plan_places(plan);
+    while (weft_axis_name(out->axes)) out->axes++;
+    WEFT_TRY(WEFT_NEW(&out->position, (size_t)k->t->mesh * (size_t)out->axes));
+    for (int r = 0; r < k->t->mesh; r++)
+        for (int a = 0; a < out->axes; a++)
+            out->position[r * out->axes + a] = weft_plan_coordinate(plan, r, a);
+    return WEFT_OK;
+}
+
+static weft_status add_rank(void *user, weft_rank *r)
+{
+    walker *k = user;
     weft_program *program = NULL;
-    WEFT_TRY(weft_rank_rewrite(r));
-    WEFT_TRY(weft_rank_dry_program(r, &program));
     k->rank = r;
+    if (!k->out->position) WEFT_TRY(note_positions(k));
+    k->track = &k->out->tracks[k->out->count++];
+    WEFT_TRY(weft_rank_dry_program(r, &program));
     k->program = program;
     weft_status status = walk(k);
     weft_program_destroy(&program);
     return status;
 }
 
+/* Adds up over all ranks, in an order that does not depend on which of them are one. */
+static void sum_up(const weft_trainer *t, const weft_hosts *hosts, weft_tracks *out)
+{
+    for (int r = 0; r < t->size; r++) {
+        const weft_track *track = &out->tracks[out->of[r % t->mesh]];
+        out->rest += track->rest / hosts->speed[r] / t->size;
+        hosts->bytes[hosts->machine[r]] += track->bytes;
+        for (int i = 0; i < WEFT_ESTIMATES; i++) {
+            out->by[i] += track->by[i];
+            out->errors[i] += track->errors[i];
+        }
+    }
+}
+
+static weft_status make_line(const weft_trainer *t, const weft_hosts *hosts, weft_tracks *out)
+{
+    weft_groups groups = {.count = 0};
+    weft_status status = weft_groups_make(t, out, &groups);
+    if (status == WEFT_OK) status = weft_equal_ranks_find(t, hosts, &groups, out);
+    if (status == WEFT_OK) status = weft_line_make(t, hosts, &groups, out);
+    weft_groups_free(&groups);
+    return status;
+}
+
 weft_status weft_tracks_make(weft_trainer *t, const weft_times *times, const weft_hosts *hosts,
                              weft_tracks *out)
 {
-    track k = {.t = t, .times = times, .hosts = hosts, .out = out};
-    WEFT_TRY(WEFT_NEW(&k.members, t->size + 2));
-    weft_status status = WEFT_OK;
-    for (int r = 0; r < t->mesh && status == WEFT_OK; r++) {
-        weft_rank rank = {.run_spec = &t->run_spec, .rank = r};
-        status = add_rank(&k, &rank);
-        weft_rank_free(&rank);
+    walker k = {.t = t, .hosts = hosts, .out = out};
+    int kinds;
+    WEFT_TRY(weft_known_new(times, &out->known));
+    WEFT_TRY(WEFT_NEW(&out->tracks, t->mesh));
+    WEFT_TRY(WEFT_NEW(&out->of, t->mesh));
+    WEFT_TRY(WEFT_NEW(&out->kind, t->mesh));
+    WEFT_TRY(weft_trainer_each_kind(t, out->apart, out->kind, &kinds, add_rank, &k));
+    for (int r = 0; r < t->mesh; r++) out->of[r] = out->apart ? r : out->kind[r];
+    sum_up(t, hosts, out);
+    return make_line(t, hosts, out);
+}
+
+void weft_tracks_free(weft_tracks *tracks)
+{
+    for (int i = 0; i < tracks->count; i++) {
+        free(tracks->tracks[i].tasks);
+        free(tracks->tracks[i].parts);
+        free(tracks->tracks[i].kernels);
     }
-    free(k.members);
-    return status;
+    for (size_t i = 0; i < tracks->name_count; i++) free(tracks->names[i]);
+    free(tracks->names);
+    weft_names_free(&tracks->numbers);
+    free(tracks->tracks);
+    free(tracks->of);
+    free(tracks->kind);
+    free(tracks->position);
+    free(tracks->rank_of);
+    free(tracks->machine_of);
+    weft_known_free(&tracks->known);
+    weft_timeline_free(&tracks->line);
 }

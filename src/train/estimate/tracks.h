@@ -1,5 +1,5 @@
-/* Declares what the ranks of a learner do in a step, as a timeline whose durations are estimated
- * from measured times. */
+/* Declares what the ranks of a run do in a step: one track for ranks that do the same, and the
+ * timeline of all ranks, of which those that do the same at the same time are one. */
 #ifndef WEFT_TRAIN_ESTIMATE_TRACKS_H
 #define WEFT_TRAIN_ESTIMATE_TRACKS_H
 
@@ -15,22 +15,88 @@ typedef struct weft_hosts {
     int *machine;       /* [ranks] */
     double *speed;      /* [ranks] of its machine */
     double *bytes;      /* [machines] of the programs of their ranks; weft_tracks_make adds them */
+    weft_wire *wires;   /* [machines] */
 } weft_hosts;
 
-/* Seconds of kernels by the way of their estimates, and the sum of seconds times error. */
+/* --- machines.c --- */
+/* Reads the times that a cluster file names. */
+weft_status weft_machines_times(const char *path, const weft_cluster *cluster,
+                                weft_times **out) WEFT_NODISCARD;
+/* Ranks fill the machines in the order of the file, equally many on each. */
+weft_status weft_machines_place(const weft_trainer *t, const weft_cluster *cluster,
+                                weft_hosts *out) WEFT_NODISCARD;
+void weft_machines_free(weft_hosts *hosts);
+
+/* --- tracks.c: the programs of a run --- */
+
+/* With whom a rank transfers: the ranks that differ from it on the axes of a mask, all of its
+ * learner, those of its position in all learners, or one rank at another place. */
+enum { WEFT_WITH_LEARNER = -1, WEFT_WITH_LEARNERS = -2, WEFT_WITH_PLACE = -3 };
+
+/* A transfer that a rank begins. */
+typedef struct weft_track_part {
+    weft_transfer_kind kind;
+    int with;       /* a mask of axes, or one of the above */
+    int place, tag; /* of a message */
+    int name;       /* of `names` */
+    double bytes;   /* that a rank sends */
+} weft_track_part;
+
+typedef enum weft_track_kind {
+    WEFT_TRACK_COMPUTE,
+    WEFT_TRACK_START,
+    WEFT_TRACK_FINISH
+} weft_track_kind;
+typedef struct weft_track_task {
+    weft_track_kind kind;
+    int part;       /* of `parts`: begun, or waited for */
+    double seconds; /* of a machine of speed 1 */
+    bool polls;
+} weft_track_task;
+
+/* The tasks of a rank in a step. */
+typedef struct weft_track {
+    weft_track_task *tasks;
+    weft_track_part *parts;
+    size_t task_count, task_capacity, part_count, part_capacity;
+    size_t mark; /* the first task of steps that end with a meeting of the learners */
+    /* Seconds of kernels by the way of their estimates, and the sum of seconds times error. */
+    double by[WEFT_ESTIMATES], errors[WEFT_ESTIMATES];
+    double *kernels; /* seconds of kernels by their names */
+    size_t kernel_count, kernel_capacity;
+    double rest;    /* what a step does beside its program */
+    double bytes;   /* of its program */
+    double sent[2]; /* bytes in transfers of the program, and of a meeting of the learners */
+} weft_track;
+
 typedef struct weft_tracks {
     weft_timeline *line;
-    double by[WEFT_ESTIMATES], errors[WEFT_ESTIMATES];
-    double rest; /* mean over the ranks: what a step does beside its program */
-    /* Set by the caller: learners add up their parameters, and the state of optimizers. */
-    bool meets, with_state;
+    double by[WEFT_ESTIMATES], errors[WEFT_ESTIMATES]; /* sums over the ranks */
+    double rest;                                       /* mean over the ranks */
+    /* Set by the caller. meets: learners add up their parameters; with_state: and the state of
+     * optimizers. apart: every rank has a program and a place in the timeline of its own, to test
+     * that this changes nothing. */
+    bool meets, with_state, apart;
+    weft_track *tracks;
+    int count;      /* of the tracks, and of programs made */
+    int *of, *kind; /* [ranks of a mesh] its track; its kind, as of weft_trainer_each_kind */
+    int *position;  /* [ranks of a mesh, axes] coordinates */
+    int axes, places;
+    weft_known *known;
+    weft_names numbers; /* of the names of instructions and transfers */
+    char **names;
+    size_t name_count, name_capacity;
+    /* equal_ranks.c: the ranks of the timeline, and its machines, for those of the run. */
+    int *rank_of, *machine_of, line_ranks, line_machines;
 } weft_tracks;
 
-/* Makes the programs of the ranks of a learner, one after the other, and adds a step of the ranks
- * of all learners to the timeline; what learners do when they meet comes behind a mark. The trainer
- * is one of weft_trainer_prepare. UNSUPPORTED: a device with memory of its own. */
+/* Makes the programs of the ranks of a learner that differ, one after the other, and the timeline
+ * of the ranks of all learners; what learners do when they meet comes behind a mark. The trainer is
+ * one of weft_trainer_prepare. The caller frees *out, also after a failure. UNSUPPORTED: a device
+ * with memory of its own. */
 weft_status weft_tracks_make(weft_trainer *t, const weft_times *times, const weft_hosts *hosts,
                              weft_tracks *out) WEFT_NODISCARD;
+void weft_tracks_free(weft_tracks *tracks);
 
 /* The kind of a transfer in tables of times: its name and the engine, as "all-reduce threads". */
 enum { WEFT_TRANSFER_KIND = 64 };
@@ -38,5 +104,38 @@ void weft_transfer_timed(weft_transfer_kind kind, const char *engine, char out[W
 /* The kind of what a step does beside its program; its operations are the instructions, its bytes
  * those of the inputs. */
 #define WEFT_STEP_TIMED "step"
+
+/* --- groups.c: ranks that transfer together --- */
+
+/* The groups of ranks that transfer with each other in one way. */
+typedef struct weft_rank_groups {
+    int with;
+    int count;
+    int *of;             /* [ranks] */
+    int *begin, *member; /* group g: member[begin[g]] to before member[begin[g + 1]], ascending */
+} weft_rank_groups;
+typedef struct weft_groups {
+    weft_rank_groups *ways;
+    size_t count, capacity;
+} weft_groups;
+
+/* The groups of all ways in which the tracks transfer, but for messages. */
+weft_status weft_groups_make(const weft_trainer *t, const weft_tracks *tracks,
+                             weft_groups *out) WEFT_NODISCARD;
+void weft_groups_free(weft_groups *groups);
+const weft_rank_groups *weft_groups_with(const weft_groups *groups, int with);
+/* The rank at another place with the other coordinates of a rank. */
+int weft_rank_at_place(const weft_trainer *t, const weft_tracks *tracks, int rank, int place);
+
+/* --- equal_ranks.c --- */
+/* Finds the ranks that are at any time in equal states, and sets rank_of, machine_of and the counts
+ * of the timeline. Ranks of the timeline are in an order that does not depend on `apart`. */
+weft_status weft_equal_ranks_find(const weft_trainer *t, const weft_hosts *hosts,
+                                  const weft_groups *groups, weft_tracks *out) WEFT_NODISCARD;
+
+/* --- line.c --- */
+/* Makes the timeline of the ranks that differ. */
+weft_status weft_line_make(const weft_trainer *t, const weft_hosts *hosts,
+                           const weft_groups *groups, weft_tracks *out) WEFT_NODISCARD;
 
 #endif

@@ -209,6 +209,14 @@ bool on_text(void *user, const char *text, size_t size)
     return false;
 }
 
+void on_part(void *user, weft_step_cause cause, const char *name, double seconds)
+{
+    (void)user;
+    (void)cause;
+    (void)name;
+    (void)seconds;
+}
+
 static void done(void *user, const weft_request_result *result)
 {
     (void)user;

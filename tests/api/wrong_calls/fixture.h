@@ -83,6 +83,7 @@ extern weft_measure_options right_weft_measure_options;
 void on_line(void *user, const char *line);
 void on_prediction(void *user, const weft_prediction *prediction);
 bool on_text(void *user, const char *text, size_t size);
+void on_part(void *user, weft_step_cause cause, const char *name, double seconds);
 
 /* A graph that has a few values, and gradients, or is empty; the one of the last call is
  * destroyed. */

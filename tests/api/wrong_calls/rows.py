@@ -37,7 +37,7 @@ RIGHT = {
     "kind const char *": '"gpipe"', "program const char *": '"/nonexistent/weft"', "text const char *": '"text"',
     "signature const char *": '"a -> a"', "normalize const char *": '"none"', "name const char *": '"name"', "op const char *": '"relu"',
     "weft_log_fn": "NULL", "weft_job_fn": "on_line", "weft_event_fn": "NULL", "weft_measure_fn": "NULL", "weft_predict_fn": "on_prediction",
-    "weft_generate_fn": "on_text", "weft_cluster_fn": "NULL", "weft_load_tick *": "NULL",
+    "weft_generate_fn": "on_text", "weft_step_part_fn": "on_part", "weft_cluster_fn": "NULL", "weft_load_tick *": "NULL",
     "void (*)(void *user, double latency)": "NULL", "void (*)(void *user, int port, const int *metrics)": "NULL",
     "weft_model_options *": "&scratch_model", "const weft_transfer *": "&right_weft_transfer",
     ("weft_graph_node", "inputs"): "fetch", ("weft_graph_node", "input_count"): "1", ("weft_graph_node", "attr_count"): "0",

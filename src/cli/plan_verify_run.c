@@ -1,0 +1,194 @@
+/* The runs of weft plan --verify: each is a weft train of its own, whose metrics are read. */
+#include <errno.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "plan_verify.h"
+
+extern char **environ;
+
+/* --- processes --- */
+
+static int wait_for(pid_t pid)
+{
+    int how;
+    while (waitpid(pid, &how, 0) < 0)
+        if (errno != EINTR) return -1;
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+/* Starts weft with its standard output and its errors in one pipe. */
+static pid_t start(char *const *words, int out[2])
+{
+    char program[4096];
+    posix_spawn_file_actions_t actions;
+    pid_t pid = -1;
+    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    if (length < 0 || posix_spawn_file_actions_init(&actions) != 0) return -1;
+    program[length] = '\0';
+    bool set = posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO) == 0 &&
+               posix_spawn_file_actions_adddup2(&actions, out[1], STDERR_FILENO) == 0 &&
+               posix_spawn_file_actions_addclose(&actions, out[0]) == 0 &&
+               posix_spawn_file_actions_addclose(&actions, out[1]) == 0;
+    if (!set || posix_spawn(&pid, program, &actions, NULL, words, environ) != 0) pid = -1;
+    posix_spawn_file_actions_destroy(&actions);
+    return pid;
+}
+
+/* Lines of metrics begin with a brace; the first one that does not is an error. */
+static void read_lines(FILE *from, verify_line_fn *fn, void *user, char *error)
+{
+    static const char prefix[] = "weft: ";
+    char *line = NULL;
+    size_t capacity = 0;
+    *error = '\0';
+    while (getline(&line, &capacity, from) > 0) {
+        line[strcspn(line, "\n")] = '\0';
+        bool named = strncmp(line, prefix, strlen(prefix)) == 0;
+        if (*line == '{')
+            fn(user, line);
+        else if (!*error)
+            (void)snprintf(error, VERIFY_REASON, "%s", named ? line + strlen(prefix) : line);
+    }
+    free(line);
+}
+
+int verify_run(char *const *words, verify_line_fn *line, void *user, char *error)
+{
+    int out[2];
+    (void)snprintf(error, VERIFY_REASON, "a run cannot be started");
+    if (pipe(out) != 0) return -1;
+    pid_t pid = start(words, out);
+    close(out[1]);
+    FILE *from = fdopen(out[0], "r");
+    if (!from) close(out[0]);
+    if (pid > 0 && from) read_lines(from, line, user, error);
+    if (from) fclose(from);
+    return pid > 0 ? wait_for(pid) : -1;
+}
+
+/* --- runs --- */
+
+enum { FOUR = 4, LEAST_STEPS = 16, MOST_STEPS = 4000, OWN_WORDS = 12, MOST_WORDS = 32 };
+
+typedef struct reading {
+    double batch;
+    double rates[MOST_STEPS],
+        bytes; /* samples a second of each step; bytes of all but the first four */
+    double fours[MOST_STEPS / FOUR]; /* mean seconds of a step */
+    int steps;
+    double learners, planned, peak;
+} reading;
+
+/* The number behind a key of a line of metrics, or the sum of a list of them; 0: there is none. */
+static double number_of(const char *line, const char *key)
+{
+    char quoted[64], *end;
+    double sum = 0;
+    (void)snprintf(quoted, sizeof(quoted), "\"%s\":", key);
+    const char *at = strstr(line, quoted);
+    if (!at) return 0;
+    at += strlen(quoted);
+    do {
+        at += *at == '[' || *at == ',';
+        sum += strtod(at, &end);
+        bool list = end > at && *end == ',' && end[1] != '"';
+        at = list ? end : "";
+    } while (*at == ',');
+    return sum;
+}
+
+static void on_line(void *user, const char *line)
+{
+    reading *r = user;
+    if (strstr(line, "\"event\":\"step\"") && r->steps < MOST_STEPS) {
+        r->rates[r->steps++] = number_of(line, "samples_per_second");
+        if (r->steps > FOUR) r->bytes += number_of(line, "comm_bytes");
+    }
+    if (!strstr(line, "\"event\":\"summary\"")) return;
+    r->learners = number_of(line, "learners");
+    r->planned = number_of(line, "rank_bytes");
+    r->peak = number_of(line, "peak_rss_bytes");
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median over groups of four steps, since learners may take longer for one of several; the
+ * first group warms up. */
+static double step_seconds(reading *r)
+{
+    int count = 0;
+    for (int i = FOUR; i + FOUR <= r->steps; i += FOUR) {
+        double sum = 0;
+        for (int k = 0; k < FOUR; k++) sum += r->batch * r->learners / r->rates[i + k];
+        r->fours[count++] = sum / FOUR;
+    }
+    qsort(r->fours, (size_t)count, sizeof(*r->fours), ascending);
+    return count > 0 ? r->fours[count / 2] : 0;
+}
+
+static int steps_of(const verified *v, double seconds)
+{
+    double wanted = seconds / fmax(v->step.seconds, 1e-6);
+    return FOUR * (int)(fmin(fmax(wanted, LEAST_STEPS), MOST_STEPS) / FOUR);
+}
+
+/* The words of the run: the options of the command line, the strategy's, and those that make it
+ * quiet and short. Words of own[] are in `text`. */
+static int add_strategy(const char *words, char *text, size_t size, char **own)
+{
+    int count = 0;
+    size_t at = 0;
+    for (const char *w = words; *w && count < MOST_WORDS;) {
+        size_t length = strcspn(w, " \t\n");
+        if (length > 0 && at + length + 3 < size) {
+            own[count++] = text + at;
+            at += (size_t)snprintf(text + at, size - at, "--%.*s", (int)length, w) + 1;
+        }
+        w += length + strspn(w + length, " \t\n");
+    }
+    return count;
+}
+
+static void read_figures(reading *r, verified *v)
+{
+    v->seconds = step_seconds(r);
+    v->sent = r->steps > FOUR ? r->bytes / (r->steps - FOUR) : 0;
+    v->planned = r->planned;
+    v->peak = r->peak;
+    if (v->seconds <= 0) (void)snprintf(v->reason, VERIFY_REASON, "the run had too few steps");
+}
+
+void verify_train(verified *v, double seconds, double batch, int argc, char **argv)
+{
+    char text[2048], steps[24];
+    char **words = calloc((size_t)(argc + OWN_WORDS + MOST_WORDS), sizeof(*words));
+    reading *r = calloc(1, sizeof(*r));
+    int count = 0;
+    char *const before[] = {"weft", "train"}, *const after[] = {"--quiet", "--metrics=-", steps};
+    (void)snprintf(steps, sizeof(steps), "--steps=%d", steps_of(v, seconds));
+    if (words && r) {
+        for (size_t i = 0; i < 2; i++) words[count++] = before[i];
+        for (int i = 0; i < argc; i++) words[count++] = argv[i];
+        count += add_strategy(v->words, text, sizeof(text), words + count);
+        for (size_t i = 0; i < 3; i++) words[count++] = after[i];
+        r->batch = batch;
+        int code = verify_run(words, on_line, r, v->reason);
+        if (code == 0) *v->reason = '\0';
+        if (code != 0 && !*v->reason)
+            (void)snprintf(v->reason, VERIFY_REASON, "the run ended with the code %d", code);
+        if (code == 0) read_figures(r, v);
+    }
+    free(words);
+    free(r);
+}

@@ -1,0 +1,102 @@
+/* The machines of a run: the measured times of a cluster file, and the ranks on its machines. */
+#include <stdio.h>
+
+#include "train/estimate/tracks.h"
+#include "weft/estimate.h"
+
+/* The times are in a file beside that of the cluster, unless their path is absolute. */
+weft_status weft_machines_times(const char *path, const weft_cluster *c, weft_times **out)
+{
+    char *file;
+    weft_bytes text = {0};
+    const char *slash = strrchr(path, '/');
+    int folder = slash && c->times && *c->times != '/' ? (int)(slash - path) + 1 : 0;
+    if (!c->times)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: there is no key 'times', which names a file of measured times; weft "
+                         "measure writes both files",
+                         path);
+    WEFT_TRY(weft_format(&file, "%.*s%s", folder, path, c->times));
+    weft_status status = weft_file_read(file, &text);
+    if (status == WEFT_OK) status = weft_times_read((const char *)text.data, text.size, file, out);
+    free((void *)(uintptr_t)text.data);
+    free(file);
+    return status;
+}
+
+/* Ranks fill the machines in the order of the file, equally many on each. */
+weft_status weft_machines_place(const weft_trainer *t, const weft_cluster *c, weft_hosts *h)
+{
+    int ranks = t->size;
+    int64_t machines = 0, cores = 0;
+    for (int g = 0; g < c->group_count; g++) machines += c->groups[g].count;
+    h->each = (int)((ranks + machines - 1) / machines);
+    h->machines = (ranks + h->each - 1) / h->each;
+    WEFT_TRY(WEFT_NEW(&h->machine, ranks));
+    WEFT_TRY(WEFT_NEW(&h->speed, ranks));
+    WEFT_TRY(WEFT_NEW(&h->bytes, h->machines));
+    WEFT_TRY(WEFT_NEW(&h->wires, h->machines));
+    for (int m = 0; m < h->machines; m++) {
+        const weft_sim_link *link = &weft_cluster_group_of(c, m)->link;
+        h->wires[m] =
+            (weft_wire){.latency = link->latency + link->jitter / 2, .bandwidth = link->bandwidth};
+    }
+    for (int r = 0; r < ranks; r++) {
+        const weft_machine_group *g = weft_cluster_group_of(c, r / h->each);
+        h->machine[r] = r / h->each;
+        h->speed[r] = g->speed * g->awake;
+        cores = cores == 0 ? g->cores : WEFT_MIN(cores, g->cores);
+    }
+    h->threads = (int)t->options.where.threads;
+    if (h->threads == 0) h->threads = (int)WEFT_MAX(cores / h->each, (int64_t)1);
+    if ((int64_t)h->threads * h->each <= cores) return WEFT_OK;
+    /* Threads take turns on the cores. */
+    double share = (double)cores / ((double)h->threads * h->each);
+    for (int r = 0; r < ranks; r++) h->speed[r] *= share;
+    return WEFT_OK;
+}
+
+void weft_machines_free(weft_hosts *hosts)
+{
+    free(hosts->machine);
+    free(hosts->speed);
+    free(hosts->bytes);
+    free(hosts->wires);
+}
+
+/* --- this machine --- */
+
+static weft_status check_here(const char *path, const weft_cluster *c, const weft_times *times)
+{
+    char processor[200];
+    int64_t machines = 0;
+    weft_processor_name(processor, sizeof(processor));
+    for (int g = 0; g < c->group_count; g++) machines += c->groups[g].count;
+    if (machines != 1)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: there are %lld machines, and runs are verified on this one; give the "
+                         "file of this machine, which weft measure writes",
+                         path, (long long)machines);
+    if (strcmp(processor, weft_times_processor(times)) == 0) return WEFT_OK;
+    return weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "%s: the times were measured on '%s', and this processor is '%s'; weft measure "
+        "writes a file of this one",
+        path, weft_times_processor(times), processor);
+}
+
+weft_status weft_measured_here(const char *path, char **processor)
+{
+    WEFT_NEED_AS("cluster, processor", path, processor);
+    weft_cluster c;
+    weft_times *times = NULL;
+    int64_t machines = 1;
+    *processor = NULL;
+    WEFT_TRY(weft_cluster_open(path, &machines, &c));
+    weft_status status = weft_machines_times(path, &c, &times);
+    if (status == WEFT_OK) status = check_here(path, &c, times);
+    if (status == WEFT_OK) status = weft_strdup(weft_times_processor(times), processor);
+    weft_times_free(&times);
+    weft_cluster_free(&c);
+    return status;
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Estimates beside runs (weft plan --verify): bytes and memory are those of the runs, times are only there: tests/cli/plan_verify.sh PATH/TO/weft
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../support/check.sh"
+small="--data glyphs:size=16,train=60,test=20 --batch 20 --model mlp"
+version=$("$weft" --version | sed -n 's/^weft \([^ ]*\).*/\1/p')
+times() { # PROCESSOR
+    printf 'weft-times\t1\nversion\t%s\nprocessor\t%s\n' "$version" "$1" >one.times
+    printf 'time\t1\t1\t1\t1e10\t0\tx\t\ntime\t1\t1\t1\t0\t2e10\ty\t\ntime\t1\t1\t1e-3\t10\t10\tstep\t\nend\t3\n' >>one.times
+}
+printf 'times: one.times\nmachines:\n  - {count: 1, cores: 2}\n' >one.yaml
+
+# Times of another processor, another version, or several machines are refused.
+times another
+refuses 2 "the times were measured on 'another', and this processor is" "$weft" plan $small --verify --cluster one.yaml
+processor=$(sed -n "s/.*and this processor is '\(.*\)'; weft measure.*/\1/p" err)
+version=0.0.1 times "$processor"
+refuses 2 "these times are of weft 0.0.1" "$weft" plan $small --verify --cluster one.yaml
+times "$processor"
+printf 'times: one.times\nmachines:\n  - {count: 2, cores: 2}\n' >two.yaml
+refuses 2 "there are 2 machines, and runs are verified on this one" "$weft" plan $small --verify --cluster two.yaml
+refuses 2 "--quick is about --verify" "$weft" plan $small --quick
+refuses 2 "leave one of them out" "$weft" plan $small --verify --dump
+refuses 2 "leave one of them out" "$weft" plan $small --verify --why 'mesh=data=2; mesh=tensor=2' --cluster one.yaml
+refuses 2 "strategies 'a;;b'" "$weft" plan $small --verify --cluster one.yaml --strategies 'a;;b'
+
+# Bytes that are sent and memory that is planned are exactly those of the runs.
+list='mesh=data=2; mesh=tensor=2; mesh=data=2 zero=3; mesh=domain=2; mesh=pipeline=2 microbatches=2; exchange=average:every=2; exchange=gossip'
+"$weft" plan $small -n 2 --verify --quick --cluster one.yaml --strategies "$list" --json >out 2>err && pass || flunk "verify: $(cat err)"
+python3 - <<'END' && pass || flunk "JSON: $(cat out err)"
+import json
+told = json.load(open("out"))
+rows = told["runs"]
+assert [r["strategy"] for r in rows if "reason" in r] == ["exchange=gossip"], rows
+assert told["processor"] and told["cores"] >= 1 and isinstance(told["busy"], bool)
+known = [r for r in rows if "reason" not in r]
+for r in known:
+    assert r["memory_bytes"] == r["measured_memory_bytes"], r
+    assert r["sent_bytes"] == r["measured_sent_bytes"], r
+    assert r["measured_seconds"] > 0 and r["process_bytes"] > r["memory_bytes"], r
+errors = sorted(abs(r["step_seconds"] / r["measured_seconds"] - 1) for r in known)
+assert abs(told["greatest_error"] - errors[-1]) < 1e-6 and abs(told["median_error"] - errors[len(errors) // 2]) < 1e-6, told
+assert -1 <= told["rank_correlation"] <= 1
+END
+accepts "a table" "$weft" plan $small -n 2 --verify --quick --cluster one.yaml --strategies 'mesh=data=2; mesh=data=2 batch=1'
+holds out '^mesh=data=2 +[0-9.e+]+ +[0-9.e+]+ +[-+][0-9.]+ %'
+holds out '^mesh=data=2 batch=1 +batch is 1, which cannot be shared out to 2 ranks'
+holds out '^1 of 2 runs: error [0-9.]+ % in the median, [0-9.]+ % at most$'
+accepts "one run" "$weft" plan $small --verify --quick --cluster one.yaml
+holds out '^this run +[0-9.]+'
+[ -z "$(ls | grep -v 'yaml$\|times$\|^out$\|^err$')" ] && pass || flunk "files are left: $(ls)"
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
