@@ -272,6 +272,7 @@ row(train      ema                      T......UA....    3 internal WITH exchang
 row(train      carry_state              T......UA.R..    5 internal WITH exchange_runs)
 row(train      resume_changes           T......UA.R..    5 internal WITH exchange_runs)
 row(train      engines                  T......UA.R..    1 internal)
+row(train      played_actors          T......UA....    4 internal WITH exchange_runs)
 row(train      virtual_time             T......U.....    5 internal WITH exchange_runs)
 row(train      batch_values             T......UA.R..    1 internal WITH trainer_runs)
 row(train      accuracy                 .M..........C   60 public    NATIVE)

@@ -67,8 +67,11 @@ typedef struct weft_step_estimate {
      * weft plan has them. The process itself, its libraries and data come on top. */
     double memory, memory_limit;
     double
-        sent_bytes;   /* a step, by the ranks of a learner, in transfers as --metrics counts them */
-    uint64_t room[5]; /* of later versions: 0 */
+        sent_bytes; /* a step, by the ranks of a learner, in transfers as --metrics counts them */
+    /* Where learners do not wait for each other: the mean staleness of updates (below 0: the
+     * exchange counts none), and the share of the time for which the busiest server works. */
+    double staleness, server_busy;
+    uint64_t room[3]; /* of later versions: 0 */
 } weft_step_estimate;
 
 /* Predicts a step of a run on the cluster of a file. Nothing runs, and nothing is written.

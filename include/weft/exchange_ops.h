@@ -210,7 +210,12 @@ typedef struct weft_exchange_life {
      * opened without a setup. *state: they add up the optimizer's state, too. NULL: learners
      * exchange otherwise. */
     int64_t (*meetings)(const weft_exchange *exchange, bool *state);
-    void (*room[3])(void); /* of later versions: NULL */
+    /* For estimates: the bytes of memory that a learner reads and writes in a meeting beside the
+     * sum, as multiples of the bytes of its parameters and of its optimizer's state. Without
+     * `meetings`, learners share memory, and this is what each does there after a step, without
+     * waiting. exchange was opened without a setup. NULL: none. */
+    void (*passes)(const weft_exchange *exchange, double *parameters, double *state);
+    void (*room[2])(void); /* of later versions: NULL */
 } weft_exchange_life;
 
 struct weft_exchange_ops {
@@ -226,9 +231,9 @@ struct weft_exchange_ops {
     bool owns_update;
     /* Opens the exchange, whose state has its initial values. exchange: `size` zeroed bytes, whose
      * head is filled in. arguments: the text after "NAME:", or "". setup: exchange->setup; NULL:
-     * only checks the arguments, and then only `fits`, `averages`, `meetings` and `close` may
-     * follow. ARGUMENT:
-     * an argument is wrong. If it fails, `close` is called. */
+     * only checks the arguments, and then only `fits`, `averages`, `meetings`,
+     * `passes` and `close` may follow. ARGUMENT: an argument is wrong. If it fails, `close` is
+     * called. */
     weft_status (*open)(weft_exchange *exchange, const char *arguments,
                         const weft_exchange_setup *setup);
     /* Frees what the exchange has allocated, but not its struct. NULL: nothing. */

@@ -23,8 +23,9 @@
 typedef struct weft_buffer weft_buffer;
 struct weft_buffer {
     atomic_int holders;
-    size_t bytes, room;                    /* room: allocated size; 0: foreign memory */
-    void *data;                            /* aligned to 8 bytes at least */
+    size_t bytes, room; /* room: allocated size; 0: foreign memory */
+    size_t fixed; /* of the bytes, those that do not grow with the parameters, such as headers */
+    void *data;   /* aligned to 8 bytes at least */
     void (*release)(void *of, void *data); /* frees foreign memory; NULL: own memory */
     void *of;
 };
@@ -94,6 +95,15 @@ struct weft_actor {
     bool done;     /* set by the actor: the runtime is to call it no more */
 };
 
+/* Work of a handler that takes time by the bytes of memory that it reads and writes. */
+typedef enum weft_work_kind {
+    WEFT_WORK_PASS,   /* copies, sums, updates */
+    WEFT_WORK_ENCODE, /* by a codec, whose name is given */
+    WEFT_WORK_DECODE,
+    WEFT_WORK_SEND, /* the copy of a payload to and from the network; runtimes count these */
+    WEFT_WORK_RECEIVE
+} weft_work_kind;
+
 /* Services of a runtime for its actors. */
 typedef struct weft_runtime_ops {
     double (*now)(weft_runtime *host);
@@ -105,6 +115,7 @@ typedef struct weft_runtime_ops {
     bool (*bind)(weft_runtime *host, weft_actor_id id, const char *address);
     const char *(*address)(weft_runtime *host);
     void (*warn)(weft_runtime *host, const char *text);
+    void (*work)(weft_actor *actor, weft_work_kind kind, const char *codec, double bytes);
 } weft_runtime_ops;
 
 /* The head of every runtime; implementations extend it. */
@@ -161,6 +172,13 @@ static inline void weft_actor_forget(weft_actor *actor, weft_actor_id id)
 static inline void weft_actor_warn(weft_actor *actor, const char *text)
 {
     if (actor->host->ops->warn) actor->host->ops->warn(actor->host, text);
+}
+/* Tells the runtime of work of this handler. codec: NULL, or that of WEFT_WORK_ENCODE and _DECODE.
+ * In real time the work takes the time that it takes; a simulation may charge for it. */
+static inline void weft_actor_work(weft_actor *actor, weft_work_kind kind, const char *codec,
+                                   double bytes)
+{
+    if (actor->host->ops->work) actor->host->ops->work(actor, kind, codec, bytes);
 }
 /* The address of this actor, for weft_actor_know in other actors; "": there is none, or none is
  * needed. */

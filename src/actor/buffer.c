@@ -26,6 +26,7 @@ weft_status weft_buffer_reuse(size_t bytes, weft_buffer **blob)
     weft_buffer *b = *blob;
     if (b && b->room >= bytes && !weft_buffer_is_shared(b)) {
         b->bytes = bytes;
+        b->fixed = 0;
         return WEFT_OK;
     }
     weft_buffer_unref(blob);
@@ -71,6 +72,7 @@ weft_status weft_buffer_compact(weft_buffer *blob, weft_buffer **out)
     }
     WEFT_TRY(weft_buffer_new(blob->bytes, out));
     if (blob->bytes > 0) memcpy((*out)->data, blob->data, blob->bytes);
+    (*out)->fixed = blob->fixed;
     return WEFT_OK;
 }
 

@@ -113,6 +113,7 @@ static const weft_runtime_ops host_ops = {
     .forget = sim_forget,
     .bind = sim_bind,
     .address = sim_address,
+    .work = weft_sim_charge,
 };
 
 /* --- events of actors --- */
@@ -149,7 +150,9 @@ static weft_status begin(weft_sim *sim, machine *m, weft_actor_id id)
     m->computing = m->stalled = false;
     m->actor->host = &sim->host;
     m->actor->id = id;
-    return handle_failure(sim, m, m->actor->ops->begin(m->actor));
+    weft_status status = m->actor->ops->begin(m->actor);
+    weft_sim_end_work(sim, m);
+    return handle_failure(sim, m, status);
 }
 
 /* Before the actor is told of the first part, or the end, of a computation: calls `computed` of the
@@ -167,7 +170,11 @@ static weft_status deliver(weft_sim *sim, machine *m, event *e)
     weft_actor *a = m->actor;
     WEFT_TRY(have_computed(sim, m, e));
     switch (e->kind) {
-    case EVENT_MESSAGE: return a->ops->message(a, &e->parcel->message);
+    case EVENT_MESSAGE:
+        if (!e->parcel->here && e->parcel->message.payload)
+            weft_sim_charge(a, WEFT_WORK_RECEIVE, NULL,
+                            2 * (double)e->parcel->message.payload->bytes);
+        return a->ops->message(a, &e->parcel->message);
     case EVENT_TIMER:
         return e->stamp == m->stamps[e->what] ? a->ops->timer(a, (int)e->what) : WEFT_OK;
     case EVENT_PART: return a->ops->part ? a->ops->part(a, m->ticket, (int)e->what) : WEFT_OK;
@@ -218,8 +225,9 @@ static weft_status happen_to(weft_sim *sim, machine *m, event *e)
         return WEFT_OK;
     }
     double until = sleeps_until(m, sim->now);
-    if (until > sim->now) {
-        e->at = until; /* keeps its place in the order */
+    bool delayed = weft_sim_is_delayed(m, e);
+    if (delayed || until > sim->now) {
+        if (!delayed) e->at = until; /* keeps its place in the order */
         weft_status status = push(sim, *e);
         if (status == WEFT_OK) e->parcel = NULL;
         return status;
@@ -229,6 +237,7 @@ static weft_status happen_to(weft_sim *sim, machine *m, event *e)
     sim->report.events++;
     weft_status status = deliver(sim, m, e);
     if (status == WEFT_OK && m->stalled) status = weft_sim_work_on(sim, m);
+    weft_sim_end_work(sim, m);
     weft_sim_forget(sim, &e->parcel, false);
     return handle_failure(sim, m, status);
 }
@@ -303,6 +312,7 @@ weft_status weft_sim_add(weft_sim *sim, weft_actor_id id, double at)
     }
     if (sim->machines[id].known) return weft_fail(WEFT_ERR_ARGUMENT, "actor %u exists already", id);
     sim->machines[id].known = true;
+    sim->machines[id].node = sim->machines[id].next = id;
     return weft_sim_plan(sim, (event){.at = at, .kind = EVENT_BEGIN, .to = id});
 }
 
@@ -362,7 +372,7 @@ weft_sim_report weft_sim_stats(const weft_sim *sim)
 
 double weft_sim_sends_until(const weft_sim *sim, weft_actor_id id)
 {
-    return WEFT_MAX(weft_sim_machine(sim, id)->sends_until, sim->now);
+    return WEFT_MAX(weft_sim_node(sim, weft_sim_machine(sim, id))->sends_until, sim->now);
 }
 
 weft_actor *weft_sim_actor(const weft_sim *sim, weft_actor_id id)

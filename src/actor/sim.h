@@ -1,6 +1,9 @@
 /* The simulator: a deterministic runtime in virtual time (discrete events), with modelled links,
  * computation times, and faults. All random numbers come from the seed, so a run can be replayed;
- * the results of computations are computed, not modelled. */
+ * the results of computations are computed, not modelled.
+ *
+ * For estimates, actors may share a node, and so its link; the work of their handlers may take
+ * time; and each byte of a payload may stand for several, as if there were more parameters. */
 #ifndef WEFT_ACTOR_SIM_H
 #define WEFT_ACTOR_SIM_H
 
@@ -42,11 +45,23 @@ typedef weft_status (*weft_sim_computed_fn)(void *user, weft_actor *actor, int64
 /* Returns the link between two actors; called at the first message on it. */
 typedef weft_sim_link (*weft_sim_link_fn)(void *user, weft_actor_id from, weft_actor_id to);
 
+/* The time that work of a handler takes: of the actor, whose later events wait, and by how much it
+ * delays each computation of another actor on its node. */
+typedef struct weft_sim_delay {
+    double own, others;
+} weft_sim_delay;
+/* actor, kind, codec, bytes: as in weft_actor_work, with the bytes that a payload stands for.
+ * computing: the number of other actors on the node that compute now. */
+typedef weft_sim_delay (*weft_sim_work_fn)(void *user, const weft_actor *actor, weft_work_kind kind,
+                                           const char *codec, double bytes, int computing);
+
 typedef struct weft_sim_options {
     size_t struct_size; /* sizeof(weft_sim_options) */
     uint64_t seed;
     weft_sim_link link;       /* for all pairs without a link of their own */
     weft_sim_link_fn link_of; /* in place of `link`; may be NULL */
+    double scale; /* bytes for which each byte of a payload that is not fixed stands; 0: one */
+    weft_sim_work_fn work; /* NULL: handlers take no time */
     weft_sim_make_fn make;
     weft_sim_compute_fn compute; /* may be NULL if no actor computes */
     /* [need_count]: the share of its time after which a computation reads input part 0, 1, ...; it
@@ -84,6 +99,9 @@ void weft_sim_destroy(weft_sim **sim);
 
 /* Adds an actor that begins at time `at` (from 0). */
 weft_status weft_sim_add(weft_sim *sim, weft_actor_id id, double at) WEFT_NODISCARD;
+/* Puts an actor on the node of another one: they share its link, and messages between them cross
+ * none. By default each actor has a node of its own. */
+weft_status weft_sim_share_node(weft_sim *sim, weft_actor_id id, weft_actor_id with) WEFT_NODISCARD;
 /* Sets the link of one pair, in one direction. */
 weft_status weft_sim_connect(weft_sim *sim, weft_actor_id from, weft_actor_id to,
                              const weft_sim_link *link) WEFT_NODISCARD;
@@ -105,6 +123,12 @@ weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double
  * names. */
 weft_status weft_sim_run(weft_sim *sim, double until) WEFT_NODISCARD;
 weft_sim_report weft_sim_stats(const weft_sim *sim);
+/* The use of an actor, and of the link of its node, until now: seconds of the work of its handlers;
+ * bytes that have left the node, and the seconds for which it has sent, and received, messages. */
+typedef struct weft_sim_use {
+    double worked, sent_bytes, sending, receiving;
+} weft_sim_use;
+weft_sim_use weft_sim_used(const weft_sim *sim, weft_actor_id id);
 /* Finished share of the running computation, without waiting times. 0: none runs. */
 double weft_sim_progress(const weft_sim *sim, weft_actor_id id);
 /* When the node of an actor, which exists, will have sent all that the actor has sent so far. */

@@ -21,7 +21,8 @@ static int next_lack(const weft_sim *sim, const machine *m)
 static weft_status plan_at(weft_sim *sim, const machine *m, double share, event_kind kind, int what)
 {
     double left = WEFT_MAX(share - m->share, 0.0);
-    return weft_sim_plan(sim, (event){.at = sim->now + left * m->work.seconds,
+    return weft_sim_plan(sim, (event){.at = sim->now + m->working + left * m->work.seconds,
+                                      .delay = m->delay + m->working,
                                       .kind = kind,
                                       .to = m->actor->id,
                                       .life = m->life,

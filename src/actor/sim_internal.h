@@ -23,6 +23,7 @@ typedef struct parcel {
     double sent;
     size_t bytes; /* on the wire */
     bool lost;    /* the link loses it, or its receiver is dead */
+    bool here;    /* both actors are on one node, so it crosses no link */
     bool copy;    /* of a duplicated message, which crosses only the receiver's link twice */
     char head[];
 } parcel;
@@ -35,17 +36,25 @@ typedef struct event {
     int life;       /* life of the receiver: an event for an earlier life is dropped */
     uint64_t stamp; /* TIMER: number of the timer's setting; outdated ones are ignored */
     int64_t what;   /* TIMER: the timer; NEED, PART: the part */
+    double delay;   /* NEED, PART, COMPUTED: the machine's `delay` that `at` includes */
     double until;   /* PAUSE: end of the pause */
     parcel *parcel; /* ARRIVE, RECEIVED, MESSAGE */
 } event;
 
-/* The node on which an actor runs. Times are in virtual seconds. */
+/* An actor and, if it is the first one there, its node. Times are in virtual seconds. */
 typedef struct machine {
     bool known;
-    int life; /* how often the actor began */
+    weft_actor_id node, next; /* the first actor of its node; the next one there, in a ring */
+    int life;                 /* how often the actor began */
     weft_actor *actor;
     double sends_until, receives_until, paused_until;
     double sending, receiving; /* seconds that its transfers out and in have taken so far */
+    double given,
+        given_bytes; /* seconds and bytes that it has been given to send; since the start */
+    double rate;     /* of its last message: bytes a second; 0: unlimited */
+    double working;  /* seconds of work of the running handler */
+    double worked;   /* of all handlers */
+    double delay;    /* by which handlers have delayed its computations so far */
     double period,
         awake; /* events are delivered only in the first `awake` seconds of each period */
     uint64_t stamps[WEFT_ACTOR_TIMERS];
@@ -92,6 +101,19 @@ struct weft_sim {
 /* sim.c */
 weft_status weft_sim_plan(weft_sim *sim, event e) WEFT_NODISCARD;
 machine *weft_sim_machine(const weft_sim *sim, weft_actor_id id);
+/* sim_node.c: the machine that has the link of an actor's node. */
+machine *weft_sim_node(const weft_sim *sim, const machine *m);
+/* The bytes of parameters, or the seconds of their work, that so many bytes stand for. */
+static inline double weft_sim_scaled(const weft_sim *sim, double bytes)
+{
+    return sim->options.scale > 0 ? bytes * sim->options.scale : bytes;
+}
+/* `_charge` counts work of the running handler; `_end_work` is called after a handler.
+ * `_is_delayed`: handlers have delayed the computation since the event was planned; the event then
+ * happens at its new time. */
+void weft_sim_charge(weft_actor *actor, weft_work_kind kind, const char *codec, double bytes);
+void weft_sim_end_work(weft_sim *sim, machine *m);
+bool weft_sim_is_delayed(const machine *m, event *e);
 
 /* sim_compute.c: weft_sim_compute starts a computation; _work_on runs it until an input part is
  * missing; _need handles EVENT_NEED, when the computation has reached an input part. */

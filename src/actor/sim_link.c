@@ -67,8 +67,8 @@ static bool happens(weft_sim *sim, double share)
     return share > 0 && weft_random_unit(&sim->random) < share;
 }
 
-static weft_status pack(const weft_actor *from, const weft_message *message, double now,
-                        parcel **out)
+static weft_status pack(const weft_actor *from, const weft_message *message, size_t bytes,
+                        double now, parcel **out)
 {
     WEFT_TRY(weft_new_bytes(out, 1, sizeof(parcel) + message->head_bytes));
     parcel *p = *out;
@@ -77,7 +77,7 @@ static weft_status pack(const weft_actor *from, const weft_message *message, dou
     if (message->head_bytes) memcpy(p->head, message->head, message->head_bytes);
     p->message.head = p->head;
     p->message.payload = weft_buffer_ref(message->payload);
-    p->bytes = ENVELOPE + message->head_bytes + (message->payload ? message->payload->bytes : 0);
+    p->bytes = bytes;
     p->sent = now;
     return WEFT_OK;
 }
@@ -114,7 +114,18 @@ static weft_status count_sent(weft_sim *sim, const parcel *p, const weft_sim_lin
     if (p->copy) return WEFT_OK;
     sim->report.bytes += p->bytes;
     sim->report.arrived = sim->now;
-    return add_transfer(sim, &weft_sim_machine(sim, p->message.from)->sending, p, link);
+    if (p->here) return WEFT_OK;
+    machine *node = weft_sim_node(sim, weft_sim_machine(sim, p->message.from));
+    return add_transfer(sim, &node->sending, p, link);
+}
+
+/* Bytes on the wire. */
+static size_t bytes_of(const weft_sim *sim, const weft_message *message)
+{
+    const weft_buffer *b = message->payload;
+    size_t fixed = b ? WEFT_MIN(b->fixed, b->bytes) : 0;
+    double grows = b ? (double)(b->bytes - fixed) : 0;
+    return ENVELOPE + message->head_bytes + fixed + (size_t)(weft_sim_scaled(sim, grows) + 0.5);
 }
 
 /* Sends one copy of a message, whose last byte leaves at time `left`. */
@@ -125,7 +136,7 @@ static weft_status post(weft_sim *sim, weft_actor *from, weft_actor_id to,
     parcel *p;
     double at = left + w->link.latency + w->link.jitter * weft_random_unit(&sim->random);
     bool lost = happens(sim, w->link.lost);
-    WEFT_TRY(pack(from, message, sim->now, &p));
+    WEFT_TRY(pack(from, message, bytes_of(sim, message), sim->now, &p));
     r->waiting++;
     r->held_bytes += p->bytes;
     r->most_waiting = WEFT_MAX(r->most_waiting, r->waiting);
@@ -136,6 +147,7 @@ static weft_status post(weft_sim *sim, weft_actor *from, weft_actor_id to,
         w->last = at = WEFT_MAX(at, w->last);
     const machine *m = weft_sim_machine(sim, to);
     p->copy = copy;
+    p->here = m && m->node == weft_sim_machine(sim, from->id)->node;
     p->lost = lost || !m || !m->actor;
     weft_status status = weft_sim_plan(
         sim,
@@ -153,21 +165,31 @@ static weft_sim_link usual_link(const weft_sim *sim, weft_actor_id from, weft_ac
 weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message *message)
 {
     weft_sim *sim = (weft_sim *)from->host;
-    machine *m = weft_sim_machine(sim, from->id);
-    size_t bytes =
-        ENVELOPE + message->head_bytes + (message->payload ? message->payload->bytes : 0);
+    const machine *m = weft_sim_machine(sim, from->id), *other = weft_sim_machine(sim, to);
+    machine *node = weft_sim_node(sim, m);
+    bool here = other && other->node == m->node;
     way *w;
     char name[48];
     if (to == from->id)
         return weft_fail(WEFT_ERR_INTERNAL, "%s sends a message to itself",
                          weft_actor_name(from, name));
     WEFT_TRY(find_way(sim, from->id, to, &w));
-    if (!w->own) w->link = usual_link(sim, from->id, to);
+    if (!w->own) w->link = here ? (weft_sim_link){0} : usual_link(sim, from->id, to);
     w->own = true;
     sim->report.messages++;
-    m->sends_until = WEFT_MAX(m->sends_until, sim->now);
-    if (w->link.bandwidth > 0) m->sends_until += (double)bytes / w->link.bandwidth;
-    double left = m->sends_until;
+    if (!here && message->payload)
+        weft_sim_charge(from, WEFT_WORK_SEND, NULL, 2 * (double)message->payload->bytes);
+    double left = sim->now + m->working;
+    if (!here) {
+        left = WEFT_MAX(node->sends_until, left);
+        double bytes = (double)bytes_of(sim, message), rate = w->link.bandwidth;
+        double takes = rate > 0 ? bytes / rate : 0;
+        left += takes;
+        node->sends_until = left;
+        node->given += takes;
+        node->given_bytes += bytes;
+        node->rate = rate;
+    }
     if (left - sim->now > MOST_QUEUED)
         return weft_fail(WEFT_ERR_PEER,
                          "messages for %.3g s wait to be sent over a link of %g bytes/s",
@@ -181,13 +203,15 @@ weft_status weft_sim_received(weft_sim *sim, event *e)
     way *w;
     e->kind = EVENT_MESSAGE;
     sim->report.arrived = sim->now;
+    if (e->parcel->here) return WEFT_OK;
     WEFT_TRY(find_way(sim, e->parcel->message.from, e->to, &w));
-    return add_transfer(sim, &weft_sim_machine(sim, e->to)->receiving, e->parcel, &w->link);
+    machine *node = weft_sim_node(sim, weft_sim_machine(sim, e->to));
+    return add_transfer(sim, &node->receiving, e->parcel, &w->link);
 }
 
 weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered)
 {
-    machine *m = weft_sim_machine(sim, e->to);
+    machine *m = weft_sim_node(sim, weft_sim_machine(sim, e->to));
     const parcel *p = e->parcel;
     way *w;
     double takes = 0;
@@ -201,8 +225,8 @@ weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered)
     if (w->link.bandwidth > 0) takes = (double)p->bytes / w->link.bandwidth;
     /* A message is received while it is being sent, so e->at is its end, unless the node is still
      * receiving an earlier message. */
-    double until = WEFT_MAX(e->at, m->receives_until + takes);
-    m->receives_until = until;
+    double until = p->here ? e->at : WEFT_MAX(e->at, m->receives_until + takes);
+    if (!p->here) m->receives_until = until;
     *delivered = until <= e->at;
     if (*delivered) return weft_sim_received(sim, e);
     event later = *e;

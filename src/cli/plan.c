@@ -95,6 +95,10 @@ static void print_estimate(const char *cluster, const weft_step_estimate *p)
     if (p->wire_bytes > 0)
         printf("between machines: %.0f bytes a step; the busiest sends for %.1f %% of the time\n",
                p->wire_bytes, 100 * p->busiest_link);
+    if (p->staleness >= 0)
+        printf("updates: %.2f others have come between in the mean; the busiest server works for "
+               "%.1f %% of the time\n",
+               p->staleness, 100 * p->server_busy);
 }
 
 /* The reason why the own options do not go together; NULL: they do. */
@@ -192,8 +196,12 @@ const command command_plan = {
         "--cluster FILE adds the time of a step on the machines of that file, which weft measure\n"
         "writes: the programs of all ranks are played with measured times in the place of\n"
         "numbers, over links that carry one message at a time. --strategies prints a table of\n"
-        "several runs. The time of learners that do not wait for each other (server, gossip and\n"
-        "others) is not estimated: weft simulate runs these. --why tells where the difference\n"
+        "several runs. Where learners do not wait for each other (server, gossip and others), the\n"
+        "actors of the exchange are played, too: each server runs on the machine of the learner\n"
+        "whose process has it, links are shared, and messages and updates take the time of all\n"
+        "parameters. The staleness of updates and the share for which the busiest server works "
+        "are\n"
+        "then printed. --why tells where the difference\n"
         "between the steps of two runs comes from: kernels, work on transfers, waits for links "
         "and\n"
         "for other ranks, and the layers in which they differ most.\n\n"

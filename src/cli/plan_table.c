@@ -31,13 +31,15 @@ static const char *limit_of(const weft_step_estimate *s)
 {
     double most = s->computed;
     const char *name = "kernels";
+    bool server = s->server_busy > 0.5 && s->server_busy > s->busiest_link;
     if (s->memory_limit > 0 && s->memory > s->memory_limit) return "memory: it does not fit";
     const struct {
         double seconds;
         const char *name;
     } others[] = {{s->transferred, "transfers"},
-                  {s->busiest_link > 0.5 ? s->waited : 0, "the network"},
-                  {s->busiest_link > 0.5 ? 0 : s->waited, "waiting"},
+                  {s->waited, server                  ? "the server"
+                              : s->busiest_link > 0.5 ? "the network"
+                                                      : "waiting"},
                   {s->rest, "the host"}};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (others[i].seconds > most) {
@@ -103,6 +105,8 @@ static void print_object(const row *r)
     print_number("rest_seconds", s->rest);
     print_number("bytes_between_machines", s->wire_bytes);
     print_number("busiest_link", s->busiest_link);
+    if (s->staleness >= 0) print_number("staleness", s->staleness);
+    if (s->staleness >= 0) print_number("server_busy", s->server_busy);
     print_number("memory_bytes", s->memory);
     if (s->memory_limit > 0)
         printf(",\"fits\":%s", s->memory <= s->memory_limit ? "true" : "false");

@@ -192,6 +192,15 @@ static int64_t average_meetings(const weft_exchange *exchange, bool *state)
     return a->every;
 }
 
+/* The sum becomes the mean in place. The outer optimizer reads the mean, the last mean and the
+ * velocity, and writes two of these; then the parameters are copied. */
+static void average_passes(const weft_exchange *exchange, double *parameters, double *state)
+{
+    const average *a = (const average *)exchange;
+    *parameters = a->outer ? 2 + 5 + 2 : 2;
+    *state = a->state->averages ? 2 : a->state->resets ? 1 : 0;
+}
+
 static const weft_exchange_ops average_ops = {
     .struct_size = sizeof(weft_exchange_ops),
     .size = sizeof(average),
@@ -199,7 +208,10 @@ static const weft_exchange_ops average_ops = {
     .lockstep = true,
     .open = average_open,
     .step = {.after = average_after},
-    .life = {.begin = average_begin, .end = average_end, .meetings = average_meetings},
+    .life = {.begin = average_begin,
+             .end = average_end,
+             .meetings = average_meetings,
+             .passes = average_passes},
 };
 
 const weft_entry weft_exchange_average = {
@@ -219,7 +231,10 @@ static const weft_exchange_ops oneshot_ops = {
     .lockstep = true,
     .open = oneshot_open,
     .step = {.after = average_after},
-    .life = {.begin = average_begin, .end = average_end, .meetings = average_meetings},
+    .life = {.begin = average_begin,
+             .end = average_end,
+             .meetings = average_meetings,
+             .passes = average_passes},
 };
 
 const weft_entry weft_exchange_oneshot = {

@@ -121,13 +121,16 @@ weft_status weft_exchange_averages(weft_context *context, const char *spec, int 
     return WEFT_OK;
 }
 
-weft_status weft_exchange_meetings(weft_context *context, const char *spec, int64_t *period,
-                                   bool *state)
+weft_status weft_exchange_meetings(weft_context *context, const char *spec, weft_meetings *out)
 {
     weft_exchange *e;
+    *out = (weft_meetings){.period = -1};
     WEFT_TRY(open_at(context, spec, NULL, &e));
-    *state = false;
-    *period = e->ops->life.meetings ? e->ops->life.meetings(e, state) : -1;
+    const weft_exchange_life *life = &e->ops->life;
+    if (life->meetings) out->period = life->meetings(e, &out->state);
+    out->works = life->passes;
+    if (life->passes) life->passes(e, &out->parameters, &out->passed);
+    out->actors = WEFT_EXCHANGE_HAS(e->ops, simulate);
     weft_exchange_close(&e);
     return WEFT_OK;
 }

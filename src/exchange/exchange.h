@@ -113,9 +113,16 @@ weft_status weft_exchange_check(weft_context *context, const char *spec) WEFT_NO
  * many learners (the hook `averages`). */
 weft_status weft_exchange_averages(weft_context *context, const char *spec, int learners,
                                    double *out) WEFT_NODISCARD;
-/* The hook `meetings` of the exchange of a specification; *period below 0: it has none. */
-weft_status weft_exchange_meetings(weft_context *context, const char *spec, int64_t *period,
-                                   bool *state) WEFT_NODISCARD;
+/* The hooks `meetings` and `passes` of the exchange of a specification. */
+typedef struct weft_meetings {
+    int64_t period; /* below 0: the learners do not meet */
+    bool state;
+    bool works;                /* it has `passes` */
+    double parameters, passed; /* of `passes`; passed: those of the optimizer's state */
+    bool actors;               /* it has actors that can be simulated */
+} weft_meetings;
+weft_status weft_exchange_meetings(weft_context *context, const char *spec,
+                                   weft_meetings *out) WEFT_NODISCARD;
 /* Checks a specification, and whether the planned run can have the exchange; weft_exchange_open
  * includes this check. */
 weft_status weft_exchange_fits(weft_context *context, const char *spec,

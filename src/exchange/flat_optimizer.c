@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include "optim/optim.h"
 #include "program/program.h"
+#include "program/walk.h"
 
 /* Name of the graph's first parameter, and prefix of the names of its moments. */
 static const char RANGE[] = "range";
@@ -261,6 +262,20 @@ void weft_flat_optimizer_buffers(weft_flat_optimizer *o, void **parameters, void
     if (o->parameters) return;
     *parameters = weft_host(weft_store_address(o->store, o->pieces[0].entry));
     *gradient = weft_instance_input(o->instance, o->pieces[0].gradient);
+}
+
+weft_status weft_flat_optimizer_bytes(const weft_flat_optimizer *o, double *out)
+{
+    const weft_program *p = weft_instance_program(o->instance);
+    weft_program_info info = weft_program_describe(p);
+    weft_work work;
+    *out = 0;
+    for (int i = 0; i < (int)info.instructions; i++) {
+        if (weft_instruction_transfer(p, i)) continue;
+        WEFT_TRY(weft_instruction_work(p, i, &work));
+        *out += work.bytes;
+    }
+    return WEFT_OK;
 }
 
 bool weft_flat_optimizer_state(weft_flat_optimizer *o, int i, weft_exchange_state *out)

@@ -35,6 +35,9 @@ void weft_flat_optimizer_buffers(weft_flat_optimizer *optimizer, void **paramete
                                  void **gradient);
 weft_status weft_flat_optimizer_run(weft_flat_optimizer *optimizer,
                                     const void *gradient) WEFT_NODISCARD;
+/* The bytes of memory that an update reads and writes. */
+weft_status weft_flat_optimizer_bytes(const weft_flat_optimizer *optimizer,
+                                      double *out) WEFT_NODISCARD;
 /* State i of an optimizer without segments: moments ("m", "v", "momentum") as [count]; the age of
  * the moments and the step of the schedule as scalars; false past the end. The caller sets `alike`
  * and `like_parameters`. */

@@ -336,6 +336,14 @@ static bool hogwild_figure(weft_exchange *exchange, int i, weft_series *out)
     return true;
 }
 
+/* A pass reads and writes the shared parameters, the learner's own, and those of the last pass. */
+static void hogwild_passes(const weft_exchange *exchange, double *parameters, double *state)
+{
+    (void)exchange;
+    *parameters = 6;
+    *state = 0;
+}
+
 static const weft_exchange_ops hogwild_ops = {
     .struct_size = sizeof(weft_exchange_ops),
     .size = sizeof(hogwild),
@@ -346,7 +354,8 @@ static const weft_exchange_ops hogwild_ops = {
     .life = {.begin = hogwild_begin,
              .save = hogwild_save,
              .end = hogwild_end,
-             .figure = hogwild_figure},
+             .figure = hogwild_figure,
+             .passes = hogwild_passes},
 };
 
 const weft_entry weft_exchange_hogwild = {

@@ -46,6 +46,7 @@ weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_opt
     WEFT_TRY(weft_exchange_fits(sim_options->context, spec,
                                 &(weft_exchange_plan){.learners = sim_options->learners,
                                                       .servers = sim_options->servers,
+                                                      .replicas = sim_options->replicas,
                                                       .codec = sim_options->codec,
                                                       .back = sim_options->back}));
     uint64_t before = weft_failures();

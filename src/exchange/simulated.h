@@ -23,6 +23,8 @@ typedef struct weft_sim_exchange_options {
     int servers;       /* as in weft_exchange_setup */
     const char *codec; /* as in weft_exchange_setup */
     const char *back;  /* as in weft_exchange_setup */
+    int replicas;      /* as in weft_exchange_setup */
+    double scale;      /* parameters for which each element stands; 0: one */
     int64_t steps;     /* number of steps of every learner */
     weft_dtype dtype;
     int64_t count; /* elements of WEFT_ALL_PARAMETERS */
@@ -40,6 +42,9 @@ typedef struct weft_sim_exchange_ops {
     /* Creates the actor with this id (0 to `actors` - 1); called again for an actor that
      * restarts. */
     weft_status (*make)(weft_sim_exchange *exchange, weft_actor_id id, weft_actor **out);
+    /* The learner whose process runs the actor in a job of threads or MPI. NULL: each learner runs
+     * its own actor, and there are no others. */
+    int (*host)(const weft_sim_exchange *exchange, weft_actor_id id);
     /* Part i of a computation's input and output: elements [begin, begin + count) of parameters and
      * gradients; false past the last. NULL: a computation has its whole input when it begins, and
      * its whole output when it ends. */
@@ -62,6 +67,7 @@ struct weft_sim_exchange {
     weft_sim_exchange_options sim_options;
     int actors;                  /* number of actors, with the ids 0 to actors - 1 */
     weft_actor_id first_learner; /* learner i is the actor with id first_learner + i */
+    int64_t period; /* what the learners do repeats itself after so many steps; 0: after each */
 };
 
 /* Opens the simulated exchange of "NAME:key=value,...". ARGUMENT: as weft_exchange_open; or the

@@ -266,7 +266,7 @@ static void place_by(const weft_program *p, placing *all, weft_value value)
 /* Places new store entries in the order in which their gradients are completed; entries without a
  * gradient follow in the order of first use. Devices complete gradients in different orders: plain
  * entries, which must lie alike on all, are in the order of the graph. */
-static weft_status place_store(weft_program *p)
+weft_status weft_program_place(weft_program *p)
 {
     placing all = {0};
     weft_status status = WEFT_OK;
@@ -382,7 +382,7 @@ weft_status weft_program_plan(weft_program *p)
     }
     for (int s = 0; s < SPACES; s++) info->scratch_bytes += p->scratch_bytes[s];
     info->instructions = (int)p->code_count;
-    if (!p->dry) WEFT_TRY(place_store(p));
+    if (!p->dry) WEFT_TRY(weft_program_place(p));
     find_writes(p);
     count_store(p);
     WEFT_TRY(count_device(p));

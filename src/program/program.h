@@ -142,6 +142,15 @@ int weft_store_untuned(const weft_store *store);
 /* Allocates and initialises the entries of a store that were placed in its schema since the last
  * call. */
 weft_status weft_store_fill(weft_store *s) WEFT_NODISCARD;
+/* store_small.c: a store with the parameters of a program with places, as vectors that are
+ * `scale` times as short, of an element at least, all zero, in the order of WEFT_ALL_PARAMETERS. */
+weft_status weft_store_shrink(const weft_program *program, double scale,
+                              weft_store **out) WEFT_NODISCARD;
+/* memory.c: gives the parameters and state of a program, whose graph must still exist, their places
+ * in the schema; takes no memory. A dry program has none before. */
+weft_status weft_program_place(weft_program *program) WEFT_NODISCARD;
+/* The elements of WEFT_ALL_PARAMETERS in the stores of a program with places. */
+int64_t weft_program_elements(const weft_program *program);
 /* store_io.c: the source or the target of a reorder: an address on the device (there), or host
  * memory that is read (given) or written (wanted). */
 typedef struct side {

@@ -67,19 +67,40 @@ for every in 1 10; do
 done
 near "$(awk '{ print $1 / 10 }' bytes1)" "$(cat bytes10)" && pass || flunk "bytes of learners that meet: $(cat bytes1 bytes10)"
 
+# Learners that do not wait for each other. Two on one machine send nothing over links; on two, the server is on that of the first, so
+# an update and the parameters of the second one cross in a step, as many bytes as in half an average of two.
+cluster both.yaml 'bandwidth: 1e6\nlatency: 0' 'count: 1, cores: 2'
+for e in server server:policy=async easgd:every=2 gossip gossip:mode=average hogwild; do
+    accepts "$e on one machine" "$weft" plan $small -n 2 --exchange $e --cluster both.yaml
+    grep -q '^between machines' out && flunk "$e on one machine: $(cat out)" || pass
+done
+holds out '^of it [0-9.]+ ms of kernels, [0-9.e-]+ of transfers'
+accepts server "$weft" plan $small -n 2 --exchange server --cluster far.yaml
+holds out '^updates: [0-9.]+ others have come between in the mean; the busiest server works for [0-9.]+ % of the time$'
+awk -v a="$(field '^between machines: \([0-9]*\) bytes.*')" -v b="$(cat bytes1)" 'BEGIN { exit !(a > b && a < 1.01 * b) }' && pass || flunk "bytes of a server: $(cat out), $(cat bytes1) of average"
+# Of meetings and of pushes that are ever rarer, the step alone remains.
+accepts none "$weft" plan --data glyphs:size=16,train=60,test=20 --batch 20 --model mlp --cluster one.yaml
+alone=$(field '.* a step takes \([0-9.e+]*\) ms.*')
+for e in average:every=1000 server:policy=async,push=500,fetch=500 easgd:every=500; do
+    accepts "$e" "$weft" plan $small -n 2 --exchange $e --cluster free.yaml
+    awk -v a="$(field '.* a step takes \([0-9.e+]*\) ms.*')" -v b="$alone" 'BEGIN { exit !(a > 0.9 * b && a < 1.15 * b) }' && pass || flunk "$e: $(head -1 out), $alone ms alone"
+done
+refuses 2 "share memory, and would be on 2 machines" "$weft" plan $small -n 2 --exchange hogwild --cluster far.yaml
+
 # Several runs: the fastest first, and those that cannot be estimated with the reason.
-list='mesh=data=2; exchange=average:every=4; mesh=pipeline=2 microbatches=2; exchange=oneshot; exchange=gossip; mesh=tensor=2 batch=19'
+list='mesh=data=2; exchange=average:every=4; mesh=pipeline=2 microbatches=2; exchange=oneshot; exchange=gossip; exchange=hogwild; mesh=tensor=2 batch=19'
 accepts table "$weft" plan $small -n 2 --cluster two.yaml --strategies "$list"
 awk '/^(mesh|average|oneshot)/ && $0 !~ /cannot|must/ { for (i = 1; i <= NF; i++) if ($i ~ /^to$/) { r = $(i + 2); if (last && r > last * 1.0001) bad = 1; last = r; n++; break } } END { exit bad || n < 4 }' out && pass || flunk "the table is not in order: $(cat out)"
 holds out '^oneshot +[0-9.]+ '
-holds out '^gossip +the time of a step with --exchange gossip cannot be estimated'
+holds out '^gossip +[0-9.]+ '
+holds out '^hogwild +the learners of --exchange hogwild share memory'
 holds out '^average:every=4 +[0-9.]+ '
 
 "$weft" plan $small -n 2 --cluster two.yaml --strategies "$list" --json >out 2>err
 python3 - <<'END' && pass || flunk "JSON: $(cat out err)"
 import json
 rows = json.load(open("out"))
-assert len(rows) == 6 and [r["strategy"] for r in rows if "reason" in r][0].startswith("exchange=gossip"), rows
+assert len(rows) == 7 and [r["strategy"] for r in rows if "reason" in r] == ["exchange=hogwild"], rows
 rates = [r["samples_per_second"] for r in rows if "reason" not in r]
 assert rates == sorted(rates, reverse=True) and all(r["low"] <= r["step_seconds"] <= r["high"] for r in rows if "reason" not in r)
 END

@@ -87,7 +87,10 @@ weft_buffer *weft_link_unwrap(weft_buffer *payload)
 static weft_status wrap(weft_buffer *payload, weft_buffer **out)
 {
     weft_buffer *inner = weft_link_unwrap(payload);
-    return weft_buffer_wrap(inner->data, inner->bytes, release_inner, weft_buffer_ref(inner), out);
+    WEFT_TRY(
+        weft_buffer_wrap(inner->data, inner->bytes, release_inner, weft_buffer_ref(inner), out));
+    (*out)->fixed = inner->fixed;
+    return WEFT_OK;
 }
 
 /* --- sums --- */
@@ -128,6 +131,7 @@ static weft_status begin_sum(weft_link *link, weft_gossip_update *first)
     if (status == WEFT_OK) status = wrap(buffer, &sum);
     weft_buffer_unref(&buffer);
     WEFT_TRY(status);
+    sum->fixed = WEFT_MESSAGE_HEADER;
     link->waiting_bytes += sum->bytes - first->payload->bytes;
     weft_buffer_unref(&first->payload);
     first->payload = sum;
@@ -135,10 +139,12 @@ static weft_status begin_sum(weft_link *link, weft_gossip_update *first)
     return WEFT_OK;
 }
 
-static weft_status merge(weft_link *link, weft_gossip_update *target,
+static weft_status merge(weft_actor *from, weft_link *link, weft_gossip_update *target,
                          const weft_gossip_update *update)
 {
     if (!target->sum) WEFT_TRY(begin_sum(link, target));
+    weft_actor_work(from, WEFT_WORK_DECODE, link->codec->name,
+                    2 * (double)link->elements * (double)weft_dtype_size(link->dtype));
     WEFT_TRY(add(link, update->payload, (char *)target->payload->data + WEFT_MESSAGE_HEADER));
     target->sequence = update->sequence;
     return WEFT_OK;
@@ -147,7 +153,7 @@ static weft_status merge(weft_link *link, weft_gossip_update *target,
 weft_status weft_link_send(weft_actor *from, weft_link *link, const weft_gossip_update *update)
 {
     weft_gossip_update mine = *update, *target = find_merge_target(link, update);
-    if (target) return merge(link, target, update);
+    if (target) return merge(from, link, target, update);
     mine.sum = false;
     WEFT_TRY(WEFT_GROW(&link->queue, &link->capacity, link->count));
     if (update->payload) WEFT_TRY(wrap(update->payload, &mine.payload));

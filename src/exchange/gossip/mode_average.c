@@ -62,6 +62,7 @@ static weft_status average_computed(weft_peer *p, void *change)
 {
     average *a = p->state;
     weft_peer_add_scaled(p, p->current, 1, change, NULL);
+    weft_peer_passes(p, 4);
     /* A neighbour would not answer such a request. */
     if (!weft_numbers_finite(p->options.dtype, p->current, p->options.count))
         return weft_fail(
@@ -75,6 +76,7 @@ static weft_status average_computed(weft_peer *p, void *change)
     a->partner = p->ids[p->neighbours[which]];
     a->request++;
     WEFT_TRY(copy_now(p, &a->request_parameters));
+    weft_peer_passes(p, 2);
     return send_request(p);
 }
 
@@ -128,6 +130,7 @@ static weft_status take_request(void *self, const weft_message *message, const v
     if (m->request > last->request) {
         weft_buffer_unref(&last->parameters);
         WEFT_TRY(copy_now(p, &last->parameters));
+        weft_peer_passes(p, 7); /* finite? a copy, and the move */
         last->request = m->request;
         /* A peer that has the final average keeps it when a peer that joined later requests. */
         if (p->final_average.contributors == 0)
@@ -149,6 +152,7 @@ static weft_status take_reply(void *self, const weft_message *message, const voi
         return WEFT_OK;
     weft_rto_sample(&a->rto, weft_actor_now(&p->head) - m->sent);
     weft_peer_add_scaled(p, p->current, 0.5, message->payload->data, a->request_parameters->data);
+    weft_peer_passes(p, 5);
     weft_buffer_unref(&a->request_parameters);
     return WEFT_OK;
 }

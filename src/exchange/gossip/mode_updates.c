@@ -6,6 +6,7 @@ static weft_status apply(weft_peer *p, const weft_buffer *payload)
 {
     const weft_peer_options *o = &p->options;
     weft_encoded message;
+    weft_actor_work(&p->head, WEFT_WORK_DECODE, o->codec->ops->name, 2 * (double)p->bytes);
     WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, o->codec->ops, o->dtype, o->count,
                                &message));
     weft_encoded_add(&message, o->count, 1, p->current);
@@ -40,7 +41,9 @@ static weft_status updates_computed(weft_peer *p, void *change)
     weft_status status = weft_buffer_reuse(weft_encoded_bound(o->dtype, o->count), &scratch);
     p->state = scratch;
     WEFT_TRY(status);
+    weft_actor_work(&p->head, WEFT_WORK_ENCODE, o->codec->ops->name, 2 * (double)p->bytes);
     WEFT_TRY(weft_codec_encode(o->codec, change, scratch->data, &scratch->bytes));
+    scratch->fixed = WEFT_MESSAGE_HEADER;
     WEFT_TRY(weft_buffer_compact(scratch, &payload));
     status = apply(p, payload);
     if (status == WEFT_OK) status = weft_broadcast_send(p, payload, false);

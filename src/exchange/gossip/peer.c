@@ -115,6 +115,7 @@ weft_status weft_peer_advance(weft_peer *p)
     p->computing = true;
     memcpy(p->step_start, p->current, p->bytes);
     memcpy(p->options.parameters, p->current, p->bytes);
+    weft_peer_passes(p, 4);
     return weft_actor_compute(&p->head, p->clock + 1);
 }
 
@@ -146,6 +147,7 @@ static weft_status peer_computed(weft_actor *actor, int64_t ticket)
     /* The learner does not use its parameters until the next computation, so the change is computed
      * there: parameters - step_start. */
     weft_peer_add_scaled(p, p->options.parameters, -1, p->step_start, NULL);
+    weft_peer_passes(p, 3);
     WEFT_TRY(p->mode->computed(p, p->options.parameters));
     if (p->clock >= p->options.steps) WEFT_TRY(weft_peer_broadcast_end(p, false));
     return weft_peer_advance(p);

@@ -243,6 +243,11 @@ weft_rpc_handle weft_peer_take_heartbeat, weft_peer_take_view, weft_peer_take_vi
 weft_status weft_peer_same_view(weft_peer *peer, weft_actor_id sender, int64_t view,
                                 uint64_t members, bool *same) WEFT_NODISCARD;
 
+/* Reports passes over the parameters in memory: so many times their bytes are read and written. */
+static inline void weft_peer_passes(weft_peer *p, double times)
+{
+    weft_actor_work(&p->head, WEFT_WORK_PASS, NULL, times * (double)p->bytes);
+}
 /* to += scale * (a - b); b NULL: zeros. */
 void weft_peer_add_scaled(const weft_peer *peer, void *to, double scale, const void *a,
                           const void *b);

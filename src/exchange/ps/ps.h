@@ -30,6 +30,10 @@ typedef struct weft_served {
     int state_count;
     weft_downlink *published; /* belongs to the server; NULL: learners get exact parameters */
     bool frozen;              /* as of weft_server_range */
+    /* The codec of its updates, and bytes of memory that an update of the parameters reads and
+     * writes, for weft_actor_work. */
+    const char *codec;
+    double update_bytes;
 } weft_served;
 
 typedef struct weft_server_options {

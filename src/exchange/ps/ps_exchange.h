@@ -80,6 +80,12 @@ typedef struct weft_ps_exchange {
     bool has_exact_parameters;
 } weft_ps_exchange;
 
+/* The learner whose process runs a server of a job. */
+static inline int weft_ps_host_of(int server, int learners)
+{
+    return server % learners;
+}
+
 /* The operations `fits` and `sockets` of the exchanges with servers. */
 weft_status weft_ps_exchange_fits(const weft_exchange *exchange,
                                   const weft_exchange_plan *plan) WEFT_NODISCARD;

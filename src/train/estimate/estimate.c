@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "train/estimate/apart.h"
 #include "train/estimate/estimate.h"
 #include "train/estimate/parts.h"
 #include "train/estimate/tracks.h"
@@ -18,6 +19,7 @@ typedef struct forecast {
     weft_step_part_fn fn; /* gets the parts of the step; NULL: nobody wants them */
     void *user;
     weft_parts parts;
+    bool apart, actors; /* learners do not wait for all others; of an exchange of actors */
 } forecast;
 
 /* --- the step --- */
@@ -165,14 +167,50 @@ static double sent_bytes(const forecast *f)
     return sum;
 }
 
+/* Puts learners that do not wait for all others in the place of the last one to end. */
+static weft_status run_apart(forecast *f, totals *sum, weft_step_estimate *out)
+{
+    weft_apart a = {.job = f->t,
+                    .cluster = &f->cluster,
+                    .times = f->times,
+                    .hosts = &f->hosts,
+                    .actors = f->actors};
+    weft_played played;
+    WEFT_TRY(WEFT_NEW(&a.seconds, f->t->learners));
+    for (int r = 0; r < f->t->size; r++) {
+        double *end = &a.seconds[r / f->t->mesh];
+        *end = WEFT_MAX(*end, weft_timeline_rank(f->tracks.line, f->tracks.rank_of[r]).end);
+    }
+    weft_status status = weft_apart_estimate(&a, &played);
+    free(a.seconds);
+    WEFT_TRY(status);
+    if (f->fn)
+        f->fn(f->user, WEFT_CAUSE_WAITING, "exchange of the learners",
+              played.seconds - sum->seconds);
+    *sum = (totals){.weight = 1,
+                    .seconds = played.seconds,
+                    .computed = sum->computed * played.longer,
+                    .transferred = sum->transferred + played.worked,
+                    .bytes = sum->bytes + played.bytes,
+                    .busy = sum->busy + played.link * played.seconds};
+    sum->waited = WEFT_MAX(sum->seconds - sum->computed - sum->transferred, 0.0);
+    out->low = played.low;
+    out->high = played.high;
+    out->staleness = played.staleness;
+    out->server_busy = played.server;
+    return WEFT_OK;
+}
+
 /* A step takes no less than its kernels may be shorter, nor than the busiest link works. */
 static void sum_up(const forecast *f, const totals *sum, weft_step_estimate *out)
 {
     double link = sum->busy / sum->weight;
     out->seconds = sum->seconds / sum->weight;
     out->rest = f->tracks.rest;
-    out->computed = sum->computed / sum->weight - out->rest;
-    out->transferred = sum->transferred / sum->weight;
+    /* Passes over memory, beside kernels, are of the exchange. */
+    double passes = f->period > 0 ? f->tracks.passes / (double)f->period : 0;
+    out->computed = sum->computed / sum->weight - out->rest - passes;
+    out->transferred = sum->transferred / sum->weight + passes;
     out->waited = sum->waited / sum->weight;
     out->wire_bytes = sum->bytes / sum->weight;
     out->busiest_link = out->seconds > 0 ? link / out->seconds : 0;
@@ -203,7 +241,11 @@ static weft_status play(forecast *f, weft_step_estimate *out)
     totals sum = {0};
     WEFT_TRY(weft_tracks_make(f->t, f->times, &f->hosts, &f->tracks));
     if (f->fn) WEFT_TRY(weft_parts_new(&f->tracks, f->t, &f->hosts, &f->parts));
-    if (varies(&f->cluster)) {
+    out->staleness = -1;
+    if (f->apart) {
+        WEFT_TRY(run_step(f, NULL, &sum, &out->seconds));
+        WEFT_TRY(run_apart(f, &sum, out));
+    } else if (varies(&f->cluster)) {
         WEFT_TRY(draw_steps(f, &sum, out));
     } else {
         WEFT_TRY(run_step(f, NULL, &sum, &out->seconds));
@@ -224,7 +266,7 @@ static void note_unused(const forecast *f)
         link = &f->cluster.groups[g].link;
         some = some || link->lost > 0 || link->twice > 0 || link->reordered > 0;
     }
-    if (some)
+    if (some && !f->actors)
         weft_log(f->t->context, WEFT_LOG_WARNING,
                  "the keys lost, twice and reordered of the cluster are of simulated messages; the "
                  "estimate takes them as 0");
@@ -261,15 +303,23 @@ static weft_status check_devices(const forecast *f)
 static weft_status find_meetings(forecast *f)
 {
     const weft_run_spec *k = &f->t->run_spec;
-    if (!k->exchange) return WEFT_OK;
-    WEFT_TRY(weft_exchange_meetings(k->context, k->exchange, &f->period, &f->tracks.with_state));
-    f->tracks.meets = f->period > 0;
-    if (f->period >= 0) return WEFT_OK;
-    return weft_fail(
-        WEFT_ERR_UNSUPPORTED,
-        "the time of a step with --exchange %s cannot be estimated, since its learners "
-        "do not wait for each other; weft simulate runs it in virtual time",
-        k->exchange);
+    weft_meetings m;
+    if (!k->exchange || f->t->learners == 1) return WEFT_OK; /* a single learner has none */
+    WEFT_TRY(weft_exchange_meetings(k->context, k->exchange, &m));
+    f->period = m.period;
+    f->tracks.meets = m.period > 0;
+    f->tracks.with_state = m.state;
+    f->tracks.pass_parameters = m.parameters;
+    f->tracks.pass_state = m.passed;
+    if (m.period >= 0) return WEFT_OK;
+    f->apart = true;
+    f->actors = m.actors;
+    f->period = m.actors ? 0 : 1; /* learners that share memory pass over it in each step */
+    if (m.actors || m.works) return WEFT_OK;
+    return weft_fail(WEFT_ERR_UNSUPPORTED,
+                     "the time of a step with --exchange %s cannot be estimated, since it does not "
+                     "say how its learners exchange (meetings or passes of weft_exchange_life)",
+                     k->exchange);
 }
 
 static weft_status open_forecast(forecast *f, weft_context *context,

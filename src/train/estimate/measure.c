@@ -152,7 +152,8 @@ static weft_status measure_transfers(measuring *m)
         if (m->fn) m->fn(m->user, "transfers between threads", 1);
         WEFT_TRY(weft_measure_transfers(m->context, m->options->engine, ranks, m->times, &first));
     }
-    return WEFT_OK;
+    if (m->fn) m->fn(m->user, "codecs and copies", 1);
+    return weft_measure_work(m->context, cores, m->times);
 }
 
 /* --- the files --- */

@@ -28,5 +28,7 @@ weft_status weft_measure_network(weft_context *context, const weft_measured_netw
  * this process has the first rank. Collective over the ranks. */
 weft_status weft_measure_transfers(weft_context *context, const char *engine, int ranks,
                                    weft_times *times, bool *first) WEFT_NODISCARD;
+/* Adds the times of passes over memory and of codecs, by so many threads at once. */
+weft_status weft_measure_work(weft_context *context, int threads, weft_times *times) WEFT_NODISCARD;
 
 #endif

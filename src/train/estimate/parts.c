@@ -101,7 +101,9 @@ void weft_parts_tell(const weft_parts *p, const weft_tracks *tracks, const weft_
     double rest = 0;
     char link[48];
     for (size_t n = 0; n < tracks->name_count; n++) {
-        tell(&t, WEFT_CAUSE_KERNELS, tracks->names[n], kernels_of(p, tracks, n));
+        bool passes = (int)n == tracks->pass_name; /* part of the work on an exchange */
+        tell(&t, passes ? WEFT_CAUSE_TRANSFERS : WEFT_CAUSE_KERNELS, tracks->names[n],
+             kernels_of(p, tracks, n));
         tell(&t, WEFT_CAUSE_TRANSFERS, tracks->names[n], p->worked[n]);
         tell(&t, WEFT_CAUSE_LINKS, tracks->names[n], p->linked[n]);
         tell(&t, WEFT_CAUSE_WAITING, tracks->names[n], p->waited[n]);

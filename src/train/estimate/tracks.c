@@ -22,6 +22,11 @@ void weft_transfer_timed(weft_transfer_kind kind, const char *engine, char out[W
     (void)snprintf(out, WEFT_TRANSFER_KIND, "%s %.40s", weft_transfer_name(kind), engine);
 }
 
+void weft_codec_timed(bool encodes, const char *codec, char out[WEFT_TRANSFER_KIND])
+{
+    (void)snprintf(out, WEFT_TRANSFER_KIND, "%s %.40s", encodes ? "encode" : "decode", codec);
+}
+
 static weft_status add_task(walker *k, weft_track_task task)
 {
     weft_track *track = k->track;
@@ -68,14 +73,21 @@ static weft_status estimate(walker *k, int i, weft_estimate *out)
     return WEFT_OK;
 }
 
+/* Counts the seconds under a name. */
+static weft_status add_kernel(weft_track *track, int name, double seconds)
+{
+    for (; track->kernel_count <= (size_t)name; track->kernel_count++)
+        WEFT_TRY(WEFT_GROW(&track->kernels, &track->kernel_capacity, track->kernel_count));
+    track->kernels[name] += seconds;
+    return WEFT_OK;
+}
+
 static weft_status run(walker *k, int i)
 {
     weft_estimate e;
     weft_track *track = k->track;
     WEFT_TRY(estimate(k, i, &e));
-    for (; track->kernel_count <= (size_t)k->named[i]; track->kernel_count++)
-        WEFT_TRY(WEFT_GROW(&track->kernels, &track->kernel_capacity, track->kernel_count));
-    track->kernels[k->named[i]] += e.seconds;
+    WEFT_TRY(add_kernel(track, k->named[i], e.seconds));
     k->track->by[e.by] += e.seconds;
     k->track->errors[e.by] += e.seconds * e.error;
     return add_task(
@@ -165,14 +177,39 @@ static weft_status add_rest(walker *k, const weft_program_info *info)
     return add_task(k, (weft_track_task){.kind = WEFT_TRACK_COMPUTE, .seconds = e.seconds});
 }
 
+double weft_pass_seconds(const weft_times *times, const char *kind, double bytes, int ranks)
+{
+    const weft_timed what = {
+        .kind = kind, .group = "", .threads = 1, .ranks = ranks, .bytes = bytes};
+    return bytes > 0 ? weft_times_estimate(times, &what).seconds : 0;
+}
+
+/* The learners pass over their parameters in memory, beside transfers. */
+static weft_status add_passes(walker *k, const weft_program_info *info)
+{
+    double bytes = k->out->pass_parameters * (double)info->parameter_bytes +
+                   k->out->pass_state * (double)info->state_bytes;
+    const weft_timed what = {
+        .kind = "pass", .group = "", .threads = 1, .ranks = k->hosts->each, .bytes = bytes};
+    weft_estimate e;
+    if (bytes <= 0) return WEFT_OK;
+    WEFT_TRY(weft_known_estimate(k->out->known, &what, &e));
+    WEFT_TRY(find_name(k->out, "passes over the parameters", &k->out->pass_name));
+    WEFT_TRY(add_kernel(k->track, k->out->pass_name, e.seconds));
+    k->track->passes = e.seconds;
+    return add_task(k, (weft_track_task){.kind = WEFT_TRACK_COMPUTE, .seconds = e.seconds});
+}
+
 /* The learners add up their parameters, at the end of some steps. */
 static weft_status add_meeting(walker *k, const weft_program_info *info)
 {
     int part, name;
     double learners = k->t->learners;
-    double bytes = (double)(info->parameter_bytes + (k->out->with_state ? info->state_bytes : 0));
+    double narrow = k->t->run_spec.plan.bf16_sums ? 0.5 : 1; /* changes cross ranks in bf16 */
+    double bytes = narrow * (double)info->parameter_bytes +
+                   (k->out->with_state ? (double)info->state_bytes : 0);
     k->track->mark = k->track->task_count;
-    if (!k->out->meets) return WEFT_OK;
+    if (!k->out->meets) return add_passes(k, info);
     WEFT_TRY(find_name(k->out, "meeting of the learners", &name));
     k->track->sent[1] = 2 * bytes * (learners - 1) / learners;
     WEFT_TRY(begin_part(k,
@@ -181,7 +218,8 @@ static weft_status add_meeting(walker *k, const weft_program_info *info)
                                           .name = name,
                                           .bytes = k->track->sent[1]},
                         &part));
-    return finish(k, part);
+    WEFT_TRY(finish(k, part));
+    return add_passes(k, info);
 }
 
 static double bytes_of(const weft_program_info *info)
@@ -249,6 +287,7 @@ static void sum_up(const weft_trainer *t, const weft_hosts *hosts, weft_tracks *
     for (int r = 0; r < t->size; r++) {
         const weft_track *track = &out->tracks[out->of[r % t->mesh]];
         out->rest += track->rest / hosts->speed[r] / t->size;
+        out->passes += track->passes / hosts->speed[r] / t->size;
         hosts->bytes[hosts->machine[r]] += track->bytes;
         for (int i = 0; i < WEFT_ESTIMATES; i++) {
             out->by[i] += track->by[i];
@@ -272,6 +311,7 @@ weft_status weft_tracks_make(weft_trainer *t, const weft_times *times, const wef
 {
     walker k = {.t = t, .hosts = hosts, .out = out};
     int kinds;
+    out->pass_name = -1;
     WEFT_TRY(weft_known_new(times, &out->known));
     WEFT_TRY(WEFT_NEW(&out->tracks, t->mesh));
     WEFT_TRY(WEFT_NEW(&out->of, t->mesh));

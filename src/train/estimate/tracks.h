@@ -65,6 +65,7 @@ typedef struct weft_track {
     double *kernels; /* seconds of kernels by their names */
     size_t kernel_count, kernel_capacity;
     double rest;    /* what a step does beside its program */
+    double passes;  /* over parameters and state, at a meeting */
     double bytes;   /* of its program */
     double sent[2]; /* bytes in transfers of the program, and of a meeting of the learners */
 } weft_track;
@@ -77,6 +78,10 @@ typedef struct weft_tracks {
      * optimizers. apart: every rank has a program and a place in the timeline of its own, to test
      * that this changes nothing. */
     bool meets, with_state, apart;
+    /* Set by the caller: how many times their bytes learners read and write at the end of steps
+     * with a meeting. passes: the mean seconds of that, over the ranks. */
+    double pass_parameters, pass_state, passes;
+    int pass_name; /* of `names`: that of the passes; -1: there are none */
     weft_track *tracks;
     int count;      /* of the tracks, and of programs made */
     int *of, *kind; /* [ranks of a mesh] its track; its kind, as of weft_trainer_each_kind */
@@ -90,6 +95,9 @@ typedef struct weft_tracks {
     int *rank_of, *machine_of, line_ranks, line_machines;
 } weft_tracks;
 
+/* The seconds of a pass over memory that reads and writes so many bytes, by a thread of a rank. */
+double weft_pass_seconds(const weft_times *times, const char *kind, double bytes, int ranks);
+
 /* Makes the programs of the ranks of a learner that differ, one after the other, and the timeline
  * of the ranks of all learners; what learners do when they meet comes behind a mark. The trainer is
  * one of weft_trainer_prepare. The caller frees *out, also after a failure. UNSUPPORTED: a device
@@ -101,6 +109,8 @@ void weft_tracks_free(weft_tracks *tracks);
 /* The kind of a transfer in tables of times: its name and the engine, as "all-reduce threads". */
 enum { WEFT_TRANSFER_KIND = 64 };
 void weft_transfer_timed(weft_transfer_kind kind, const char *engine, char out[WEFT_TRANSFER_KIND]);
+/* The kind of the work of a codec there: "encode topk". */
+void weft_codec_timed(bool encodes, const char *codec, char out[WEFT_TRANSFER_KIND]);
 /* The kind of what a step does beside its program; its operations are the instructions, its bytes
  * those of the inputs. */
 #define WEFT_STEP_TIMED "step"

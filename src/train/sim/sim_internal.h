@@ -5,6 +5,7 @@
 
 #include "exchange/simulated.h"
 #include "cost/cluster.h"
+#include "train/sim/overlap.h"
 #include "train/sim/thread_pool.h"
 #include "train/trainer.h"
 #include "weft/simulate.h"
@@ -44,7 +45,7 @@ typedef struct weft_simulation {
     bool *empty;                    /* [learners]: their last steps had no samples */
     weft_dtype dtype;
     int64_t count;         /* number of parameters */
-    double pass, flops;    /* operations of a micro-batch, and of a step, of one learner */
+    weft_overlapped step;  /* of one learner */
     double *needs, *makes; /* [parts]: fractions of a step before which a part of the parameters is
                               needed, and after which the gradients of that part are ready */
     int parts; /* parts (ranges) of the exchanged parameters; 0: they are exchanged as a whole */
@@ -72,9 +73,6 @@ void weft_simulation_stop_learners(weft_simulation *s);
 /* _submit has a thread compute the next step of learner `index`; _wait waits for its end. */
 void weft_simulation_submit(weft_simulation *s, int index);
 weft_status weft_simulation_wait(weft_simulation *s, int index) WEFT_NODISCARD;
-
-/* sim_overlap.c: sets `needs` and `makes`, the times within a step. */
-weft_status weft_simulation_measure(weft_simulation *s) WEFT_NODISCARD;
 
 /* sim_report.c: events, evaluation and results of the run. */
 weft_status weft_simulation_report_start(weft_simulation *s) WEFT_NODISCARD;

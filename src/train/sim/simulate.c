@@ -50,7 +50,7 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
         return weft_fail(WEFT_ERR_INTERNAL, "step %lld is requested after step %lld",
                          (long long)ticket, (long long)p->steps);
     if (s->due) WEFT_TRY(weft_simulation_evaluate(s, false));
-    p->takes = work->seconds = weft_cluster_step(&s->cluster, i, s->flops, &p->random);
+    p->takes = work->seconds = weft_cluster_step(&s->cluster, i, s->step.flops, &p->random);
     work->parts = s->makes;
     work->part_count = s->parts;
     return WEFT_OK;
@@ -186,9 +186,8 @@ static weft_status build_lead(weft_simulation *s)
     t->parameters = weft_rank_parameters(s->lead);
     WEFT_TRY(weft_trainer_check_servers(t));
     s->epoch = (t->samples + all - 1) / all;
-    weft_program_info info = weft_program_describe(weft_instance_program(s->lead->instance));
-    s->pass = info.flops - info.update_flops;
-    s->flops = s->pass * (double)t->run_spec.microbatches + info.update_flops;
+    weft_overlapped_init(weft_instance_program(s->lead->instance), t->run_spec.microbatches,
+                         &s->step);
     return WEFT_OK;
 }
 
@@ -197,7 +196,7 @@ static weft_status build(weft_simulation *s)
     WEFT_TRY(build_lead(s));
     WEFT_TRY(weft_simulation_start_learners(s));
     WEFT_TRY(open_actors(s));
-    return weft_simulation_measure(s);
+    return weft_overlap_find(&s->step, s->exchange, &s->needs, &s->makes, &s->parts);
 }
 
 static weft_status play(weft_simulation *s)

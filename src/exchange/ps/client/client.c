@@ -121,6 +121,12 @@ static weft_status push_all(ps_client *c)
     return WEFT_OK;
 }
 
+static double all_bytes(const ps_client *c)
+{
+    const weft_server_range *last = &c->requests[c->options.range_count - 1].of;
+    return (double)(last->begin + last->count) * (double)weft_dtype_size(c->options.dtype);
+}
+
 static bool is_done(const ps_client *c)
 {
     return c->leaving || c->clock >= c->options.steps;
@@ -137,6 +143,7 @@ static weft_status respond(ps_client *c)
     o->elastic.options->draw(o->elastic.options, WEFT_MAX(there, o->elastic.learners), o->dtype,
                              last->begin + last->count, o->elastic.own, o->parameters,
                              o->elastic.force);
+    weft_actor_work(&c->head, WEFT_WORK_PASS, NULL, 6 * all_bytes(c));
     WEFT_TRY(push_all(c));
     c->idle = true;
     return WEFT_OK;
@@ -249,6 +256,7 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
         return c->options.elastic.options || is_done(c) ? WEFT_OK : compute(c);
     }
     for (int i = 0; i < c->options.range_count; i++) c->requests[i].moved = c->options.descent;
+    if (c->options.descent) weft_actor_work(actor, WEFT_WORK_PASS, NULL, 7 * all_bytes(c));
     if (c->options.descent)
         WEFT_TRY(weft_local_sgd_step(c->options.descent, weft_range_request_step(c, ticket),
                                      c->options.parameters, c->options.gradients));

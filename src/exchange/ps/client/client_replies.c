@@ -124,6 +124,9 @@ static weft_status take_parameters(void *self, const weft_message *message, cons
             weft_downlink_apply(payload, c->options.back, c->options.dtype, r->of.count, numbers));
     else if (have)
         memcpy(numbers, payload->data, bytes);
+    if (have)
+        weft_actor_work(&c->head, m->changes ? WEFT_WORK_DECODE : WEFT_WORK_PASS,
+                        m->changes ? c->options.back->name : NULL, 2 * (double)bytes);
     note_staleness(c, r, m);
     r->version = m->version;
     r->begins = WEFT_MAX(m->clock, (int64_t)0);

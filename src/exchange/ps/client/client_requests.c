@@ -187,6 +187,7 @@ static weft_status encode(const ps_client *c, range_request *r, const void *grad
 {
     weft_buffer *to = r->update;
     bool counts = r->update_weight != 0 && !(c->options.elastic.options && r->update_empty);
+    to->fixed = WEFT_MESSAGE_HEADER;
     if (!r->of.frozen && (counts || !r->of.codec->residual))
         return weft_codec_encode(r->of.codec, gradient, to->data, &to->bytes);
     to->bytes = weft_encoded_zeros(c->options.dtype, r->of.count, to->data);
@@ -215,6 +216,9 @@ static weft_status send_update(ps_client *c, range_request *r, int64_t clock)
         weft_buffer_unref(&r->update); /* nothing was sent, so no reply is due */
         return status;
     }
+    size_t bytes = weft_range_request_bytes(c, r);
+    if (!r->of.frozen)
+        weft_actor_work(&c->head, WEFT_WORK_ENCODE, r->of.codec->ops->name, 2 * (double)bytes);
     r->sequence++;
     r->clock = clock;
     r->update_version = r->accrual.steps > 0 ? r->accrual.version : r->version;
@@ -234,10 +238,12 @@ weft_status weft_range_request_push(ps_client *c, range_request *r, int64_t cloc
     const char *gradients = c->options.gradients;
     if (r->pushed) return WEFT_OK;
     r->pushed = true;
-    if (c->options.push > 1)
+    if (c->options.push > 1) {
+        weft_actor_work(&c->head, WEFT_WORK_PASS, NULL, 3 * (double)weft_range_request_bytes(c, r));
         WEFT_TRY(weft_grad_accumulator_add(&r->accrual, c->options.dtype, r->of.count,
                                            gradients + weft_range_request_offset(c, r), r->version,
                                            step_weight(c), step_empty(c)));
+    }
     return weft_range_request_due(c, c->options.push, clock) ? send_update(c, r, clock) : WEFT_OK;
 }
 

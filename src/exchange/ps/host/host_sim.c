@@ -96,6 +96,7 @@ static weft_status make_coordinator(const sim_servers *c, weft_actor **out)
                                         .run = 1,
                                         .expected = {c->head.sim_options.learners, c->servers},
                                         .ranges = c->range_count,
+                                        .replicas = c->head.sim_options.replicas > 0,
                                         .limit = WEFT_NO_FAILURE_TIMEOUT};
     return weft_coordinator_create(&options, out);
 }
@@ -279,9 +280,18 @@ static bool sim_figure(weft_sim_exchange *exchange, int i, weft_series *out)
     return true;
 }
 
+static int sim_host(const weft_sim_exchange *exchange, weft_actor_id id)
+{
+    const sim_servers *c = (const sim_servers *)exchange;
+    int learners = c->head.sim_options.learners, number = (int)id - 1;
+    if (id == WEFT_COORDINATOR) return 0;
+    return number < c->servers ? weft_ps_host_of(number, learners) : number - c->servers;
+}
+
 static const weft_sim_exchange_ops sim_ops = {
     .close = sim_close,
     .make = sim_make,
+    .host = sim_host,
     .part = sim_part,
     .result = sim_result,
     .state = sim_state,
@@ -340,8 +350,14 @@ weft_status weft_ps_exchange_simulate(const weft_ps_options *options,
     if (!options->adds)
         status = weft_segments_of(sim_options->store, sim_options->optimizer, c->servers,
                                   &c->saved.segments);
+    int64_t period = options->push < 1 ? 1 : options->push;
+    for (c->head.period = period; options->fetch > 1 && c->head.period % options->fetch;)
+        c->head.period += period;
+    double stands = (double)sim_options->count * (sim_options->scale > 0 ? sim_options->scale : 1);
+    c->range_count = weft_segments_ranges(c->saved.segments, (int64_t)(stands + 0.5),
+                                          sim_options->dtype, c->servers);
     c->range_count =
-        weft_segments_ranges(c->saved.segments, sim_options->count, sim_options->dtype, c->servers);
+        (int)WEFT_MIN((int64_t)c->range_count, WEFT_MAX(sim_options->count, (int64_t)1));
     if (status == WEFT_OK)
         status = WEFT_NEW(&c->reach, (size_t)c->range_count * (size_t)sim_options->learners);
     if (status == WEFT_OK) status = open_saved(c);

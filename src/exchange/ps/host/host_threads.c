@@ -12,7 +12,7 @@ static const double BEAT = 1;
 
 static int host_of(const weft_ps_exchange *x, int server)
 {
-    return server % x->head.setup.endpoint->learners;
+    return weft_ps_host_of(server, x->head.setup.endpoint->learners);
 }
 
 static weft_actor_id server_id(int server)

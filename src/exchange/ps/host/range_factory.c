@@ -70,14 +70,16 @@ static weft_status add(void *user, void *parameters, const void *mean, double ra
 }
 
 static weft_status open_update(const weft_range_factory_options *o, int64_t begin, made_range *r,
-                               weft_range_options *range)
+                               weft_range_options *range, double *bytes)
 {
     *r = (made_range){.dtype = range->dtype, .count = range->count};
     range->update = o->options.adds ? add : optimize;
     range->user = r;
+    *bytes = 3 * (double)r->count * (double)weft_dtype_size(r->dtype);
     if (o->options.adds) return WEFT_OK;
     WEFT_TRY(weft_flat_optimizer_open(o->context, o->store, o->optimizer, r->dtype, r->count,
                                       o->segments, begin, &r->optimizer));
+    WEFT_TRY(weft_flat_optimizer_bytes(r->optimizer, bytes));
     range->at = set_step;
     weft_flat_optimizer_buffers(r->optimizer, &range->parameters, &range->gradient);
     return WEFT_OK;
@@ -135,12 +137,13 @@ weft_status weft_range_factory_open(void *factory, int number, weft_served *out)
                                   .count = end - begin};
     weft_status status =
         weft_codec_find(o->context, weft_codec_back(o->codec, NULL), &options.codec);
-    if (status == WEFT_OK) status = open_update(o, begin, r, &options);
+    if (status == WEFT_OK) status = open_update(o, begin, r, &options, &out->update_bytes);
     if (status == WEFT_OK) status = open_downlink(o, options.count, begin, &out->published);
     if (status == WEFT_OK) status = list_states(r, out);
     if (status == WEFT_OK) status = weft_range_create(&options, &r->range);
     out->range = r->range;
     out->frozen = weft_segments_frozen(o->segments, begin, end);
+    if (status == WEFT_OK) out->codec = options.codec->name;
     if (status == WEFT_OK) return WEFT_OK;
     weft_downlink_close(&out->published);
     weft_range_factory_close(f, number);

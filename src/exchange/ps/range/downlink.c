@@ -75,6 +75,11 @@ weft_status weft_downlink_open(weft_codec *codec, weft_downlink **out)
     return status;
 }
 
+const char *weft_downlink_codec(const weft_downlink *p)
+{
+    return p->codec->ops->name;
+}
+
 void *weft_downlink_reference(const weft_downlink *p)
 {
     return p->public;
@@ -192,6 +197,7 @@ static weft_status pack(weft_downlink *p, int64_t have)
     WEFT_TRY(weft_buffer_new(p->last_changes ? bytes : p->bytes, &p->last));
     char *at = p->last->data;
     if (!p->last_changes) memcpy(at, p->public, p->bytes);
+    if (p->last_changes) p->last->fixed = (p->count - first) * (UNIT + WEFT_MESSAGE_HEADER);
     for (size_t i = first; i < p->count; i++) {
         memcpy(at, p->links[i].message, p->links[i].bytes);
         at += p->links[i].bytes;

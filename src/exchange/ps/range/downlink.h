@@ -25,6 +25,8 @@ void weft_downlink_close(weft_downlink **published);
 /* The reference parameters at the newest version, [count]. The caller may write them before the
  * first version; all learners begin with them. */
 void *weft_downlink_reference(const weft_downlink *published);
+/* The name of its codec. */
+const char *weft_downlink_codec(const weft_downlink *published);
 /* State i of a codec of a downlink from which, with the same reference, it encodes the same
  * messages: all but the residual. false past the last one. */
 bool weft_downlink_codec_state(weft_codec *codec, int i, weft_codec_state *out);

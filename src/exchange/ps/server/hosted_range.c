@@ -68,13 +68,32 @@ static weft_status apply(hosted_range *f, const change *c, weft_push_result *res
     }
 }
 
+/* The work of a change: an update is decoded and added to the others of its version; a version is
+ * an update of the optimizer; to publish is to encode a difference, and to add what was encoded. */
+static void report_work(server *s, const hosted_range *f, const change *c, int64_t before)
+{
+    double bytes = (double)weft_range_bytes(f->of.range);
+    double versions = (double)(weft_range_version(f->of.range) - before);
+    if (f->of.frozen) return;
+    if (c->kind == WEFT__APPEND__KIND__PUSH)
+        weft_actor_work(&s->head, WEFT_WORK_DECODE, f->of.codec, 2 * bytes);
+    if (versions > 0)
+        weft_actor_work(&s->head, WEFT_WORK_PASS, NULL, versions * f->of.update_bytes);
+    if (c->kind != WEFT__APPEND__KIND__PUBLISH) return;
+    weft_actor_work(&s->head, WEFT_WORK_PASS, NULL, 3 * bytes);
+    weft_actor_work(&s->head, WEFT_WORK_ENCODE, weft_downlink_codec(f->of.published), 2 * bytes);
+    weft_actor_work(&s->head, WEFT_WORK_DECODE, weft_downlink_codec(f->of.published), 2 * bytes);
+}
+
 weft_status weft_hosted_range_apply(server *s, hosted_range *f, const change *c,
                                     weft_push_result *result)
 {
     weft_push_result ignored, *become = result ? result : &ignored;
+    int64_t before = weft_range_version(f->of.range);
     *become = WEFT_PUSH_ACCEPTED;
     WEFT_TRY(apply(f, c, become));
     if (*become != WEFT_PUSH_ACCEPTED) return WEFT_OK;
+    report_work(s, f, c, before);
     f->index++;
     if (!f->primary || f->replica == WEFT_NOBODY) return WEFT_OK;
     if (f->postponed) return weft_hosted_range_begin_replica(s, f);

@@ -2,7 +2,7 @@
  * (the blocked read of SSP). */
 #include "exchange/ps/server/server_internal.h"
 
-static weft_status copy_parameters(hosted_range *f)
+static weft_status copy_parameters(server *s, hosted_range *f)
 {
     weft_range *range = f->of.range;
     size_t bytes = weft_range_bytes(range);
@@ -12,6 +12,7 @@ static weft_status copy_parameters(hosted_range *f)
     f->last = before;
     WEFT_TRY(weft_buffer_reuse(bytes, &f->copy));
     memcpy(f->copy->data, weft_range_parameters(range), bytes);
+    weft_actor_work(&s->head, WEFT_WORK_PASS, NULL, 2 * (double)bytes);
     f->copied = weft_range_version(range);
     return WEFT_OK;
 }
@@ -30,7 +31,8 @@ static weft_status publish(server *s, hosted_range *f)
 /* Chooses the payload of a reply: all parameters, or with *changes the differences since the
  * learner's version; NULL: the learner has the newest parameters, which those of a frozen range
  * always are. */
-static weft_status pick(hosted_range *f, const pending_pull *q, weft_buffer **out, bool *changes)
+static weft_status pick(server *s, hosted_range *f, const pending_pull *q, weft_buffer **out,
+                        bool *changes)
 {
     weft_downlink *p = f->of.published;
     int64_t version = weft_range_version(f->of.range);
@@ -41,7 +43,7 @@ static weft_status pick(hosted_range *f, const pending_pull *q, weft_buffer **ou
     if (p && !q->leaving)
         return q->have == version ? WEFT_OK : weft_downlink_delta_since(p, q->have, out, changes);
     if (!p && (q->have == version || (f->of.frozen && q->have >= 0))) return WEFT_OK;
-    WEFT_TRY(copy_parameters(f));
+    WEFT_TRY(copy_parameters(s, f));
     *out = weft_buffer_ref(f->copy);
     return WEFT_OK;
 }
@@ -62,7 +64,7 @@ static weft_status answer(server *s, hosted_range *f, const pending_pull *q)
     p.n_each = (size_t)weft_range_staleness_of_each(f->of.range, q->learner, q->met, each);
     p.each = each;
     WEFT_TRY(publish(s, f));
-    WEFT_TRY(pick(f, q, &what, &changes));
+    WEFT_TRY(pick(s, f, q, &what, &changes));
     p.changes = changes;
     weft_status status =
         weft_hosted_range_send(s, f, q->learner, WEFT_RPC_PULL_REPLY, q->request, &p, what);

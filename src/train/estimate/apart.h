@@ -1,0 +1,21 @@
+/* Estimates the steps of learners that do not wait for each other in each step: those of an
+ * exchange of actors, and those that share memory. */
+#ifndef WEFT_TRAIN_ESTIMATE_APART_H
+#define WEFT_TRAIN_ESTIMATE_APART_H
+
+#include "train/estimate/play.h"
+#include "train/estimate/tracks.h"
+
+typedef struct weft_apart {
+    weft_trainer *job;
+    const weft_cluster *cluster;
+    const weft_times *times;
+    const weft_hosts *hosts;
+    bool actors;
+    double *seconds; /* [learners] of a step of each alone, at the speed of its machines */
+} weft_apart;
+
+/* ARGUMENT: learners share memory, and are on several machines. Others as weft_play_actors. */
+weft_status weft_apart_estimate(const weft_apart *learners, weft_played *out) WEFT_NODISCARD;
+
+#endif

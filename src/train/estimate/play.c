@@ -1,0 +1,269 @@
+/* Plays the actors of an exchange: makes the short vector, the exchange and its simulation. */
+#include "train/estimate/play_internal.h"
+
+#include <math.h>
+
+#include "base/tree_sum.h"
+#include "program/program.h"
+#include "train/sim/overlap.h"
+
+/* --- callbacks of the simulator --- */
+
+/* The learner whose process runs the actor. */
+static int host_of(const play *p, weft_actor_id id)
+{
+    const weft_sim_exchange *x = p->exchange;
+    return x->ops->host ? x->ops->host(x, id) : (int)(id - x->first_learner);
+}
+
+/* The learner that the actor is; below 0: none. */
+static int learner_of(const play *p, weft_actor_id id)
+{
+    int64_t i = (int64_t)id - (int64_t)p->exchange->first_learner;
+    return i >= 0 && i < p->learners ? (int)i : -1;
+}
+
+static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
+{
+    play *p = user;
+    (void)life;
+    return p->exchange->ops->make(p->exchange, id, out);
+}
+
+static weft_sim_link link_of(void *user, weft_actor_id from, weft_actor_id to)
+{
+    const play *p = user;
+    const weft_play_options *o = p->o;
+    if (!o->machine) return weft_cluster_link(o->cluster, learner_of(p, from), learner_of(p, to));
+    int a = host_of(p, from), b = host_of(p, to);
+    weft_sim_link link = weft_cluster_link(o->cluster, o->machine[a], o->machine[b]);
+    link.bandwidth *= WEFT_MIN(o->links[a], o->links[b]);
+    return link;
+}
+
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
+{
+    play *p = user;
+    (void)ticket;
+    work->seconds = p->o->step(p->o->user, learner_of(p, actor->id));
+    work->parts = p->makes;
+    work->part_count = p->parts;
+    return WEFT_OK;
+}
+
+static weft_sim_delay work(void *user, const weft_actor *actor, weft_work_kind kind,
+                           const char *codec, double bytes, int computing)
+{
+    const play *p = user;
+    return p->o->work(p->o->user, host_of(p, actor->id), kind, codec, bytes, computing);
+}
+
+/* Where the learner makes the update, its parameters change, so that there is an update to send. */
+static weft_status computed(void *user, weft_actor *actor, int64_t ticket)
+{
+    play *p = user;
+    void *mine = p->parameters[learner_of(p, actor->id)];
+    (void)ticket;
+    if (!p->gradients) weft_tree_add(p->dtype, mine, p->change, mine, p->count);
+    return WEFT_OK;
+}
+
+static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
+{
+    play *p = user;
+    (void)ticket;
+    return weft_play_count(p, learner_of(p, actor->id), weft_actor_now(actor));
+}
+
+/* --- the short vector --- */
+
+static weft_status shrink(play *p)
+{
+    weft_run_spec *k = &p->o->job->run_spec;
+    void *data;
+    size_t bytes;
+    p->rank = (weft_rank){.run_spec = k};
+    WEFT_TRY(weft_rank_rewrite(&p->rank));
+    WEFT_TRY(weft_rank_dry_program(&p->rank, &p->program));
+    WEFT_TRY(weft_program_place(p->program));
+    int64_t own = weft_program_elements(p->program), all = own;
+    /* The shards of a learner are exchanged side by side: together they are its parameters. */
+    if (p->o->job->mesh > 1) all = WEFT_MAX(own, weft_rank_parameters(&p->rank));
+    if (own == 0)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "the first rank of a learner has no parameters, and "
+                                               "the exchange is estimated by those that it has");
+    double longer = WEFT_MAX((double)own / (double)p->o->elements, 1.0);
+    WEFT_TRY(weft_store_shrink(p->program, longer, &p->store));
+    WEFT_TRY(weft_store_map(p->store, WEFT_ALL_PARAMETERS, &p->dtype, &data, &bytes));
+    weft_store_unmap_read(p->store, data);
+    p->count = (int64_t)(bytes / weft_dtype_size(p->dtype));
+    p->scale = (double)all / (double)p->count;
+    return WEFT_OK;
+}
+
+/* All learners have the same small change, at random, so that codecs find numbers. */
+static weft_status make_vectors(play *p)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    weft_random random;
+    size_t bytes = (size_t)p->count * weft_dtype_size(p->dtype);
+    WEFT_TRY(
+        weft_exchange_find(p->o->job->context, p->o->job->run_spec.exchange, &ops, &arguments));
+    WEFT_TRY(weft_new_aligned(bytes, &p->change));
+    WEFT_TRY(WEFT_NEW(&p->parameters, p->learners));
+    WEFT_TRY(WEFT_NEW(&p->weights, p->learners));
+    WEFT_TRY(WEFT_NEW(&p->empty, p->learners));
+    if (ops->owns_update) WEFT_TRY(WEFT_NEW(&p->gradients, p->learners));
+    weft_random_start(&random, 1, 3000);
+    for (int64_t i = 0; i < p->count; i++)
+        weft_number_put(p->dtype, p->change, i, weft_random_between(&random, -1e-3, 1e-3));
+    for (int l = 0; l < p->learners; l++) {
+        WEFT_TRY(weft_new_aligned(bytes, &p->parameters[l]));
+        memset(p->parameters[l], 0, bytes);
+        p->weights[l] = 1;
+        if (p->gradients) p->gradients[l] = p->change;
+    }
+    return WEFT_OK;
+}
+
+/* --- the exchange --- */
+
+/* WARM, MEASURED: steps of each learner before the steady state, and in it; a multiple of those
+ * after which the exchange repeats itself. */
+static void choose_steps(play *p)
+{
+    enum { WARM = 12, MEASURED = 24 };
+    int64_t period = WEFT_MAX(p->exchange->period, (int64_t)1);
+    p->period = period;
+    p->warm = (WARM + period - 1) / period * period;
+    p->steps = p->warm + (MEASURED + period - 1) / period * period;
+    if (p->o->steps == 0) return;
+    p->steps = WEFT_MAX(p->o->steps, (int64_t)2);
+    p->warm = WEFT_MAX(p->steps / 3, (int64_t)1);
+}
+
+static weft_status open_exchange(play *p)
+{
+    const weft_run_spec *k = &p->o->job->run_spec;
+    p->optimizer = k->optimizer;
+    p->optimizer.clip_norm = 0;
+    p->optimizer.accumulate = 1;
+    weft_sim_exchange_options options = {.struct_size = sizeof(options),
+                                         .context = k->context,
+                                         .store = p->store,
+                                         .optimizer = &p->optimizer,
+                                         .learners = p->learners,
+                                         .servers = k->servers,
+                                         .codec = k->codec,
+                                         .back = k->back,
+                                         .replicas = k->replicas,
+                                         .scale = p->scale,
+                                         .dtype = p->dtype,
+                                         .count = p->count,
+                                         .parameters = p->parameters,
+                                         .gradients = p->gradients,
+                                         .weights = p->weights,
+                                         .empty = p->empty};
+    WEFT_TRY(weft_sim_exchange_open(k->exchange, &options, &p->exchange));
+    choose_steps(p);
+    p->exchange->sim_options.steps = p->steps;
+    weft_overlapped step;
+    weft_overlapped_init(p->program, k->microbatches, &step);
+    step.scale = (double)weft_program_elements(p->program) / (double)p->count;
+    WEFT_TRY(weft_overlap_find(&step, p->exchange, &p->needs, &p->makes, &p->parts));
+    WEFT_TRY(WEFT_NEW(&p->courses, p->learners));
+    for (int l = 0; l < p->learners; l++) WEFT_TRY(WEFT_NEW(&p->courses[l].ends, p->steps));
+    for (int m = 0; m < PLAY_MARKS; m++) WEFT_TRY(WEFT_NEW(&p->marks[m].uses, p->exchange->actors));
+    WEFT_TRY(WEFT_NEW(&p->node, p->exchange->actors));
+    return WEFT_NEW(&p->rounds, p->steps + 1);
+}
+
+/* --- the run --- */
+
+/* The actors of a machine share the node of its first learner. */
+static weft_status place(play *p, weft_actor_id id)
+{
+    const int *machine = p->o->machine;
+    int host = machine ? host_of(p, id) : learner_of(p, id), first = 0;
+    p->node[id] = id;
+    if (machine) {
+        while (machine[first] != machine[host]) first++;
+        p->node[id] = p->exchange->first_learner + (weft_actor_id)first;
+        WEFT_TRY(weft_sim_share_node(p->sim, id, p->node[id]));
+    }
+    if (host < 0) return WEFT_OK;
+    const weft_machine_group *g =
+        weft_cluster_group_of(p->o->cluster, machine ? machine[host] : host);
+    return g->awake < 1 ? weft_sim_doze(p->sim, id, g->period, g->awake * g->period) : WEFT_OK;
+}
+
+static weft_status check_ends(const play *p)
+{
+    weft_sim_report r = weft_sim_stats(p->sim);
+    if (p->done == p->steps * p->learners) return WEFT_OK;
+    return weft_fail(WEFT_ERR_PEER,
+                     "no learner goes on after %lld of %lld steps: the links of --cluster deliver "
+                     "too little, and %llu of %llu messages were lost",
+                     (long long)p->done, (long long)(p->steps * p->learners),
+                     (unsigned long long)r.lost, (unsigned long long)r.messages);
+}
+
+static weft_status run(play *p)
+{
+    weft_sim_options options = {.struct_size = sizeof(options),
+                                .seed = (uint64_t)p->o->job->options.task.seed,
+                                .link_of = link_of,
+                                .scale = p->scale,
+                                .work = p->o->work ? work : NULL,
+                                .make = make,
+                                .compute = compute,
+                                .needs = p->needs,
+                                .need_count = p->parts,
+                                .computed = computed,
+                                .ended = ended,
+                                .user = p};
+    WEFT_TRY(weft_sim_create(&options, &p->sim));
+    int actors = p->exchange->actors;
+    for (int i = 0; i < actors; i++) WEFT_TRY(weft_sim_add(p->sim, (weft_actor_id)i, 0));
+    for (int i = 0; i < actors; i++) WEFT_TRY(place(p, (weft_actor_id)i));
+    WEFT_TRY(weft_sim_run(p->sim, INFINITY));
+    return check_ends(p);
+}
+
+static void close_play(play *p)
+{
+    weft_sim_destroy(&p->sim);
+    weft_sim_exchange_close(&p->exchange);
+    weft_store_destroy(&p->store);
+    weft_program_destroy(&p->program);
+    weft_rank_free(&p->rank);
+    for (int l = 0; l < p->learners; l++) {
+        if (p->parameters) free(p->parameters[l]);
+        if (p->courses) free(p->courses[l].ends);
+    }
+    for (int m = 0; m < PLAY_MARKS; m++) free(p->marks[m].uses);
+    free((void *)p->parameters);
+    free((void *)p->gradients);
+    free(p->change);
+    free(p->weights);
+    free(p->empty);
+    free(p->needs);
+    free(p->makes);
+    free(p->node);
+    free(p->courses);
+    free(p->rounds);
+}
+
+weft_status weft_play_actors(const weft_play_options *options, weft_played *out)
+{
+    play p = {.o = options, .learners = options->job->learners};
+    *out = (weft_played){.seconds = 0};
+    weft_status status = shrink(&p);
+    if (status == WEFT_OK) status = make_vectors(&p);
+    if (status == WEFT_OK) status = open_exchange(&p);
+    if (status == WEFT_OK) status = run(&p);
+    if (status == WEFT_OK) weft_play_sum_up(&p, out);
+    close_play(&p);
+    return status;
+}

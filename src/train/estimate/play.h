@@ -1,0 +1,48 @@
+/* Plays the actors of an exchange without the numbers of a model: learners compute nothing and take
+ * the seconds that they are told, and a short vector stands for the parameters. Messages take the
+ * time, and handlers do the work, of as many parameters as there are. So the actors that a run has
+ * tell its time, whatever they exchange. */
+#ifndef WEFT_TRAIN_ESTIMATE_PLAY_H
+#define WEFT_TRAIN_ESTIMATE_PLAY_H
+
+#include "cost/cluster.h"
+#include "train/trainer.h"
+
+typedef struct weft_play_options {
+    weft_trainer *job; /* of weft_trainer_prepare */
+    const weft_cluster *cluster;
+    /* [learners] the machine of a learner, on which also the actors are that its process runs, and
+     * the number of machines over which its ranks exchange parameters. NULL: each actor has a
+     * machine of its own, and learner i is machine i, as in weft simulate. */
+    const int *machine, *links;
+    int64_t elements; /* that stand for the parameters, at most about so many */
+    int64_t steps;    /* of each learner; 0: enough for a steady state */
+    double (*step)(void *user, int learner); /* the seconds of the next step of a learner */
+    /* The time of work of an actor in the process of a learner, as weft_sim_work_fn. NULL: handlers
+     * take no time. */
+    weft_sim_delay (*work)(void *user, int learner, weft_work_kind kind, const char *codec,
+                           double bytes, int computing);
+    void *user;
+} weft_play_options;
+
+/* All but `whole`, `ended` and `scale` are of the steady state: from the end of the first learner's
+ * warm-up to its last step. */
+typedef struct weft_played {
+    double seconds;   /* in which learners take a step each, in the mean */
+    double low, high; /* of windows of these, nine of ten lie between */
+    double longer;    /* set by weft_apart_estimate: how many times as long steps take at random */
+    double worked;    /* by the handlers of a learner in a step, in the mean */
+    double bytes;     /* between machines, while learners take a step each */
+    double link;      /* share of the time for which the busiest link carries messages, one way */
+    double server;    /* share for which the busiest actor that is no learner works */
+    double staleness; /* mean, of updates; below 0: the exchange counts none */
+    double scale;     /* parameters for which each element stood */
+    double ended;     /* virtual time at the end of the last step */
+    weft_sim_report whole;
+} weft_played;
+
+/* PEER: the links deliver too little for learners to go on. Errors of the exchange as of weft
+ * simulate. */
+weft_status weft_play_actors(const weft_play_options *options, weft_played *out) WEFT_NODISCARD;
+
+#endif

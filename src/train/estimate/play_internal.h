@@ -1,0 +1,56 @@
+/* Internals of played actors: their state, and the figures of the steady state. */
+#ifndef WEFT_TRAIN_ESTIMATE_PLAY_INTERNAL_H
+#define WEFT_TRAIN_ESTIMATE_PLAY_INTERNAL_H
+
+#include "exchange/simulated.h"
+#include "train/estimate/play.h"
+
+/* The steps of a learner. */
+typedef struct play_course {
+    int64_t done;
+    double *ends; /* [steps]: virtual times */
+} play_course;
+
+/* Totals at one time of the run. */
+typedef struct play_mark {
+    bool there;
+    double at;
+    weft_sim_use *uses;   /* [actors] */
+    double updates, aged; /* updates that servers have counted, and the sum of their staleness */
+    bool counts;          /* the exchange counts staleness */
+} play_mark;
+enum { PLAY_BEGIN, PLAY_END, PLAY_MARKS };
+
+typedef struct play {
+    const weft_play_options *o;
+    weft_rank rank; /* of a learner, for its program */
+    weft_program *program;
+    weft_store *store; /* short vectors in the place of parameters */
+    weft_dtype dtype;
+    int64_t count;                           /* elements of the store */
+    double scale;                            /* parameters for which each stands */
+    void **parameters, **gradients, *change; /* [learners]; all gradients are `change` */
+    double *weights;
+    bool *empty;
+    weft_sim_exchange *exchange;
+    weft_optimizer_options optimizer;
+    double *needs, *makes;
+    int parts;
+    weft_sim *sim;
+    int learners;
+    weft_actor_id *node; /* [actors]: the first actor of its node */
+    int64_t steps, warm, period;
+    int64_t done; /* steps of all learners */
+    double ended; /* virtual time of the last one */
+    play_course *courses;
+    double
+        *rounds; /* ends of the rounds, of as many steps as there are learners, between the marks */
+    size_t round_count;
+    play_mark marks[PLAY_MARKS];
+} play;
+
+/* play_figures.c: notes that a learner has ended a step; sums up after the run. */
+weft_status weft_play_count(play *p, int learner, double now) WEFT_NODISCARD;
+void weft_play_sum_up(const play *p, weft_played *out);
+
+#endif
