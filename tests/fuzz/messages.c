@@ -65,9 +65,9 @@ static const char *host_address(weft_runtime *host)
     return "inproc://here";
 }
 
-static const weft_runtime_ops host_ops = {host_now,     host_send,    host_set_timer,
-                                          host_compute, host_know,    host_forget,
-                                          host_bind,    host_address, NULL};
+static const weft_runtime_ops host_ops = {host_now,  host_send,   host_set_timer, host_compute,
+                                          host_know, host_forget, host_bind,      host_address,
+                                          NULL,      NULL};
 
 /* --- actors --- */
 
