@@ -5,7 +5,8 @@ file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
   src/device/fake_remote/*.c
   src/optim/*.c src/formats/*.c src/formats/picture/*.c src/data/*.c src/data/augment/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/compress/*.c src/actor/*.c src/cost/*.c src/membership/*.c src/exchange/*.c src/exchange/gossip/*.c
   src/exchange/ps/*.c src/exchange/ps/range/*.c src/exchange/ps/server/*.c src/exchange/ps/client/*.c src/exchange/ps/host/*.c
-  src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c src/train/sim/*.c src/train/elastic/*.c src/train/engine/*.c src/train/estimate/*.c)
+  src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c src/train/sim/*.c src/train/elastic/*.c src/train/engine/*.c src/train/estimate/*.c
+  src/train/strategies/*.c)
 # The engine mpi, which is compiled without MPI, too (cmake/dist.cmake).
 file(GLOB WEFT_MPI_SOURCES CONFIGURE_DEPENDS src/comm/mpi*.c)
 list(REMOVE_ITEM WEFT_SOURCES ${WEFT_MPI_SOURCES})

@@ -252,6 +252,7 @@ row(job        launched                 T.P..........   10 script   launched.sh 
 row(job        cluster_files            T.P..........   20 script   cluster_files.sh ${MPI_TESTS})
 row(job        default_threads          T............    1 script   default_threads.sh)
 
+row(train      strategies               T......UA....    6 public)
 row(train      generate                 T......UA.R..    1 internal)
 row(train      equal_ranks              TM.....UA....    8 internal)
 row(train      train                    T......UA.R..    2 public   WITH trainer_runs)
@@ -344,6 +345,7 @@ row(cli        help_options             T.....D......   49 script   help_options
 row(cli        completion               T.....D......    5 script   completion.sh)
 row(cli        fetch                    T............    3 script   fetch.py)
 row(cli        simulate_compare         ..P..........   25 script   simulate_compare.sh)
+row(cli        plan_auto                T.P..........   12 script   plan_auto.sh)
 row(cli        plan_cluster             T.P..........   12 script   plan_cluster.sh)
 row(cli        plan_verify              T.P........W.   12 script   plan_verify.sh)
 row(cli        plan_why                 T............    6 script   plan_why.py)

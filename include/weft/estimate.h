@@ -71,7 +71,15 @@ typedef struct weft_step_estimate {
     /* Where learners do not wait for each other: the mean staleness of updates (below 0: the
      * exchange counts none), and the share of the time for which the busiest server works. */
     double staleness, server_busy;
-    uint64_t room[3]; /* of later versions: 0 */
+    /* The cause that takes most of the step: "compute", "transfers", "link", "bubble" (of a
+     * pipeline), "straggler", "server", "waiting", "host", or "memory" if the run does not fit.
+     * Static. */
+    const char *limited_by;
+    double link_bytes; /* a step, from the machine that sends most */
+    /* Learners of the run, and those that can go on when any one machine ends; 0: the run stops,
+     * and a checkpoint resumes. Learners go on in an elastic run or with --engine processes. */
+    int32_t learners, learners_left;
+    uint64_t room[8]; /* of later versions: 0 */
 } weft_step_estimate;
 
 /* Predicts a step of a run on the cluster of a file. Nothing runs, and nothing is written.

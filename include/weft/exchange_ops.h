@@ -215,7 +215,10 @@ typedef struct weft_exchange_life {
      * `meetings`, learners share memory, and this is what each does there after a step, without
      * waiting. exchange was opened without a setup. NULL: none. */
     void (*passes)(const weft_exchange *exchange, double *parameters, double *state);
-    void (*room[2])(void); /* of later versions: NULL */
+    /* For searches of a strategy (weft/strategies.h): arguments i with which a run may be worth
+     * trying, "" for none, or NULL past the end. NULL: it is tried without arguments. */
+    const char *(*offered)(int i);
+    void (*room[1])(void); /* of later versions: NULL */
 } weft_exchange_life;
 
 struct weft_exchange_ops {

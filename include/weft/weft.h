@@ -71,6 +71,7 @@
 #include "weft/server_policy_ops.h"
 #include "weft/spec.h"
 #include "weft/status.h"
+#include "weft/strategies.h"
 #include "weft/transport_ops.h"
 #include "weft/simulate.h"
 #include "weft/train.h"

@@ -6,15 +6,6 @@
 #include "cli.h"
 #include "plan.h"
 
-/* The ranks whose graph and program, or whose graphs after each pass, are printed; -1: none. The
- * file of a cluster for which the time of a step is estimated, and runs to be compared there; NULL:
- * none. */
-typedef struct plan_options {
-    int64_t dump, passes;
-    char *cluster, *strategies, *why;
-    bool verify, quick, json;
-} plan_options;
-
 static const weft_option own_table[] = {
     {.name = "dump",
      .argument = "[=RANK]",
@@ -63,42 +54,65 @@ static const weft_option own_table[] = {
      .offset = offsetof(plan_options, quick)},
     {.name = "json",
      .initial = "false",
-     .help = "print the table of --strategies, --why or --verify as JSON",
+     .help = "print the table of --strategies, --auto, --why or --verify as JSON",
      .kind = WEFT_OPT_FLAG,
      .offset = offsetof(plan_options, json)},
+    {.name = "auto",
+     .initial = "false",
+     .help = "with --cluster, in place of the plan: search for the fastest strategies",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(plan_options, searches)},
+    {.name = "top",
+     .argument = "N",
+     .help = "--auto: the N best that fit, each of another way to update parameters; 10 unless "
+             "given",
+     .kind = WEFT_OPT_INT,
+     .offset = offsetof(plan_options, top),
+     .low = 1,
+     .high = 1e6},
+    {.name = "one-learner",
+     .initial = "false",
+     .help = "--auto: only strategies without an exchange, whose steps are those of one learner",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(plan_options, one_learner)},
+    {.name = "exhaustive",
+     .initial = "false",
+     .help = "--auto: estimate every candidate, whatever its bound, and list each",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(plan_options, exhaustive)},
+    {.name = "output",
+     .argument = "FILE",
+     .help = "--auto: write the best strategy as a run file, for weft train FILE",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, output)},
+    {.name = "pick",
+     .argument = "N",
+     .help = "--output: write row N in place of the best",
+     .kind = WEFT_OPT_INT,
+     .offset = offsetof(plan_options, pick),
+     .low = 1,
+     .high = 1e6},
     {.name = NULL},
 };
 
-static void print_share(double share, const char *by)
+/* The reason why the options of --auto do not go with the others; NULL: they do. */
+static const char *search_contradiction(const plan_options *p)
 {
-    if (share > 0.0005) printf(", %.1f %% %s", 100 * share, by);
-}
-
-/* Prints the estimated step. Its parts are means over the ranks, which do not all end together. */
-static void print_estimate(const char *cluster, const weft_step_estimate *p)
-{
-    printf("\nEstimated for %s: a step takes %.4g ms (%.4g to %.4g), %.4g samples/s\n", cluster,
-           1e3 * p->seconds, 1e3 * p->low, 1e3 * p->high, p->samples_per_second);
-    printf("of it %.4g ms of kernels, %.4g of transfers, %.4g of waiting, %.4g of the rest, in the "
-           "mean over the ranks\n",
-           1e3 * p->computed, 1e3 * p->transferred, 1e3 * p->waited, 1e3 * p->rest);
-    printf("kernels: %.1f %% measured with these sizes", 100 * p->by_size);
-    print_share(p->by_kind, "with others");
-    print_share(p->by_operator, "by their operator");
-    print_share(p->by_rates, "by rates alone");
-    printf("\n");
-    printf("memory of the programs: %.1f MB on the fullest machine", p->memory / 1e6);
-    if (p->memory_limit > 0)
-        printf(" of %.1f MB%s", p->memory_limit / 1e6,
-               p->memory > p->memory_limit ? ": the run does not fit" : "");
-    printf("\n");
-    if (p->wire_bytes > 0)
-        printf("between machines: %.0f bytes a step; the busiest sends for %.1f %% of the time\n",
-               p->wire_bytes, 100 * p->busiest_link);
-    if (p->staleness >= 0)
-        printf("updates: %.2f others have come between in the mean; the busiest server works for "
-               "%.1f %% of the time\n",
-               p->staleness, 100 * p->server_busy);
+    if (p->searches && (p->strategies || p->why || p->verify))
+        return "--strategies, --why and --verify are about given strategies, and --auto finds "
+               "them; "
+               "leave one of them out";
+    if (p->searches && (p->dump >= 0 || p->passes >= 0))
+        return "--dump and --passes are of one run, and --auto is about several; leave one of them "
+               "out";
+    if (p->searches && !p->cluster)
+        return "--auto compares estimates, which need --cluster FILE; weft measure writes one";
+    if (!p->searches && (p->top || p->exhaustive || p->one_learner || p->output))
+        return "--top, --one-learner, --exhaustive and --output are about --auto, which is not "
+               "given";
+    if (p->pick && !p->output)
+        return "--pick is the row that --output writes; give --output FILE too";
+    return NULL;
 }
 
 /* The reason why the own options do not go together; NULL: they do. */
@@ -117,9 +131,10 @@ static const char *contradiction(const plan_options *p)
         return "--strategies and --why compare estimates, which need --cluster FILE; weft measure "
                "writes one";
     if (p->quick && !p->verify) return "--quick is about --verify, which is not given";
-    if (p->json && tables == 0)
-        return "--json prints the table of --strategies, --why or --verify, and none is given";
-    return NULL;
+    if (p->json && tables == 0 && !p->searches)
+        return "--json prints the table of --strategies, --auto, --why or --verify, and none is "
+               "given";
+    return search_contradiction(p);
 }
 
 /* The estimate is made before the plan is printed, so that a file that is bad is all that is told.
@@ -158,7 +173,9 @@ static int run_with(weft_context *context, const plan_options *plan, int argc, c
     else if (code == 0 && plan->why)
         code = plan_why(context, plan->cluster, plan->why, plan->json, argc, argv);
     else if (code == 0 && plan->strategies)
-        code = plan_strategies(context, plan->cluster, plan->strategies, plan->json, argc, argv);
+        code = plan_strategies(context, plan, argc, argv);
+    else if (code == 0 && plan->searches)
+        code = plan_search(context, plan, &options);
     else if (code == 0)
         code = report_failure(print_plan(context, &options, plan));
     weft_options_free(weft_train_table(context), &options);
@@ -182,8 +199,8 @@ static int run(weft_context *context, int argc, char **argv)
 
 const command command_plan = {
     .name = "plan",
-    .usage = "[RUN.yaml] [--dump[=RANK] | --passes[=RANK]] [--cluster FILE] [--verify] [options of "
-             "weft train]",
+    .usage = "[RUN.yaml] [--dump[=RANK] | --passes[=RANK]] [--cluster FILE] [--auto | --verify]\n"
+             "                 [options of weft train]",
     .summary = "show what each rank of a run would hold, compute and send",
     .text =
         "Takes the options of weft train and runs nothing: prints for each rank its position in\n"
@@ -205,6 +222,14 @@ const command command_plan = {
         "between the steps of two runs comes from: kernels, work on transfers, waits for links "
         "and\n"
         "for other ranks, and the layers in which they differ most.\n\n"
+        "--auto searches for the fastest: all meshes with up to a rank for each core, schedules,\n"
+        "micro-batches, ZeRO stages and recomputation, exchanges, codecs and servers. What the\n"
+        "options already give (-n 4, --zero 1) stays. Each learner takes --batch samples a step,\n"
+        "and the rows are ranked by the samples that all learners take in a second; that says\n"
+        "nothing of how many samples a loss needs. Each row is the fastest of those that update\n"
+        "parameters in the same way: by the same exchange and codec, or as one learner. A\n"
+        "candidate is left out only if a bound says that it cannot be faster. --output FILE\n"
+        "writes the best row, or --pick N, as a run file. The exit code is 1 if nothing fits.\n\n"
         "--verify makes the run, or those of --strategies, on this machine for some seconds each,\n"
         "and prints their steps, memory and bytes beside the estimates.",
     .examples = "  weft plan -n 4 --mesh data=2,tensor=2\n"
@@ -213,6 +238,7 @@ const command command_plan = {
                 "  weft plan -n 2 --mesh tensor=2 --passes\n"
                 "  weft measure -o here.yaml\n"
                 "  weft plan --cluster here.yaml -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n"
+                "  weft plan --cluster here.yaml --auto --model lenet\n"
                 "  weft plan --cluster here.yaml -n 2 --why 'mesh=data=2; mesh=tensor=2'\n"
                 "  weft plan --verify --quick -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n",
     .table = weft_train_table,

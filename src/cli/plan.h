@@ -2,13 +2,47 @@
 #ifndef WEFT_CLI_PLAN_H
 #define WEFT_CLI_PLAN_H
 
-#include "weft/estimate.h"
+#include <stdbool.h>
 
-/* plan_table.c: prints a table (json: an array of objects) of the estimated steps of the runs of a
- * list, each with the options of the command line and its own; returns the exit code: 0 if there is
- * an estimate. */
-int plan_strategies(weft_context *context, const char *cluster, const char *list, bool json,
-                    int argc, char **argv);
+#include "weft/strategies.h"
+
+/* The options of the command beside those of weft train. dump, passes: the ranks whose graph and
+ * program, or whose graphs after each pass, are printed; -1: none. Files and lists are NULL if they
+ * are not given. */
+typedef struct plan_options {
+    int64_t dump, passes, top, pick;
+    char *cluster, *strategies, *why, *output;
+    bool verify, quick, json, searches, exhaustive, one_learner;
+} plan_options;
+
+/* plan_estimate.c: prints an estimated step. Its parts are means over the ranks, which do not all
+ * end together. */
+void print_estimate(const char *cluster, const weft_step_estimate *p);
+
+/* A row of a table: a run, with its estimate or the reason why there is none or why it does not
+ * fit. */
+typedef struct plan_row {
+    const char *label, *words; /* as displayed, and as in a list of strategies */
+    weft_step_estimate step;
+    char *reason; /* allocated; NULL: none */
+} plan_row;
+/* plan_table.c: print rows as a table, and as a JSON array. */
+void print_plan_rows(const plan_row *rows, int count);
+void print_plan_objects(const plan_row *rows, int count);
+
+/* plan_list.c: prints the rows of a list of strategies, each with the options of the command line
+ * and its own; returns the exit code: 0 if there is an estimate. */
+int plan_strategies(weft_context *context, const plan_options *plan, int argc, char **argv);
+
+/* plan_auto.c: searches for strategies and prints them; returns the exit code: 0 if one fits. */
+int plan_search(weft_context *context, const plan_options *plan, const weft_train_options *options);
+
+/* plan_output.c: whether a run file may be written there; prints an error if not. */
+bool run_file_fits(const char *path);
+/* Writes options, those that differ from their defaults, as a run file. about: lines of comments.
+ */
+weft_status write_run_file(const weft_context *context, const weft_train_options *options,
+                           const char *about, const char *path);
 
 /* plan_why.c: prints where the difference between the estimated steps of two runs, "A; B", comes
  * from; returns the exit code. */

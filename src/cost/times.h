@@ -53,6 +53,10 @@ weft_status weft_times_index(weft_times *times) WEFT_NODISCARD;
 /* How far repeated measurements are from their median, in the mean, as a share. */
 double weft_times_spread(const weft_times *times);
 weft_estimate weft_times_estimate(const weft_times *times, const weft_timed *what);
+/* times_least.c: seconds of one thread for an operation, at least, in any instruction whose kind
+ * begins with the operator: no estimate of so many operations by so many threads is below their
+ * product, divided by the threads. */
+double weft_times_least(const weft_times *times, const char *op);
 
 /* Estimates that have been made, so that equal instructions of many layers are estimated once. The
  * table must outlive them. */

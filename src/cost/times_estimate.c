@@ -6,8 +6,6 @@
 
 #include "cost/times_internal.h"
 
-/* Seconds before a kernel works: a call, and where there are threads, their start and end. */
-static const double start_seconds = 5e-7;
 enum { NEAREST = 3, MOST_TRIED = 400 };
 
 /* --- the index --- */
@@ -91,11 +89,6 @@ static weft_status add_settings(weft_times *t)
 }
 
 /* --- estimates --- */
-
-static double roofline(const time_setting *s, double flops, double bytes)
-{
-    return start_seconds + WEFT_MAX(flops / s->flops, bytes / s->bytes);
-}
 
 /* How far two sizes are from each other: the sum of the logarithms of their ratios. */
 static double distance(const time_line *m, const weft_timed *what)

@@ -30,6 +30,14 @@ struct weft_times {
     bool indexed;
 };
 
+/* Seconds before a kernel works: a call, and where there are threads, their start and end. */
+static const double start_seconds = 5e-7;
+
+static inline double roofline(const time_setting *s, double flops, double bytes)
+{
+    return start_seconds + WEFT_MAX(flops / s->flops, bytes / s->bytes);
+}
+
 /* The hash of the first operator of a kind such as "conv+bias f32 direct". */
 uint64_t weft_times_operator(const char *kind);
 

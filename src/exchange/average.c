@@ -201,6 +201,13 @@ static void average_passes(const weft_exchange *exchange, double *parameters, do
     *state = a->state->averages ? 2 : a->state->resets ? 1 : 0;
 }
 
+/* Worth trying: see weft_exchange_life. */
+static const char *average_offered(int i)
+{
+    static const char *const offers[] = {"", "every=4", "every=16", "every=64"};
+    return i < (int)WEFT_COUNT(offers) ? offers[i] : NULL;
+}
+
 static const weft_exchange_ops average_ops = {
     .struct_size = sizeof(weft_exchange_ops),
     .size = sizeof(average),
@@ -208,7 +215,8 @@ static const weft_exchange_ops average_ops = {
     .lockstep = true,
     .open = average_open,
     .step = {.after = average_after},
-    .life = {.begin = average_begin,
+    .life = {.offered = average_offered,
+             .begin = average_begin,
              .end = average_end,
              .meetings = average_meetings,
              .passes = average_passes},

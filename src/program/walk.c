@@ -178,6 +178,20 @@ void weft_instruction_name(const weft_program *p, int i, char *out, size_t size)
         (void)snprintf(out, size, "reorders");
 }
 
+bool weft_instruction_node(const weft_program *p, int i, int k, const char **op, double *flops)
+{
+    const weft_group *group = &p->code[i].group;
+    if (k >= group->count) return false;
+    *op = group->node[k]->op->name;
+    *flops = weft_graph_node_cost(p->graph, p->graph->values[group->node[k]->out].node).flops;
+    return true;
+}
+
+bool weft_instruction_updates(const weft_program *p, int i)
+{
+    return p->code[i].phase == WEFT_PHASE_UPDATE;
+}
+
 const weft_node *weft_instruction_transfer(const weft_program *p, int i)
 {
     return p->code[i].transfer ? p->code[i].group.node[0] : NULL;

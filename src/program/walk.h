@@ -31,6 +31,12 @@ weft_status weft_instruction_work(const weft_program *program, int i,
                                   weft_work *out) WEFT_NODISCARD;
 /* Names an instruction by its layer and its operator, as "conv1 conv". */
 void weft_instruction_name(const weft_program *program, int i, char *out, size_t size);
+/* Node k of those that an instruction computes: its operator and its operations. false: the
+ * instruction has no such node. */
+bool weft_instruction_node(const weft_program *program, int i, int k, const char **op,
+                           double *flops);
+/* Whether an instruction is part of the update. */
+bool weft_instruction_updates(const weft_program *program, int i);
 /* The node of a transfer; NULL: the instruction is none. */
 const weft_node *weft_instruction_transfer(const weft_program *program, int i);
 /* The bytes that a rank sends in a transfer: those of sums with the padding of their layouts. */

@@ -226,6 +226,13 @@ static bool gossip_figure(weft_exchange *exchange, int i, weft_series *out)
 static const weft_exchange_actors gossip_actors = {
     .sockets = gossip_sockets, .simulate = weft_gossip_simulate, .began = gossip_began};
 
+/* Worth trying: see weft_exchange_life. */
+static const char *gossip_offered(int i)
+{
+    static const char *const offers[] = {"", "topology=ring", "mode=average"};
+    return i < (int)WEFT_COUNT(offers) ? offers[i] : NULL;
+}
+
 static const weft_exchange_ops gossip_ops = {
     .struct_size = sizeof(weft_exchange_ops),
     .size = sizeof(gossip),
@@ -234,7 +241,8 @@ static const weft_exchange_ops gossip_ops = {
     .close = gossip_close,
     .fits = gossip_fits,
     .step = {.poll = gossip_poll, .after = gossip_after},
-    .life = {.begin = gossip_begin,
+    .life = {.offered = gossip_offered,
+             .begin = gossip_begin,
              .state = gossip_state,
              .save = gossip_save,
              .store_state = gossip_save,

@@ -205,6 +205,13 @@ static const weft_exchange_actors easgd_actors = {.sockets = weft_ps_exchange_so
                                                   .serve = easgd_serve,
                                                   .began = easgd_began};
 
+/* Worth trying: see weft_exchange_life. */
+static const char *easgd_offered(int i)
+{
+    static const char *const offers[] = {"", "every=4", "every=16", "every=64"};
+    return i < (int)WEFT_COUNT(offers) ? offers[i] : NULL;
+}
+
 static const weft_exchange_ops easgd_ops = {
     .struct_size = sizeof(weft_exchange_ops),
     .size = sizeof(easgd),
@@ -213,7 +220,8 @@ static const weft_exchange_ops easgd_ops = {
     .close = easgd_close,
     .fits = easgd_fits,
     .step = {.before = easgd_before, .poll = weft_ps_exchange_poll, .after = easgd_after},
-    .life = {.begin = easgd_begin,
+    .life = {.offered = easgd_offered,
+             .begin = easgd_begin,
              .state = weft_ps_exchange_state_at,
              .save = easgd_save,
              .store_state = weft_ps_exchange_store_state,

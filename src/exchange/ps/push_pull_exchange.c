@@ -216,6 +216,15 @@ static const weft_exchange_actors server_actors = {.sockets = weft_ps_exchange_s
                                                    .serve = server_serve,
                                                    .began = server_began};
 
+/* Worth trying: see weft_exchange_life. */
+static const char *server_offered(int i)
+{
+    static const char *const offers[] = {"policy=bsp", "policy=ssp,bound=4", "policy=async",
+                                         "policy=async,push=4,fetch=4",
+                                         "policy=async,push=16,fetch=16"};
+    return i < (int)WEFT_COUNT(offers) ? offers[i] : NULL;
+}
+
 static const weft_exchange_ops server_ops = {
     .struct_size = sizeof(weft_exchange_ops),
     .size = sizeof(weft_ps_exchange),
@@ -231,7 +240,8 @@ static const weft_exchange_ops server_ops = {
              .update = server_update,
              .wait = weft_ps_exchange_wait_all_pulls,
              .after = server_after},
-    .life = {.begin = server_begin,
+    .life = {.offered = server_offered,
+             .begin = server_begin,
              .state = weft_ps_exchange_state_at,
              .save = server_save,
              .store_state = weft_ps_exchange_store_state,

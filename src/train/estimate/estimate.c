@@ -5,14 +5,14 @@
 #include "train/estimate/apart.h"
 #include "train/estimate/estimate.h"
 #include "train/estimate/parts.h"
-#include "train/estimate/tracks.h"
+#include "train/estimate/site.h"
 #include "weft/device.h"
 #include "weft/estimate.h"
 
 typedef struct forecast {
     weft_trainer *t;
-    weft_cluster cluster;
-    weft_times *times;
+    weft_cluster cluster; /* of a site, which has it and the times */
+    const weft_times *times;
     weft_hosts hosts;
     weft_tracks tracks;
     int64_t period; /* steps from one meeting of the learners to the next; 0: none within the run */
@@ -26,7 +26,7 @@ typedef struct forecast {
 
 /* Sums over runs of the timeline, each with a weight. */
 typedef struct totals {
-    double weight, seconds, computed, transferred, waited, bytes, busy;
+    double weight, seconds, computed, transferred, waited, bytes, most_bytes, busy;
 } totals;
 
 static int ascending(const void *a, const void *b)
@@ -48,7 +48,7 @@ static double last_end(const forecast *f)
 static void add_run(forecast *f, double weight, const weft_slowness *slow, totals *sum)
 {
     int ranks = f->t->size;
-    double end = last_end(f), sent, busy, busiest = 0;
+    double end = last_end(f), sent, busy, most = 0, busiest = 0;
     if (f->fn) weft_parts_add(&f->parts, &f->tracks, f->t, &f->hosts, slow, end, weight);
     sum->weight += weight;
     sum->seconds += weight * end;
@@ -64,8 +64,10 @@ static void add_run(forecast *f, double weight, const weft_slowness *slow, total
     for (int m = 0; m < f->hosts.machines; m++) {
         weft_timeline_link(f->tracks.line, f->tracks.machine_of[m], &sent, &busy);
         sum->bytes += weight * sent;
+        most = WEFT_MAX(most, sent);
         busiest = WEFT_MAX(busiest, busy);
     }
+    sum->most_bytes += weight * most;
     sum->busy += weight * busiest;
 }
 
@@ -84,13 +86,6 @@ static weft_status run_step(forecast *f, const weft_slowness *slow, totals *sum,
     }
     *seconds = sum->seconds - before;
     return WEFT_OK;
-}
-
-static bool varies(const weft_cluster *c)
-{
-    for (int g = 0; g < c->group_count; g++)
-        if (c->groups[g].jitter > 0 || c->groups[g].slow > 0) return true;
-    return false;
 }
 
 /* Draws how many times as long each rank takes in a step. */
@@ -213,6 +208,7 @@ static void sum_up(const forecast *f, const totals *sum, weft_step_estimate *out
     out->transferred = sum->transferred / sum->weight + passes;
     out->waited = sum->waited / sum->weight;
     out->wire_bytes = sum->bytes / sum->weight;
+    out->link_bytes = sum->most_bytes / sum->weight;
     out->busiest_link = out->seconds > 0 ? link / out->seconds : 0;
     double error = error_of(&f->tracks) * out->computed;
     out->low = WEFT_MIN(WEFT_MAX(out->low - error, WEFT_MAX(link, out->low / 10)), out->seconds);
@@ -245,7 +241,7 @@ static weft_status play(forecast *f, weft_step_estimate *out)
     if (f->apart) {
         WEFT_TRY(run_step(f, NULL, &sum, &out->seconds));
         WEFT_TRY(run_apart(f, &sum, out));
-    } else if (varies(&f->cluster)) {
+    } else if (weft_cluster_varies(&f->cluster)) {
         WEFT_TRY(draw_steps(f, &sum, out));
     } else {
         WEFT_TRY(run_step(f, NULL, &sum, &out->seconds));
@@ -253,6 +249,9 @@ static weft_status play(forecast *f, weft_step_estimate *out)
     }
     sum_up(f, &sum, out);
     find_fullest(f, out);
+    out->limited_by = weft_estimate_limit(f->t, &f->cluster, out);
+    out->learners = f->t->learners;
+    out->learners_left = weft_estimate_left(f->t, &f->hosts);
     if (f->fn) weft_parts_tell(&f->parts, &f->tracks, &f->hosts, f->fn, f->user);
     return WEFT_OK;
 }
@@ -323,12 +322,9 @@ static weft_status find_meetings(forecast *f)
 }
 
 static weft_status open_forecast(forecast *f, weft_context *context,
-                                 const weft_train_options *options, const char *cluster)
+                                 const weft_train_options *options)
 {
-    int64_t machines = 1;
     WEFT_TRY(weft_options_check(weft_train_table(context), options));
-    WEFT_TRY(weft_cluster_open(cluster, &machines, &f->cluster));
-    WEFT_TRY(weft_machines_times(cluster, &f->cluster, &f->times));
     WEFT_TRY(weft_trainer_prepare(context, options, NULL, &f->t));
     WEFT_TRY(check_devices(f));
     WEFT_TRY(find_meetings(f));
@@ -344,12 +340,13 @@ static void note_effort(const weft_tracks *tracks, weft_estimate_effort *out)
     out->lookups = weft_known_count(tracks->known);
 }
 
-static weft_status forecast_step(forecast *f, weft_context *context,
-                                 const weft_train_options *options, const char *cluster,
-                                 weft_step_estimate *out)
+static weft_status forecast_step(forecast *f, const weft_site *site, weft_context *context,
+                                 const weft_train_options *options, weft_step_estimate *out)
 {
+    f->cluster = site->cluster;
+    f->times = site->times;
     *out = (weft_step_estimate){.struct_size = sizeof(*out)};
-    WEFT_TRY(open_forecast(f, context, options, cluster));
+    WEFT_TRY(open_forecast(f, context, options));
     return play(f, out);
 }
 
@@ -358,9 +355,28 @@ static void close_forecast(forecast *f)
     weft_parts_free(&f->parts);
     weft_tracks_free(&f->tracks);
     weft_trainer_destroy(&f->t);
-    weft_times_free(&f->times);
-    weft_cluster_free(&f->cluster);
     weft_machines_free(&f->hosts);
+}
+
+weft_status weft_site_estimate(const weft_site *site, weft_context *context,
+                               const weft_train_options *options, weft_step_estimate *out)
+{
+    forecast f = {.fn = NULL};
+    weft_status status = forecast_step(&f, site, context, options, out);
+    close_forecast(&f);
+    return status;
+}
+
+/* As forecast_step, on the cluster of a file. */
+static weft_status forecast_at(forecast *f, const char *cluster, weft_context *context,
+                               const weft_train_options *options, weft_step_estimate *out)
+{
+    weft_site site;
+    *out = (weft_step_estimate){.struct_size = sizeof(*out)};
+    WEFT_TRY(weft_site_open(cluster, &site));
+    weft_status status = forecast_step(f, &site, context, options, out);
+    weft_site_close(&site);
+    return status;
 }
 
 weft_status weft_estimate_step_with(weft_context *context, const weft_train_options *options,
@@ -368,7 +384,7 @@ weft_status weft_estimate_step_with(weft_context *context, const weft_train_opti
                                     weft_step_estimate *out)
 {
     forecast f = {.tracks = {.apart = effort->apart}};
-    weft_status status = forecast_step(&f, context, options, cluster, out);
+    weft_status status = forecast_at(&f, cluster, context, options, out);
     if (status == WEFT_OK) note_effort(&f.tracks, effort);
     close_forecast(&f);
     return status;
@@ -388,7 +404,7 @@ weft_status weft_estimate_parts(weft_context *context, const weft_train_options 
 {
     WEFT_NEED(context, options, cluster, fn, out);
     forecast f = {.fn = fn, .user = user};
-    weft_status status = forecast_step(&f, context, options, cluster, out);
+    weft_status status = forecast_at(&f, cluster, context, options, out);
     close_forecast(&f);
     return status;
 }

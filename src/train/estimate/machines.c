@@ -50,7 +50,10 @@ weft_status weft_machines_place(const weft_trainer *t, const weft_cluster *c, we
     h->threads = (int)t->options.where.threads;
     if (h->threads == 0) h->threads = (int)WEFT_MAX(cores / h->each, (int64_t)1);
     if ((int64_t)h->threads * h->each <= cores) return WEFT_OK;
-    /* Threads take turns on the cores. */
+    weft_log(t->context, WEFT_LOG_NOTE,
+             "%d rank%s of %d thread%s on machines of %lld core%s take turns on the cores", h->each,
+             weft_plural(h->each), h->threads, weft_plural(h->threads), (long long)cores,
+             weft_plural(cores));
     double share = (double)cores / ((double)h->threads * h->each);
     for (int r = 0; r < ranks; r++) h->speed[r] *= share;
     return WEFT_OK;

@@ -28,16 +28,17 @@ typedef struct weft_play_options {
 /* All but `whole`, `ended` and `scale` are of the steady state: from the end of the first learner's
  * warm-up to its last step. */
 typedef struct weft_played {
-    double seconds;   /* in which learners take a step each, in the mean */
-    double low, high; /* of windows of these, nine of ten lie between */
-    double longer;    /* set by weft_apart_estimate: how many times as long steps take at random */
-    double worked;    /* by the handlers of a learner in a step, in the mean */
-    double bytes;     /* between machines, while learners take a step each */
-    double link;      /* share of the time for which the busiest link carries messages, one way */
-    double server;    /* share for which the busiest actor that is no learner works */
-    double staleness; /* mean, of updates; below 0: the exchange counts none */
-    double scale;     /* parameters for which each element stood */
-    double ended;     /* virtual time at the end of the last step */
+    double seconds;    /* in which learners take a step each, in the mean */
+    double low, high;  /* of windows of these, nine of ten lie between */
+    double longer;     /* set by weft_apart_estimate: how many times as long steps take at random */
+    double worked;     /* by the handlers of a learner in a step, in the mean */
+    double bytes;      /* between machines, while learners take a step each */
+    double most_bytes; /* of these, those that one machine sends */
+    double link;       /* share of the time for which the busiest link carries messages, one way */
+    double server;     /* share for which the busiest actor that is no learner works */
+    double staleness;  /* mean, of updates; below 0: the exchange counts none */
+    double scale;      /* parameters for which each element stood */
+    double ended;      /* virtual time at the end of the last step */
     weft_sim_report whole;
 } weft_played;
 

@@ -89,7 +89,9 @@ static void find_use(const play *p, double time, double steps, weft_played *out)
         else
             out->server = WEFT_MAX(out->server, worked / time);
         if (p->node[i] != (weft_actor_id)i) continue;
-        out->bytes += (y->sent_bytes - x->sent_bytes) / steps * p->learners;
+        double sent = (y->sent_bytes - x->sent_bytes) / steps * p->learners;
+        out->bytes += sent;
+        out->most_bytes = WEFT_MAX(out->most_bytes, sent);
         out->link = WEFT_MAX(out->link, (y->sending - x->sending) / time);
         /* A message is received when it has arrived; one may have begun before the mark. */
         out->link = WEFT_MAX(out->link, WEFT_MIN((y->receiving - x->receiving) / time, 1.0));

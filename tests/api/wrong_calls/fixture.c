@@ -77,6 +77,7 @@ weft_train_options right_weft_train_options;
 weft_simulate_options right_weft_simulate_options;
 weft_cluster_options right_weft_cluster_options;
 weft_measure_options right_weft_measure_options;
+weft_search_options right_weft_search_options;
 
 static char folder[] = "/tmp/weft-wrong-XXXXXX";
 static weft_graph *fresh;
@@ -348,6 +349,7 @@ static void make_trainer(void)
     set(weft_simulate_table(context), &right_weft_simulate_options, words);
     MUST(weft_cluster_options_init(context, WEFT_CLUSTER_GUEST, &right_weft_cluster_options));
     MUST(weft_options_init(weft_measure_table(context), &right_weft_measure_options));
+    weft_search_options_init(&right_weft_search_options);
     MUST(weft_dataset_open(context, "glyphs:size=8,train=8,test=4", "none", NULL, &dataset));
     MUST(weft_dataset_prepare(dataset, WEFT_TRAIN));
     MUST(weft_dataset_prepare(dataset, WEFT_TEST));

@@ -79,6 +79,7 @@ extern weft_train_options right_weft_train_options;
 extern weft_simulate_options right_weft_simulate_options;
 extern weft_cluster_options right_weft_cluster_options;
 extern weft_measure_options right_weft_measure_options;
+extern weft_search_options right_weft_search_options;
 
 void on_line(void *user, const char *line);
 void on_prediction(void *user, const weft_prediction *prediction);

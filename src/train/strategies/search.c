@@ -1,0 +1,238 @@
+/* Searches for the fastest strategies by branch and bound: heads, which have a bound, are estimated
+ * in the order of their bounds, first the simplest candidate of each, then the others, as long as
+ * the bound is above what has been found. */
+#include "train/strategies/search.h"
+
+void weft_search_options_init_size(weft_search_options *options, size_t size)
+{
+    const weft_search_options usual = {.struct_size = size, .top = 10};
+    WEFT_NEED_VOID(options);
+    memset(options, 0, size);
+    memcpy(options, &usual, WEFT_MIN(size, sizeof(usual)));
+}
+
+bool strategy_fits(const weft_step_estimate *step)
+{
+    return step->memory_limit <= 0 || step->memory <= step->memory_limit;
+}
+
+/* --- what has been found --- */
+
+static weft_status keep(strategy_found **to, const strategy_found *found)
+{
+    if (!*to) WEFT_TRY(WEFT_NEW(to, 1));
+    **to = *found;
+    return WEFT_OK;
+}
+
+static int descending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
+}
+
+static double rate_of(const strategy_found *found)
+{
+    return found ? found->step.samples_per_second : 0;
+}
+
+/* The rate that a further kind must exceed to be among the best. */
+static void find_enough(strategy_search *s)
+{
+    int64_t top = s->options->top;
+    for (int k = 0; k < s->kind_count; k++) s->rates[k] = rate_of(s->kinds[k].fitting);
+    qsort(s->rates, (size_t)s->kind_count, sizeof(*s->rates), descending);
+    s->enough = top <= s->kind_count ? s->rates[top - 1] : 0;
+}
+
+static weft_status take(strategy_search *s, const strategy_head *head, const strategy_found *found)
+{
+    strategy_kind *kind = &s->kinds[head->kind];
+    bool fits = strategy_fits(&found->step);
+    strategy_found **to = fits ? &kind->fitting : &kind->unfit;
+    s->out->estimated++;
+    if (s->options->all) {
+        WEFT_TRY(WEFT_GROW(&s->all, &s->all_capacity, s->all_count));
+        s->all[s->all_count++] = *found;
+    }
+    if (*to && rate_of(*to) >= rate_of(found)) return WEFT_OK;
+    WEFT_TRY(keep(to, found));
+    if (fits) find_enough(s);
+    return WEFT_OK;
+}
+
+static weft_status take_refusal(strategy_search *s, strategy_kind *kind,
+                                const strategy_candidate *c, weft_status status)
+{
+    enum { MOST_REASONS = 20 };
+    const char *message = weft_last_message();
+    s->out->refused++;
+    kind->refused = status == WEFT_ERR_UNSUPPORTED ? kind->refused + 1 : 0;
+    if (!s->refusal.status) weft_error_catch(&s->refusal, status);
+    s->alike += strcmp(s->refusal.message, message) == 0;
+    if (status != WEFT_ERR_UNSUPPORTED || s->reason_count == MOST_REASONS) return WEFT_OK;
+    for (size_t i = 0; i < s->reason_count; i++)
+        if (strcmp(s->reasons[i].text, message) == 0) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(&s->reasons, &s->reason_capacity, s->reason_count));
+    s->reasons[s->reason_count].candidate = *c;
+    return weft_strdup(message, &s->reasons[s->reason_count++].text);
+}
+
+/* --- estimates --- */
+
+weft_status strategy_estimate(strategy_search *s, const strategy_candidate *c,
+                              weft_step_estimate *out, bool *refused)
+{
+    weft_train_options options;
+    *refused = false;
+    WEFT_TRY(strategy_space_options(&s->space, c, &options));
+    weft_status status = weft_site_estimate(&s->site, s->context, &options, out);
+    weft_options_free(s->space.table, &options);
+    *refused = strategy_is_refused(status);
+    return status;
+}
+
+static weft_status try_candidate(strategy_search *s, const strategy_head *head,
+                                 const strategy_found *candidate)
+{
+    char *words;
+    bool refused;
+    strategy_found found = *candidate;
+    weft_status status = strategy_estimate(s, &found.candidate, &found.step, &refused);
+    if (refused) return take_refusal(s, &s->kinds[head->kind], &found.candidate, status);
+    if (status == WEFT_OK) return take(s, head, &found);
+    weft_error error = {0};
+    weft_error_catch(&error, status);
+    WEFT_TRY(strategy_space_words(&s->space, &found.candidate, &words));
+    status = weft_error_raise(&error);
+    status = weft_fail_within(status, "strategy '%s'", words);
+    free(words);
+    return status;
+}
+
+/* Whether a candidate may be the best of its kind, of a kind that is among the best or that is one
+ * learner's. */
+static bool is_wanted(const strategy_search *s, const strategy_head *head, double most)
+{
+    if (s->options->all) return true;
+    if (!head->fits || most <= rate_of(s->kinds[head->kind].fitting)) return false;
+    return head->kind == 0 || most > s->enough;
+}
+
+/* Whether no candidate of a kind can be estimated: the first ones could not, whatever their mesh.
+ */
+static bool is_hopeless(const strategy_kind *kind)
+{
+    enum { ENOUGH = 8 };
+    return !kind->fitting && !kind->unfit && kind->refused >= ENOUGH;
+}
+
+static bool asked_to_stop(strategy_search *s)
+{
+    if (s->stop && s->stop->wanted) s->out->interrupted = true;
+    return s->out->interrupted;
+}
+
+/* Candidates `begin` to `end` - 1 of a head. */
+static weft_status try_tails(strategy_search *s, const strategy_head *head, int begin, int end)
+{
+    for (int i = begin; i < WEFT_MIN(end, head->tails) && !asked_to_stop(s); i++) {
+        strategy_found found = {.candidate = head->candidate};
+        strategy_space_tail(&s->space, i, &found.candidate);
+        found.most = head->most[found.candidate.at[STRATEGY_RECOMPUTE] > 0];
+        if (is_hopeless(&s->kinds[head->kind]))
+            s->out->refused++;
+        else if (is_wanted(s, head, found.most))
+            WEFT_TRY(try_candidate(s, head, &found));
+        else
+            s->out->bounded++;
+        if (s->fn) s->fn(s->user, s->out, s->rates[0]);
+    }
+    return WEFT_OK;
+}
+
+/* Whether the run itself is refused: many candidates were, all for the same reason, and none has an
+ * estimate. */
+static bool is_refused(const strategy_search *s)
+{
+    enum { MANY = 50 };
+    return s->out->estimated == 0 && s->alike >= MANY && s->alike == s->out->refused;
+}
+
+static weft_status try_all(strategy_search *s)
+{
+    for (size_t h = 0; h < s->head_count; h++) {
+        WEFT_TRY(try_tails(s, &s->heads[h], 0, 1));
+        if (is_refused(s)) return weft_error_raise(&s->refusal);
+    }
+    for (size_t h = 0; h < s->head_count; h++) WEFT_TRY(try_tails(s, &s->heads[h], 1, INT32_MAX));
+    return WEFT_OK;
+}
+
+/* --- the search --- */
+
+static weft_status open_search(strategy_search *s, const char *cluster)
+{
+    const weft_cluster *c = &s->site.cluster;
+    int64_t cores = INT64_MAX;
+    WEFT_TRY(weft_site_open(cluster, &s->site));
+    for (int g = 0; g < c->group_count; g++) {
+        s->space.machines += c->groups[g].count;
+        cores = WEFT_MIN(cores, c->groups[g].cores);
+    }
+    s->space.ranks = s->out->ranks = WEFT_MIN(s->space.machines * cores, (int64_t)WEFT_MAX_RANKS);
+    WEFT_TRY(strategy_space_open(&s->space, s->options->one_learner));
+    WEFT_TRY(strategy_work_find(&s->site, &s->space, &s->work));
+    return strategy_list_heads(s);
+}
+
+static void close_search(strategy_search *s)
+{
+    for (int k = 0; k < s->kind_count && s->kinds; k++) {
+        free(s->kinds[k].fitting);
+        free(s->kinds[k].unfit);
+    }
+    for (size_t i = 0; i < s->reason_count; i++) free(s->reasons[i].text);
+    free(s->reasons);
+    free(s->kinds);
+    free(s->rates);
+    free(s->heads);
+    free(s->all);
+    strategy_work_free(&s->work);
+    strategy_space_close(&s->space);
+    weft_site_close(&s->site);
+}
+
+static weft_status run_search(strategy_search *s, const char *cluster)
+{
+    WEFT_TRY(open_search(s, cluster));
+    WEFT_TRY(try_all(s));
+    if (s->out->estimated == 0 && s->out->refused > 0) return weft_error_raise(&s->refusal);
+    return strategy_make_rows(s);
+}
+
+weft_status weft_strategies_search(weft_context *context, const weft_train_options *options,
+                                   const char *cluster, const weft_search_options *search,
+                                   const weft_stop *stop, weft_search_fn fn, void *user,
+                                   weft_strategies *out)
+{
+    WEFT_NEED(context, options, cluster, search, out);
+    weft_search_options own;
+    weft_search_options_init(&own);
+    WEFT_TAKE(weft_search_options, search, one_learner, &own);
+    *out = (weft_strategies){.struct_size = sizeof(*out)};
+    if (own.top < 1)
+        return weft_fail(WEFT_ERR_ARGUMENT, "top is %lld, must be 1 or more", (long long)own.top);
+    WEFT_TRY(weft_train_options_check(context, options));
+    strategy_search s = {.context = context,
+                         .options = &own,
+                         .stop = stop,
+                         .fn = fn,
+                         .user = user,
+                         .out = out,
+                         .space = {.context = context, .given = options}};
+    weft_status status = run_search(&s, cluster);
+    close_search(&s);
+    if (status != WEFT_OK) weft_strategies_free(out);
+    return status;
+}

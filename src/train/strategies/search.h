@@ -1,0 +1,79 @@
+/* Declares the inside of the search of a strategy. */
+#ifndef WEFT_TRAIN_STRATEGIES_SEARCH_H
+#define WEFT_TRAIN_STRATEGIES_SEARCH_H
+
+#include "train/strategies/bound.h"
+#include "weft/strategies.h"
+
+/* Candidates that differ in the options of the tail alone. */
+typedef struct strategy_head {
+    strategy_candidate candidate; /* the simplest */
+    double most[2];               /* samples a second, at most: without and with recomputation */
+    int kind, tails, order;
+    bool fits; /* may fit into the memory */
+} strategy_head;
+
+/* A candidate with its estimate. */
+typedef struct strategy_found {
+    strategy_candidate candidate;
+    weft_step_estimate step;
+    double most;
+} strategy_found;
+
+/* Strategies that update parameters in the same way: the exchange and the codec. */
+typedef struct strategy_kind {
+    strategy_found *fitting, *unfit; /* the fastest; NULL: none yet */
+    /* Candidates that could not be estimated, all for one reason, while none could be. */
+    int refused;
+} strategy_kind;
+
+/* A reason for which candidates cannot be estimated, and the first of them. */
+typedef struct strategy_reason {
+    char *text;
+    strategy_candidate candidate;
+} strategy_reason;
+
+typedef struct strategy_search {
+    weft_context *context;
+    const weft_search_options *options;
+    const weft_stop *stop;
+    weft_site site;
+    strategy_space space;
+    strategy_work work;
+    strategy_head *heads;
+    size_t head_count, head_capacity;
+    strategy_kind *kinds;
+    double *rates; /* [kinds] */
+    int kind_count;
+    double enough; /* the rate of the last of the best kinds; 0: there are fewer */
+    strategy_found *all;
+    size_t all_count, all_capacity;
+    strategy_reason *reasons;
+    size_t reason_count, reason_capacity;
+    weft_error refusal; /* of the first candidate that was refused */
+    int64_t alike;      /* candidates that were refused for the same reason */
+    weft_search_fn fn;
+    void *user;
+    weft_strategies *out;
+} strategy_search;
+
+/* heads.c: lists the heads with their bounds, the greatest first. */
+weft_status strategy_list_heads(strategy_search *search) WEFT_NODISCARD;
+
+/* search.c: estimates a candidate. *refused: a run with it is refused, or its time cannot be
+ * estimated; the message says why. */
+weft_status strategy_estimate(strategy_search *search, const strategy_candidate *candidate,
+                              weft_step_estimate *out, bool *refused) WEFT_NODISCARD;
+bool strategy_fits(const weft_step_estimate *step);
+
+/* remedy.c: sets *out to what is lacking, and the nearest candidate of the same head that fits, for
+ * one that does not. The caller frees it. _nowhere: for a model that does not fit at all, also on
+ * more such machines. */
+weft_status strategy_remedy(strategy_search *search, const strategy_found *found,
+                            char **out) WEFT_NODISCARD;
+weft_status strategy_remedy_nowhere(strategy_search *search, char **out) WEFT_NODISCARD;
+
+/* rows.c: fills search->out->at. */
+weft_status strategy_make_rows(strategy_search *search) WEFT_NODISCARD;
+
+#endif

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# The search for a strategy (weft plan --cluster FILE --auto): tests/cli/plan_auto.sh PATH/TO/weft
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../support/check.sh"
+# Two micro-batches are given, so that there is less to compare.
+small="--microbatches 2 --model mlp --data glyphs:size=9,train=60,test=20 --batch 12"
+version=$("$weft" --version | sed -n 's/^weft \([^ ]*\).*/\1/p')
+printf 'weft-times\t1\nversion\t%s\nprocessor\tpaper\n' "$version" >one.times
+printf 'time\t1\t1\t1\t1e10\t0\tx\t\ntime\t1\t1\t1\t0\t2e10\ty\t\ntime\t1\t1\t1e-3\t10\t10\tstep\t\nend\t3\n' >>one.times
+cluster() { # FILE, keys, machine keys
+    printf 'times: one.times\n%b\nmachines:\n  - {%s}\n' "$2" "$3" >"$1"
+}
+cluster two.yaml 'bandwidth: 1e8' 'count: 2, cores: 2'
+
+# The table, whose rows are in order and as one types them.
+accepts table "$weft" plan $small --cluster two.yaml --auto --top 4
+holds out '^Estimated for two.yaml: [0-9]+ candidates of up to 4 ranks, [0-9]+ estimated, [0-9]+ left out by bounds, [0-9]+ that a run refuses$'
+holds out '^A learner takes 12 samples a step; the fastest first:$'
+holds out '^-n [1-4] .*  (stops; --checkpoint resumes|goes on with [1-3] of [2-4])$'
+[ -s err ] && flunk "standard error of a search: $(cat err)" || pass
+"$weft" plan $small --cluster two.yaml --auto --json >out 2>err
+python3 - "$weft" $small <<'END' && pass || flunk "JSON: $(cat out err)"
+import json, subprocess, sys
+rows = [r for r in json.load(open("out")) if "reason" not in r]
+rates = [r["samples_per_second"] for r in rows]
+assert len(rows) > 2 and rates == sorted(rates, reverse=True), rates
+assert all(r["limited_by"] and r["learners_left"] <= r["learners"] for r in rows)
+# A row is estimated alike by its options as they are typed, and as a word of a list.
+for row in rows[:3]:
+    said = subprocess.run([sys.argv[1], "plan", *sys.argv[2:], "--cluster", "two.yaml", *row["command"].split()], capture_output=True, text=True)
+    ms = f"a step takes {1e3 * row['step_seconds']:.4g} ms"
+    assert ms in said.stdout, (row["command"], ms, said.stdout[-600:], said.stderr)
+    listed = subprocess.run([sys.argv[1], "plan", *sys.argv[2:], "--cluster", "two.yaml", "--json", "--strategies", row["strategy"]], capture_output=True, text=True)
+    assert abs(json.loads(listed.stdout)[0]["step_seconds"] / row["step_seconds"] - 1) < 1e-6, listed.stdout
+END
+
+# A run file that runs, with the options that were given.
+accepts output "$weft" plan $small --lr 0.02 --cluster two.yaml --auto --one-learner --output run.yaml
+holds run.yaml '^lr: 0.02$'
+holds run.yaml '^model: "mlp"$'
+accepts "the run file" "$weft" train run.yaml --steps 1
+accepts pick "$weft" plan $small --cluster two.yaml --auto --top 3 --pick 2 --output second.yaml
+[ "$(sed -n 's/^exchange: "\(.*\)"/\1/p' second.yaml)" = "$(awk '/^-n/ { if (++n == 2) for (i = 1; i < NF; i++) if ($i == "--exchange") print $(i + 1) }' out)" ] && pass || flunk "row 2: $(cat out second.yaml)"
+refuses 2 "run.yaml: exists; a run file is not written over another file" "$weft" plan $small --cluster two.yaml --auto --output run.yaml
+refuses 2 "output '-': the table is printed there" "$weft" plan $small --cluster two.yaml --auto --output -
+refuses 1 "nowhere/run.yaml: cannot" "$weft" plan $small --cluster two.yaml --auto --output nowhere/run.yaml
+refuses 1 "pick 2: 1 row fits; nothing is written" "$weft" plan $small --cluster two.yaml --auto --one-learner --pick 2 --output no.yaml
+[ -e no.yaml ] && flunk "a run file of no row" || pass
+
+# Strategies that do not fit say so, and what would help.
+cluster tight.yaml 'bandwidth: 1e8' 'count: 4, cores: 1, memory: 4e5'
+accepts "little memory" "$weft" plan $small --cluster tight.yaml --auto --one-learner
+holds out ' does not fit: [0-9.]+ MB of programs on a machine of 400 kB, [0-9.]+ kB too much'
+cluster tiny.yaml 'bandwidth: 1e8' 'count: 2, cores: 1, memory: 6.4e5'
+refuses 1 "no strategy fits: the least memory is that of ranks=2" "$weft" plan $small --cluster tiny.yaml --auto
+holds err 'too much; machines of [0-9.]+ kB would hold it, or [0-9]+ such machines'
+"$weft" plan $small --cluster two.yaml --auto --one-learner -n 6 >out 2>err && pass || flunk "more ranks than cores: $(cat err)"
+holds err '^weft: there are 4 cores for 6 ranks, which take turns$'
+
+# What is refused.
+refuses 2 "--auto compares estimates, which need --cluster FILE" "$weft" plan $small --auto
+refuses 2 "--auto finds them; leave one of them out" "$weft" plan $small --cluster two.yaml --auto --strategies 'mesh=data=2'
+refuses 2 "are about --auto, which is not given" "$weft" plan $small --cluster two.yaml --top 3
+refuses 2 "are about --auto, which is not given" "$weft" plan $small --cluster two.yaml --output run2.yaml
+refuses 2 "give --output FILE too" "$weft" plan $small --cluster two.yaml --auto --pick 2
+refuses 2 "leave one of them out" "$weft" plan $small --cluster two.yaml --auto --dump
+refuses 2 "top" "$weft" plan $small --cluster two.yaml --auto --top 0
+refuses 2 "cannot open" "$weft" plan $small --cluster nowhere.yaml --auto
+printf 'time: 3\n' >wrong.yaml
+refuses 2 "no key is named 'time'; did you mean 'times'?" "$weft" plan $small --cluster wrong.yaml --auto
+refuses 2 "no model is named 'mlq'" "$weft" plan --model mlq --cluster two.yaml --auto
+
+# The example is of this version, and answers.
+example=$here/../../examples/clusters/four-1gbit.yaml
+accepts "the example" "$weft" plan $small --cluster "$example" --auto --one-learner --zero 1
+holds out "up to 16 ranks"
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,309 @@
+/* Tests the search for a strategy against estimates of all candidates: no estimate is better than
+ * its bound, and nothing that the search leaves out is better than what it finds. */
+#include <math.h>
+
+#include "context.h"
+
+/* Times of a core that are written by hand: each operator reaches another share of its rates, and
+ * no size is measured. */
+static void write_times(const char *path)
+{
+    static const char *const kinds[] = {"dense", "conv", "relu", "softmax", "conv_filter_gradient"};
+    FILE *to = fopen(path, "w");
+    assert_non_null(to);
+    fprintf(to, "weft-times\t1\nversion\t%s\nprocessor\tone of paper\n", weft_version());
+    for (int threads = 1; threads <= 2; threads++)
+        for (int k = 0; k < 5; k++) {
+            double share = 0.3 + 0.15 * k, bytes = 1e6 * (k + 1),
+                   flops = k == 2 ? bytes : 30 * bytes;
+            double seconds = 5e-7 + fmax(flops / 2e10, bytes / 8e9) / share / threads;
+            fprintf(to, "time\t%d\t%d\t%.4e\t%.6g\t%.6g\t%s f32 paper\tg%d\n", threads, 2 / threads,
+                    seconds, flops, bytes, kinds[k], k);
+        }
+    fprintf(to, "time\t1\t2\t1e-4\t100\t1000\tstep\t\nend\t11\n");
+    assert_int_equal(fclose(to), 0);
+}
+
+static const struct {
+    const char *name, *text;
+} clusters[] = {
+    {"one machine", "machines:\n  - {count: 1, cores: 4}\n"},
+    {"slow links", "latency: 0.001\nbandwidth: 1e6\nmachines:\n  - {count: 4, cores: 1}\n"},
+    {"fast links", "latency: 1e-5\nbandwidth: 1e9\nmachines:\n  - {count: 2, cores: 2}\n"},
+    {"unlike machines", "bandwidth: 2e7\nmachines:\n  - {count: 1, cores: 2, speed: 2}\n"
+                        "  - {count: 1, cores: 3, slow: 0.2}\n"},
+    {"little memory", "bandwidth: 1e8\nmachines:\n  - {count: 4, cores: 1, memory: 3e5}\n"},
+};
+enum { CLUSTERS = sizeof(clusters) / sizeof(clusters[0]) };
+
+static const char *const runs[] = {
+    "model=mlp data=glyphs:size=9,train=60,test=20 batch=4",
+    "model=lenet data=glyphs:size=16,train=60,test=20 batch=4 microbatches=2",
+    "model=mlp data=glyphs:size=9,train=60,test=20 batch=6 optimizer=sgd sum-dtype=bf16 zero=2",
+};
+enum { RUNS = sizeof(runs) / sizeof(runs[0]) };
+
+static void set_words(weft_train_options *o, const char *words)
+{
+    char copy[1000], *save = NULL;
+    const weft_option *table = weft_train_table(context);
+    (void)snprintf(copy, sizeof(copy), "%s", words);
+    for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+        char *equals = strchr(w, '=');
+        *equals = '\0';
+        assert_ok(weft_options_set(table, o, w, equals + 1));
+    }
+}
+
+/* Writes the files of a cluster; returns the path. */
+static const char *write_cluster(const char *root, int i)
+{
+    static char path[4200];
+    char times[4200];
+    (void)snprintf(times, sizeof(times), "%s/paper.times", root);
+    write_times(times);
+    (void)snprintf(path, sizeof(path), "%s/cluster.yaml", root);
+    FILE *to = fopen(path, "w");
+    assert_non_null(to);
+    fprintf(to, "times: paper.times\n%s", clusters[i].text);
+    assert_int_equal(fclose(to), 0);
+    return path;
+}
+
+static weft_status search(const char *words, const char *cluster, weft_search_options o,
+                          weft_strategies *out)
+{
+    weft_train_options options = {0};
+    assert_ok(weft_train_options_init(context, &options));
+    set_words(&options, words);
+    weft_status status =
+        weft_strategies_search(context, &options, cluster, &o, NULL, NULL, NULL, out);
+    weft_options_free(weft_train_table(context), &options);
+    return status;
+}
+
+static void check_counts(const weft_strategies *s)
+{
+    assert_int_equal(s->candidates, s->estimated + s->refused + s->bounded);
+    assert_true(s->candidates > 0 && s->fitting <= s->count);
+}
+
+/* Estimates all candidates. */
+static void check_bounds(const weft_strategies *all, const char *cluster, const char *run)
+{
+    assert_int_equal(all->bounded, 0);
+    for (int i = 0; i < all->count; i++) {
+        const weft_strategy *s = &all->at[i];
+        if (s->step.samples_per_second > s->most * (1 + 1e-9))
+            fail_msg("%s, %s, %s: %.9g samples/s are above the bound of %.9g", cluster, run,
+                     s->words, s->step.samples_per_second, s->most);
+        if (i > 0 && i < all->fitting)
+            assert_true(s->step.samples_per_second <= s[-1].step.samples_per_second);
+    }
+}
+
+/* The exchange of a strategy, and its codec: what updates parameters in the same way. */
+static void read_kind(const char *words, char *out, size_t size)
+{
+    char copy[500], *save = NULL;
+    int at = 0;
+    (void)snprintf(copy, sizeof(copy), "%s", words);
+    *out = '\0';
+    for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save))
+        if (strncmp(w, "exchange=", 9) == 0 || strncmp(w, "compress=", 9) == 0)
+            at += snprintf(out + at, size - (size_t)at, "%s ", w);
+}
+
+/* The rows of the search are the best of each kind in the order of all estimates. */
+static void compare(const weft_strategies *few, const weft_strategies *all, const char *cluster,
+                    const char *run)
+{
+    char seen[100][200], kind[200];
+    int kinds = 0;
+    assert_true(few->estimated <= all->estimated);
+    for (int i = 0; i < all->fitting; i++) {
+        bool known = false;
+        read_kind(all->at[i].words, kind, sizeof(kind));
+        for (int k = 0; k < kinds; k++) known = known || strcmp(kind, seen[k]) == 0;
+        if (known) continue;
+        assert_true(kinds < 100);
+        double best = all->at[i].step.samples_per_second;
+        if (kinds < few->fitting && few->at[kinds].step.samples_per_second < best * (1 - 1e-9))
+            fail_msg("%s, %s: row %d of the search is %s with %.9g samples/s, and %s has %.9g",
+                     cluster, run, kinds, few->at[kinds].words,
+                     few->at[kinds].step.samples_per_second, all->at[i].words, best);
+        (void)snprintf(seen[kinds++], sizeof(seen[0]), "%s", kind);
+    }
+    assert_true(few->fitting == kinds || few->fitting >= 3);
+}
+
+static void test_exhaustive(void **state)
+{
+    (void)state;
+    char *root = temporary_folder();
+    weft_search_options every, best;
+    weft_search_options_init(&every);
+    weft_search_options_init(&best);
+    every.top = 1000000;
+    every.all = true;
+    best.top = 3;
+    for (int c = 0; c < CLUSTERS; c++)
+        for (int r = 0; r < RUNS; r++) {
+            weft_strategies all, few;
+            if (!in_full() && (c + 2 * r) % 5) continue;
+            const char *path = write_cluster(root, c);
+            assert_ok(search(runs[r], path, every, &all));
+            check_counts(&all);
+            check_bounds(&all, clusters[c].name, runs[r]);
+            assert_ok(search(runs[r], path, best, &few));
+            check_counts(&few);
+            compare(&few, &all, clusters[c].name, runs[r]);
+            weft_strategies_free(&all);
+            weft_strategies_free(&few);
+        }
+    remove_folder(root);
+}
+
+/* Every mesh to 16 ranks, of one learner; in short, of 16 ranks. */
+static void test_meshes(void **state)
+{
+    static const char *const machines[] = {"bandwidth: 1e6\nmachines:\n  - {count: 4, cores: 4}\n",
+                                           "machines:\n  - {count: 1, cores: 16}\n"};
+    char *root = temporary_folder(), path[4200];
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        weft_strategies all, few;
+        weft_search_options o;
+        weft_search_options_init(&o);
+        o.one_learner = true;
+        (void)write_cluster(root, 0);
+        (void)snprintf(path, sizeof(path), "%s/wide.yaml", root);
+        FILE *to = fopen(path, "w");
+        assert_non_null(to);
+        fprintf(to, "times: paper.times\n%s", machines[m]);
+        assert_int_equal(fclose(to), 0);
+        char words[200];
+        (void)snprintf(words, sizeof(words),
+                       "model=mlp data=glyphs:size=9,train=60,test=20 batch=32 microbatches=2 "
+                       "recompute=true ranks=%d",
+                       in_full() ? 1 : 16);
+        assert_ok(search(words, path, o, &few));
+        o.all = true;
+        o.top = 1000000;
+        assert_ok(search(words, path, o, &all));
+        check_bounds(&all, machines[m], words);
+        double found = few.at[0].step.samples_per_second, best = all.at[0].step.samples_per_second;
+        assert_true(all.fitting > 30 && few.fitting == 1);
+        if (found < best * 0.99)
+            fail_msg("%s has %g, %s %g", few.at[0].words, found, all.at[0].words, best);
+        weft_strategies_free(&all);
+        weft_strategies_free(&few);
+    }
+    remove_folder(root);
+}
+
+/* Options that are given hold for all candidates. */
+static void test_given(void **state)
+{
+    char *root = temporary_folder();
+    const char *path = write_cluster(root, 1);
+    weft_search_options o;
+    weft_strategies s;
+    (void)state;
+    weft_search_options_init(&o);
+    o.all = true;
+    o.top = 1000000;
+    static const char small[] = "model=mlp data=glyphs:size=9,train=60,test=20 batch=12 ";
+    static const struct {
+        const char *words, *in, *never; /* in: in the words of all rows; never: in none */
+    } cases[] = {{"ranks=2", "ranks=2", "ranks=3"},
+                 {"exchange=average:every=2 microbatches=3", "ranks=", "exchange="},
+                 {"mesh=data=2 recompute=true", "ranks=2", "mesh="},
+                 {"zero=1 microbatches=2", "ranks=", "zero="}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char words[300];
+        (void)snprintf(words, sizeof(words), "%s%s", small, cases[i].words);
+        o.one_learner = i == 2;
+        assert_ok(search(words, path, o, &s));
+        assert_true(s.fitting > 0);
+        for (int k = 0; k < s.count; k++)
+            if (!strstr(s.at[k].words, cases[i].in) || strstr(s.at[k].words, cases[i].never))
+                fail_msg("with %s there is a candidate %s", cases[i].words, s.at[k].words);
+        weft_strategies_free(&s);
+    }
+    remove_folder(root);
+}
+
+static void stop_at_once(void *user, const weft_strategies *so_far, double best)
+{
+    weft_stop *stop = user;
+    (void)best;
+    if (so_far->estimated >= 3) stop->wanted = 1;
+}
+
+/* A search that is stopped has what it found. */
+static void test_stopped(void **state)
+{
+    char *root = temporary_folder();
+    weft_search_options o;
+    weft_strategies s;
+    weft_train_options options = {0};
+    weft_stop stop = {0};
+    (void)state;
+    weft_search_options_init(&o);
+    assert_ok(weft_train_options_init(context, &options));
+    set_words(&options, runs[0]);
+    const char *path = write_cluster(root, 1);
+    assert_ok(weft_strategies_search(context, &options, path, &o, &stop, stop_at_once, &stop, &s));
+    assert_true(s.interrupted && s.estimated == 3 && s.fitting >= 1);
+    weft_strategies_free(&s);
+    weft_options_free(weft_train_table(context), &options);
+    remove_folder(root);
+}
+
+static void test_nothing_fits(void **state)
+{
+    char *root = temporary_folder(), path[4200];
+    weft_search_options o;
+    weft_strategies s;
+    (void)state;
+    weft_search_options_init(&o);
+    (void)write_cluster(root, 0);
+    (void)snprintf(path, sizeof(path), "%s/tiny.yaml", root);
+    FILE *to = fopen(path, "w");
+    assert_non_null(to);
+    fprintf(to, "times: paper.times\nmachines:\n  - {count: 2, cores: 1, memory: 1.2e5}\n");
+    assert_int_equal(fclose(to), 0);
+    assert_ok(search(runs[0], path, o, &s));
+    assert_int_equal(s.fitting, 0);
+    assert_non_null(s.remedy);
+    assert_non_null(strstr(s.remedy, "too much; machines of"));
+    weft_strategies_free(&s);
+    remove_folder(root);
+}
+
+static void test_refused(void **state)
+{
+    char *root = temporary_folder();
+    weft_search_options o;
+    weft_strategies s;
+    (void)state;
+    const char *path = write_cluster(root, 1);
+    weft_search_options_init(&o);
+    assert_refused(search("model=nowhere", path, o, &s), WEFT_ERR_ARGUMENT, "nowhere");
+    assert_refused(search("model=mlp device=reference", path, o, &s), WEFT_ERR_UNSUPPORTED,
+                   "give --device cpu");
+    o.top = 0;
+    assert_refused(search(runs[0], path, o, &s), WEFT_ERR_ARGUMENT, "top is 0, must be 1 or more");
+    remove_folder(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exhaustive),   cmocka_unit_test(test_meshes),
+        cmocka_unit_test(test_given),        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_nothing_fits), cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests_name("strategies", tests, setup, teardown);
+}
