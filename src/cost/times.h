@@ -57,6 +57,9 @@ weft_estimate weft_times_estimate(const weft_times *times, const weft_timed *wha
  * begins with the operator: no estimate of so many operations by so many threads is below their
  * product, divided by the threads. */
 double weft_times_least(const weft_times *times, const char *op);
+/* The least measurement of an operator relative to its roofline, as a share of the greatest; 1: it
+ * was not measured. Estimates of equal work in other pieces differ by no more. */
+double weft_times_evenness(const weft_times *times, const char *op);
 
 /* Estimates that have been made, so that equal instructions of many layers are estimated once. The
  * table must outlive them. */

@@ -4,11 +4,21 @@
  * backward, and none of them faster than the fastest measurement of its operator. The ranks' sum of
  * kernels divided by their threads and speeds is below the time of the slowest.
  *
+ * Pipelines: let stage s of p take x(s) for a micro-batch, of m. The stage begins when one has
+ * passed the stages before it, and after its last one these run backward: a step takes m x(s) plus
+ * the sum of all x before s. For stages that make the greatest of these numbers least, with the sum
+ * X, this is X / (1 - (1 - 1/m)^p).
+ *
  * Links: ranks that share a batch add up each gradient, and learners that meet each parameter; a
  * part crosses to other machines. The links of all machines together carry it no faster than the
  * sum of their bandwidths.
  *
- * Memory: each learner has all parameters somewhere. */
+ * Memory: each learner has all parameters somewhere.
+ *
+ * A candidate with more micro-batches than an estimated one has the same work in smaller pieces. A
+ * roofline of all pieces is no less than that of the whole, so that kernels take no less than what
+ * was estimated, times how even the measurements of an operator are; nor do the ranks send less.
+ * Fusion and padding may differ between the two, for which a twentieth is left. */
 #include <math.h>
 
 #include "ops/ops.h"
@@ -59,7 +69,7 @@ static weft_status add_instruction(op_list *list, const weft_times *times,
 }
 
 static weft_status add_program(const weft_times *times, const weft_program *program,
-                               double *seconds)
+                               double *seconds, double *evenness)
 {
     op_list list = {0};
     int count = weft_program_describe(program).instructions;
@@ -67,7 +77,10 @@ static weft_status add_program(const weft_times *times, const weft_program *prog
     for (int i = 0; i < count && status == WEFT_OK; i++)
         if (!weft_instruction_updates(program, i) && !weft_instruction_transfer(program, i))
             status = add_instruction(&list, times, program, i);
-    for (size_t i = 0; i < list.count; i++) *seconds += list.at[i].flops * list.at[i].least;
+    for (size_t i = 0; i < list.count; i++) {
+        *seconds += list.at[i].flops * list.at[i].least;
+        *evenness = WEFT_MIN(*evenness, weft_times_evenness(times, list.at[i].op));
+    }
     free(list.at);
     return status;
 }
@@ -87,7 +100,8 @@ static weft_status look_at(const weft_site *site, weft_trainer *t, bool again, s
     weft_rank rank = {.run_spec = &t->run_spec, .rank = 0};
     weft_status status = weft_rank_rewrite(&rank);
     if (status == WEFT_OK) status = weft_rank_dry_program(&rank, &program);
-    if (status == WEFT_OK) status = add_program(site->times, program, &out->thread_seconds[again]);
+    if (status == WEFT_OK)
+        status = add_program(site->times, program, &out->thread_seconds[again], &out->evenness);
     if (status == WEFT_OK && !again) {
         const weft_train_options *o = &t->options;
         double bytes = element_bytes(t);
@@ -118,7 +132,7 @@ weft_status strategy_work_find(const weft_site *site, const strategy_space *spac
                                strategy_work *out)
 {
     const strategy_values *exchanges = &space->values[STRATEGY_EXCHANGE];
-    *out = (strategy_work){.gradient_bytes = 0};
+    *out = (strategy_work){.evenness = 1};
     WEFT_TRY(WEFT_NEW(&out->meetings, exchanges->count));
     for (size_t e = 0; e < exchanges->count; e++) {
         const char *spec = e ? exchanges->text[e] : space->given->parallel.exchange;
@@ -141,10 +155,15 @@ void strategy_work_free(strategy_work *work)
 typedef struct strategy_place {
     const weft_cluster *cluster;
     int ranks, each, machines;
-    double threads;   /* that work, of all ranks, times the speeds of their machines */
+    double threads;   /* of a rank; less where threads take turns */
     double bandwidth; /* of all machines' links; INFINITY: one is unlimited */
     double memory;    /* of all machines; INFINITY: one is not known */
 } strategy_place;
+
+static const weft_machine_group *group_of(const strategy_place *p, int rank)
+{
+    return weft_cluster_group_of(p->cluster, rank / p->each);
+}
 
 static strategy_place place_of(const weft_site *site, const strategy_space *space, int ranks)
 {
@@ -152,18 +171,24 @@ static strategy_place place_of(const weft_site *site, const strategy_space *spac
     int64_t threads = space->given->where.threads, cores = INT64_MAX;
     p.each = (int)((ranks + space->machines - 1) / space->machines);
     p.machines = (ranks + p.each - 1) / p.each;
-    for (int m = 0; m < p.machines; m++)
-        cores = WEFT_MIN(cores, weft_cluster_group_of(p.cluster, m)->cores);
-    if (threads == 0) threads = WEFT_MAX(cores / p.each, (int64_t)1);
-    double share = WEFT_MIN(1, (double)cores / ((double)threads * p.each));
     for (int m = 0; m < p.machines; m++) {
         const weft_machine_group *g = weft_cluster_group_of(p.cluster, m);
-        int here = WEFT_MIN(p.each, ranks - m * p.each);
-        p.threads += here * (double)threads * share * g->speed * g->awake;
+        cores = WEFT_MIN(cores, g->cores);
         p.bandwidth += g->link.bandwidth > 0 ? g->link.bandwidth : INFINITY;
         p.memory += g->memory > 0 ? g->memory : INFINITY;
     }
+    if (threads == 0) threads = WEFT_MAX(cores / p.each, (int64_t)1);
+    p.threads = (double)threads * WEFT_MIN(1, (double)cores / ((double)threads * p.each));
     return p;
+}
+
+/* The threads of ranks `begin` to `end` - 1, times their speeds. */
+static double threads_of(const strategy_place *p, int begin, int end)
+{
+    double sum = 0;
+    for (int r = begin; r < end; r++)
+        sum += p->threads * group_of(p, r)->speed * group_of(p, r)->awake;
+    return sum;
 }
 
 /* The part of what `count` ranks send to all others alike that crosses to other machines, as the
@@ -210,14 +235,49 @@ static double bytes_between(const strategy_space *space, const strategy_work *wo
     return bytes;
 }
 
-double strategy_bound(const weft_site *site, const strategy_space *space, const strategy_work *work,
-                      const strategy_candidate *c, bool *fits)
+void strategy_means_find(const weft_site *site, const strategy_space *space,
+                         const strategy_work *work, const strategy_candidate *c,
+                         strategy_means *out)
 {
-    int ranks = (int)space->mesh_ranks[c->at[STRATEGY_MESH]] * c->learners;
+    int mesh = c->at[STRATEGY_MESH];
+    int ranks = (int)space->mesh_ranks[mesh] * c->learners;
     strategy_place p = place_of(site, space, ranks);
-    bool again = c->at[STRATEGY_RECOMPUTE] > 0;
-    double kernels = work->thread_seconds[again] * c->learners / p.threads;
-    double links = bytes_between(space, work, &p, c) / p.bandwidth;
-    *fits = work->parameter_bytes * c->learners <= p.memory;
-    return (double)(space->given->length.batch * c->learners) / WEFT_MAX(kernels, links);
+    *out = (strategy_means){.threads = threads_of(&p, 0, ranks),
+                            .links = bytes_between(space, work, &p, c) / p.bandwidth,
+                            .stages = (int)strategy_space_axis(space, mesh, "pipeline"),
+                            .learners = c->learners,
+                            .samples = (double)(space->given->length.batch * c->learners),
+                            .fits = work->parameter_bytes * c->learners <= p.memory};
+    int stage = (int)space->mesh_ranks[mesh] / out->stages;
+    for (int r = 0; r < ranks; r += stage)
+        out->stage = WEFT_MAX(out->stage, threads_of(&p, r, r + stage));
+    for (int m = 0; m < p.machines; m++) {
+        double bandwidth = weft_cluster_group_of(p.cluster, m)->link.bandwidth;
+        out->bandwidth = WEFT_MAX(out->bandwidth, bandwidth > 0 ? bandwidth : INFINITY);
+    }
+}
+
+/* The time of a step whose stages together take `all` seconds for a micro-batch. */
+static double pipeline_time(double all, double microbatches, int stages)
+{
+    return all / (1 - pow(1 - 1 / microbatches, stages));
+}
+
+double strategy_bound(const strategy_space *space, const strategy_work *work,
+                      const strategy_means *means, const strategy_candidate *c,
+                      const strategy_known *known)
+{
+    enum { TWENTIETHS = 19 };
+    double pieces = (double)strategy_space_microbatches(space, c), least = TWENTIETHS / 20.0;
+    double seconds = work->thread_seconds[c->at[STRATEGY_RECOMPUTE] > 0];
+    double bounds[] = {
+        seconds * means->learners / means->threads,
+        pipeline_time(seconds / means->stage / pieces, pieces, means->stages),
+        least * work->evenness * known->kernels,
+        means->links,
+        least * known->bytes / means->bandwidth,
+    };
+    double most = 0;
+    for (size_t i = 0; i < WEFT_COUNT(bounds); i++) most = WEFT_MAX(most, bounds[i]);
+    return means->samples / most;
 }

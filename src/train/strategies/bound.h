@@ -11,6 +11,7 @@ typedef struct strategy_work {
     double thread_seconds[2];
     double gradient_bytes;  /* that cross between ranks which share a batch; 0: not known */
     double parameter_bytes; /* of the model */
+    double evenness;        /* the least of its operators, see weft_times_evenness */
     int64_t *meetings;      /* [exchanges] steps from one to the next; 0 or less: none */
 } strategy_work;
 
@@ -19,9 +20,30 @@ weft_status strategy_work_find(const weft_site *site, const strategy_space *spac
                                strategy_work *out) WEFT_NODISCARD;
 void strategy_work_free(strategy_work *work);
 
-/* Samples a second of a candidate, at most; INFINITY: not known. The bound depends on the head and
- * on recomputation alone. *fits: whether the candidate may fit into the memory of the machines. */
-double strategy_bound(const weft_site *site, const strategy_space *space, const strategy_work *work,
-                      const strategy_candidate *candidate, bool *fits);
+/* The means of the candidates of a head: the threads of all ranks, and those of the strongest stage
+ * of a learner, times the speeds of their machines; the seconds that links take at least; and the
+ * bytes a second of the fastest link (INFINITY: unlimited). */
+typedef struct strategy_means {
+    double threads, stage, links, bandwidth;
+    int stages, learners;
+    double samples; /* of a step, of all learners */
+    bool fits;      /* the parameters may fit into the memory of the machines */
+} strategy_means;
+
+void strategy_means_find(const weft_site *site, const strategy_space *space,
+                         const strategy_work *work, const strategy_candidate *head,
+                         strategy_means *out);
+
+/* Figures of an estimate of a candidate with the same mesh, learners and ZeRO stage, which bound
+ * one that cuts the batch into more pieces: the mean seconds of kernels, and the bytes of the
+ * busiest link; 0: not known. */
+typedef struct strategy_known {
+    double kernels, bytes;
+} strategy_known;
+
+/* Samples a second of a candidate, at most; INFINITY: not known. */
+double strategy_bound(const strategy_space *space, const strategy_work *work,
+                      const strategy_means *means, const strategy_candidate *candidate,
+                      const strategy_known *known);
 
 #endif

@@ -14,11 +14,16 @@ static weft_status add_head(strategy_search *s, const strategy_candidate *c)
     *h = (strategy_head){.candidate = *c,
                          .kind = kind_of(s, c),
                          .tails = strategy_space_tails(&s->space, c),
-                         .order = (int)s->head_count};
-    strategy_candidate again = *c;
-    again.at[STRATEGY_RECOMPUTE] = 1;
-    h->most[0] = strategy_bound(&s->site, &s->space, &s->work, c, &h->fits);
-    h->most[1] = strategy_bound(&s->site, &s->space, &s->work, &again, &h->fits);
+                         .order = (int)s->head_count,
+                         .apart = s->work.meetings[c->at[STRATEGY_EXCHANGE]] == 0};
+    strategy_means_find(&s->site, &s->space, &s->work, c, &h->means);
+    strategy_candidate tail = *c;
+    for (int m = 0; m < (int)s->space.values[STRATEGY_MICROBATCHES].count; m++) {
+        const strategy_known nothing = {.kernels = 0};
+        tail.at[STRATEGY_MICROBATCHES] = m;
+        double most = strategy_bound(&s->space, &s->work, &h->means, &tail, &nothing);
+        h->most = WEFT_MAX(h->most, most);
+    }
     s->head_count++;
     s->out->candidates += h->tails;
     return WEFT_OK;
@@ -59,12 +64,25 @@ static weft_status add_mesh(strategy_search *s, int mesh)
     return WEFT_OK;
 }
 
-/* The greatest bound first; where they are equal, the simplest. */
+/* The greatest bound first; where they are equal, learners that do not meet, then the simplest. */
 static int compare(const void *first, const void *second)
 {
     const strategy_head *a = first, *b = second;
-    if (a->most[0] != b->most[0]) return a->most[0] < b->most[0] ? 1 : -1;
-    return a->order - b->order;
+    if (a->most != b->most) return a->most < b->most ? 1 : -1;
+    return a->apart != b->apart ? b->apart - a->apart : a->order - b->order;
+}
+
+/* Room for the kernel seconds of each mesh, number of learners, ZeRO stage and way to update. */
+static weft_status make_kernels(strategy_search *s)
+{
+    size_t meshes = s->space.values[STRATEGY_MESH].count, count = 0;
+    size_t stages = s->space.values[STRATEGY_ZERO].count;
+    WEFT_TRY(WEFT_NEW(&s->kernels_of, meshes));
+    for (size_t m = 0; m < meshes; m++) {
+        s->kernels_of[m] = count;
+        count += (size_t)(s->space.ranks / s->space.mesh_ranks[m] + 1) * stages * 2;
+    }
+    return WEFT_NEW(&s->kernels, count);
 }
 
 weft_status strategy_list_heads(strategy_search *s)
@@ -73,6 +91,7 @@ weft_status strategy_list_heads(strategy_search *s)
     s->kind_count = (int)(values[STRATEGY_EXCHANGE].count * values[STRATEGY_COMPRESS].count);
     WEFT_TRY(WEFT_NEW(&s->kinds, s->kind_count));
     WEFT_TRY(WEFT_NEW(&s->rates, s->kind_count));
+    WEFT_TRY(make_kernels(s));
     for (int m = 0; m < (int)values[STRATEGY_MESH].count; m++) WEFT_TRY(add_mesh(s, m));
     qsort(s->heads, s->head_count, sizeof(*s->heads), compare);
     return WEFT_OK;

@@ -1,6 +1,5 @@
 /* Searches for the fastest strategies by branch and bound: heads, which have a bound, are estimated
- * in the order of their bounds, first the simplest candidate of each, then the others, as long as
- * the bound is above what has been found. */
+ * in the order of their bounds, as long as these are above what has been found. */
 #include "train/strategies/search.h"
 
 void weft_search_options_init_size(weft_search_options *options, size_t size)
@@ -93,17 +92,16 @@ weft_status strategy_estimate(strategy_search *s, const strategy_candidate *c,
 }
 
 static weft_status try_candidate(strategy_search *s, const strategy_head *head,
-                                 const strategy_found *candidate)
+                                 strategy_found *found)
 {
     char *words;
     bool refused;
-    strategy_found found = *candidate;
-    weft_status status = strategy_estimate(s, &found.candidate, &found.step, &refused);
-    if (refused) return take_refusal(s, &s->kinds[head->kind], &found.candidate, status);
-    if (status == WEFT_OK) return take(s, head, &found);
+    weft_status status = strategy_estimate(s, &found->candidate, &found->step, &refused);
+    if (refused) return take_refusal(s, &s->kinds[head->kind], &found->candidate, status);
+    if (status == WEFT_OK) return take(s, head, found);
     weft_error error = {0};
     weft_error_catch(&error, status);
-    WEFT_TRY(strategy_space_words(&s->space, &found.candidate, &words));
+    WEFT_TRY(strategy_space_words(&s->space, &found->candidate, &words));
     status = weft_error_raise(&error);
     status = weft_fail_within(status, "strategy '%s'", words);
     free(words);
@@ -115,7 +113,7 @@ static weft_status try_candidate(strategy_search *s, const strategy_head *head,
 static bool is_wanted(const strategy_search *s, const strategy_head *head, double most)
 {
     if (s->options->all) return true;
-    if (!head->fits || most <= rate_of(s->kinds[head->kind].fitting)) return false;
+    if (!head->means.fits || most <= rate_of(s->kinds[head->kind].fitting)) return false;
     return head->kind == 0 || most > s->enough;
 }
 
@@ -133,19 +131,55 @@ static bool asked_to_stop(strategy_search *s)
     return s->out->interrupted;
 }
 
-/* Candidates `begin` to `end` - 1 of a head. */
-static weft_status try_tails(strategy_search *s, const strategy_head *head, int begin, int end)
+/* Where the kernel seconds of a candidate without a meeting of learners are, which its schedule,
+ * micro-batches and recomputation change to more at most. */
+static double *kernels_of(const strategy_search *s, const strategy_candidate *c)
 {
-    for (int i = begin; i < WEFT_MIN(end, head->tails) && !asked_to_stop(s); i++) {
-        strategy_found found = {.candidate = head->candidate};
-        strategy_space_tail(&s->space, i, &found.candidate);
-        found.most = head->most[found.candidate.at[STRATEGY_RECOMPUTE] > 0];
+    size_t stages = s->space.values[STRATEGY_ZERO].count;
+    bool elsewhere = s->space.updates[c->at[STRATEGY_EXCHANGE]];
+    size_t at = (size_t)c->learners * stages + (size_t)c->at[STRATEGY_ZERO];
+    return &s->kernels[s->kernels_of[c->at[STRATEGY_MESH]] + 2 * at + elsewhere];
+}
+
+/* Whether a candidate has the least work of those of its head and ZeRO stage. */
+static bool is_least(const strategy_candidate *c)
+{
+    return c->at[STRATEGY_SCHEDULE] == 0 && c->at[STRATEGY_MICROBATCHES] == 0 &&
+           c->at[STRATEGY_RECOMPUTE] == 0;
+}
+
+/* Estimates a candidate if it may be wanted, or if that bounds others that may be. own: what is
+ * known of those of its head and ZeRO stage. */
+static weft_status try_tail(strategy_search *s, const strategy_head *head,
+                            const strategy_candidate *c, strategy_known *own)
+{
+    double *kernels = kernels_of(s, c);
+    const strategy_known known = {.kernels = WEFT_MAX(own->kernels, *kernels), .bytes = own->bytes};
+    strategy_found found = {.candidate = *c};
+    found.most = strategy_bound(&s->space, &s->work, &head->means, c, &known);
+    bool bounds = is_least(c) && known.kernels == 0;
+    if (!is_wanted(s, head, bounds ? WEFT_MAX(found.most, head->most) : found.most)) {
+        s->out->bounded++;
+        return WEFT_OK;
+    }
+    WEFT_TRY(try_candidate(s, head, &found));
+    if (!is_least(c)) return WEFT_OK;
+    *own = (strategy_known){.kernels = found.step.computed, .bytes = found.step.link_bytes};
+    if (s->work.meetings[c->at[STRATEGY_EXCHANGE]] == 0) *kernels = found.step.computed;
+    return WEFT_OK;
+}
+
+static weft_status try_head(strategy_search *s, const strategy_head *head)
+{
+    enum { MOST_STAGES = 16 };
+    strategy_known own[MOST_STAGES] = {{0}};
+    for (int i = 0; i < head->tails && !asked_to_stop(s); i++) {
+        strategy_candidate c = head->candidate;
+        strategy_space_tail(&s->space, i, &c);
         if (is_hopeless(&s->kinds[head->kind]))
             s->out->refused++;
-        else if (is_wanted(s, head, found.most))
-            WEFT_TRY(try_candidate(s, head, &found));
         else
-            s->out->bounded++;
+            WEFT_TRY(try_tail(s, head, &c, &own[c.at[STRATEGY_ZERO]]));
         if (s->fn) s->fn(s->user, s->out, s->rates[0]);
     }
     return WEFT_OK;
@@ -162,10 +196,9 @@ static bool is_refused(const strategy_search *s)
 static weft_status try_all(strategy_search *s)
 {
     for (size_t h = 0; h < s->head_count; h++) {
-        WEFT_TRY(try_tails(s, &s->heads[h], 0, 1));
+        WEFT_TRY(try_head(s, &s->heads[h]));
         if (is_refused(s)) return weft_error_raise(&s->refusal);
     }
-    for (size_t h = 0; h < s->head_count; h++) WEFT_TRY(try_tails(s, &s->heads[h], 1, INT32_MAX));
     return WEFT_OK;
 }
 
@@ -196,6 +229,8 @@ static void close_search(strategy_search *s)
     free(s->reasons);
     free(s->kinds);
     free(s->rates);
+    free(s->kernels);
+    free(s->kernels_of);
     free(s->heads);
     free(s->all);
     strategy_work_free(&s->work);

@@ -8,9 +8,10 @@
 /* Candidates that differ in the options of the tail alone. */
 typedef struct strategy_head {
     strategy_candidate candidate; /* the simplest */
-    double most[2];               /* samples a second, at most: without and with recomputation */
+    double most;                  /* samples a second of any of them, at most */
     int kind, tails, order;
-    bool fits; /* may fit into the memory */
+    bool apart; /* learners do not meet: what is known of these bounds others */
+    strategy_means means;
 } strategy_head;
 
 /* A candidate with its estimate. */
@@ -44,6 +45,10 @@ typedef struct strategy_search {
     size_t head_count, head_capacity;
     strategy_kind *kinds;
     double *rates; /* [kinds] */
+    /* Kernel seconds of estimates: of a mesh and its learners, which do not meet, for each ZeRO
+     * stage, and whether the exchange updates the parameters. 0: not known. */
+    double *kernels;
+    size_t *kernels_of; /* [meshes] where those of a mesh begin */
     int kind_count;
     double enough; /* the rate of the last of the best kinds; 0: there are fewer */
     strategy_found *all;

@@ -64,6 +64,21 @@ static weft_status find_reads(strategy_space *space, int option)
     return WEFT_OK;
 }
 
+static weft_status find_updates(strategy_space *space)
+{
+    const strategy_values *exchanges = &space->values[STRATEGY_EXCHANGE];
+    WEFT_TRY(WEFT_NEW(&space->updates, exchanges->count));
+    for (size_t e = 0; e < exchanges->count; e++) {
+        const weft_exchange_ops *ops;
+        const char *arguments, *given = space->given->parallel.exchange;
+        const char *spec = e ? exchanges->text[e] : given;
+        if (!spec) continue;
+        WEFT_TRY(weft_exchange_find(space->context, spec, &ops, &arguments));
+        space->updates[e] = ops->owns_update;
+    }
+    return WEFT_OK;
+}
+
 weft_status strategy_space_open(strategy_space *space, bool one_learner)
 {
     weft_train_options usual = {0};
@@ -72,6 +87,7 @@ weft_status strategy_space_open(strategy_space *space, bool one_learner)
     weft_status status = list_values(space, &usual, one_learner);
     weft_options_free(space->table, &usual);
     if (status == WEFT_OK) status = measure_meshes(space);
+    if (status == WEFT_OK) status = find_updates(space);
     if (status == WEFT_OK) status = find_reads(space, STRATEGY_COMPRESS);
     if (status == WEFT_OK) status = find_reads(space, STRATEGY_SERVERS);
     return status;
@@ -85,6 +101,7 @@ void strategy_space_close(strategy_space *space)
     }
     for (int i = 0; i < STRATEGY_HEAD; i++) free(space->reads[i]);
     free(space->mesh_ranks);
+    free(space->updates);
 }
 
 const char *strategy_space_mesh(const strategy_space *space, int mesh)
@@ -97,6 +114,16 @@ int64_t strategy_space_axis(const strategy_space *space, int mesh, const char *a
     int64_t size = 1;
     const char *text = strategy_space_mesh(space, mesh);
     return text && weft_mesh_axis(text, axis, &size) == WEFT_OK ? size : 1;
+}
+
+/* Virtual workers are micro-batches of the ranks that share them. */
+int64_t strategy_space_microbatches(const strategy_space *space, const strategy_candidate *c)
+{
+    const weft_length_choice *given = &space->given->length;
+    int64_t number = given->microbatches;
+    int at = c->at[STRATEGY_MICROBATCHES];
+    if (at > 0) (void)weft_parse_int(space->values[STRATEGY_MICROBATCHES].text[at], &number);
+    return WEFT_MAX(number, given->virtual_workers);
 }
 
 /* --- tails --- */

@@ -40,6 +40,7 @@ typedef struct strategy_space {
     int64_t fixed;           /* its ranks, if they were given; 0: any number */
     strategy_values values[STRATEGY_OPTIONS];
     int64_t *mesh_ranks;        /* [meshes] */
+    bool *updates;              /* [exchanges] whether the exchange makes the update */
     bool *reads[STRATEGY_HEAD]; /* [exchanges] whether the option has an effect with it */
 } strategy_space;
 
@@ -59,6 +60,9 @@ void strategy_space_close(strategy_space *space);
 /* A mesh; NULL: a single rank. The size of its axis. */
 const char *strategy_space_mesh(const strategy_space *space, int mesh);
 int64_t strategy_space_axis(const strategy_space *space, int mesh, const char *axis);
+/* The micro-batches of a candidate, at most. */
+int64_t strategy_space_microbatches(const strategy_space *space,
+                                    const strategy_candidate *candidate);
 /* The number of candidates with the head of this one, and the candidate number i of them, the
  * simplest first. */
 int strategy_space_tails(const strategy_space *space, const strategy_candidate *head);
