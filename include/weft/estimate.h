@@ -27,7 +27,8 @@ typedef struct weft_measure_options {
      * output. */
     char *engine;
     char *transfers;  /* such a file, whose times are added; NULL: none */
-    uint64_t room[6]; /* of later versions: 0 */
+    int64_t ranks;    /* that transfer at most; 0: as many as there are cores, or processes */
+    uint64_t room[5]; /* of later versions: 0 */
 } weft_measure_options;
 /* The option table; weft_options_init sets the defaults. */
 WEFT_API const weft_option *weft_measure_table(const weft_context *context);

@@ -39,7 +39,7 @@ static bool run_ranks(weft_context *context, const weft_train_options *job, cons
  * option `transfers` to their file, which is the caller's to remove. *lacking: this has failed. */
 static bool measure_mpi(weft_context *context, weft_measure_options *options, bool *lacking)
 {
-    char ranks[16], *file = NULL;
+    char ranks[16], mesh[24], *file = NULL;
     const weft_option *table = weft_train_table(context);
     weft_train_options job = {0};
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -48,9 +48,11 @@ static bool measure_mpi(weft_context *context, weft_measure_options *options, bo
         asprintf(&file, "%s.mpi", options->output) < 0)
         return false;
     (void)snprintf(ranks, sizeof(ranks), "%ld", cores);
+    (void)snprintf(mesh, sizeof(mesh), "data=%ld", cores);
     weft_status status = weft_train_options_init(context, &job);
     if (status == WEFT_OK) status = weft_options_set(table, &job, "engine", "mpi");
     if (status == WEFT_OK) status = weft_options_set(table, &job, "ranks", ranks);
+    if (status == WEFT_OK) status = weft_options_set(table, &job, "mesh", mesh);
     if (status == WEFT_OK) status = weft_job_check(context, &job);
     if (status == WEFT_OK) measured = run_ranks(context, &job, file);
     *lacking = status == WEFT_OK && !measured;
@@ -66,7 +68,7 @@ static int run(weft_context *context, int argc, char **argv)
     weft_measure_options options = {0};
     size_t times;
     double spread, begun = clock_seconds();
-    bool terminal = isatty(STDOUT_FILENO);
+    bool terminal = isatty(STDOUT_FILENO) && weft_job_rank() < 0;
     int words = 0;
     const weft_option *table = weft_measure_table(context);
     weft_status status = weft_options_init(table, &options);
@@ -82,7 +84,7 @@ static int run(weft_context *context, int argc, char **argv)
     bool own = alone && measure_mpi(context, &options, &lacking);
     status = weft_measure(context, &options, &wanted_stop, on_measured, &terminal, &times, &spread);
     if (terminal) printf(CLEAR_LINE);
-    if (own) unlink(options.transfers);
+    if (own) unlink(options.transfers); /* its times are in the table */
     int code = report_failure(status);
     if (status == WEFT_ERR_INTERRUPTED) code = interrupted_code();
     if (code == 0 && alone)

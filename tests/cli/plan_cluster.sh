@@ -139,6 +139,12 @@ refuses 2 "no key is named 'time'; did you mean 'times'?" "$weft" plan $small --
 # This machine: the networks that were measured are estimated from their own sizes.
 "$weft" measure -o here.yaml --seconds 1 >out 2>err && pass || flunk "measure: $(cat err)" # a busy machine gets a warning
 holds out '^here.yaml: [0-9]+ times, measured in [0-9]+ s; two runs of a kernel differ by [0-9.]+ % in the mean$'
+# With MPI: transfers between its processes, which a rank alone cannot measure.
+if [ "${2:-OFF}" = ON ] && command -v mpirun >/dev/null; then
+    grep -q "all-reduce mpi" here.yaml.times && grep -q "all-reduce threads" here.yaml.times && pass || flunk "no transfers of MPI: $(cat err)"
+    refuses 2 "engine mpi: there is one rank, and transfers need two" "$weft" measure --engine mpi -o alone
+fi
+refuses 2 "the ranks of its learners are threads" "$weft" measure --engine processes -o alone
 [ -z "$(ls | grep -v 'yaml$\|times$\|^out$\|^err$\|^bytes\|^run$')" ] && pass || flunk "measure left files behind: $(ls)"
 mv here.yaml kept.yaml
 refuses 2 "here.yaml.times: exists; --overwrite replaces it" "$weft" measure -o here.yaml

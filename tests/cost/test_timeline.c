@@ -181,8 +181,9 @@ static double unit(weft_random *random)
     return weft_random_unit(random);
 }
 
+/* begun: counts the transfers of each rank. */
 static weft_meeting add_random_transfer(weft_timeline *line, weft_random *random, int ranks,
-                                        uint64_t key, double *bytes)
+                                        uint64_t key, double *bytes, int *begun)
 {
     int members[64], transfers[64], count = 0;
     weft_meeting meeting = (weft_meeting)(unit(random) * 3);
@@ -196,6 +197,7 @@ static weft_meeting add_random_transfer(weft_timeline *line, weft_random *random
         if (meeting == WEFT_MEET_PASS) cost.bytes[1 - i] = 0;
         assert_ok(weft_timeline_start(line, members[i], key, meeting, members, count, &cost,
                                       &transfers[i]));
+        begun[members[i]]++;
         bytes[members[i]] += cost.bytes[0] * (meeting == WEFT_MEET_TWICE ? 2 : 1);
     }
     for (int i = 0; i < count; i++) {
@@ -203,6 +205,69 @@ static weft_meeting add_random_transfer(weft_timeline *line, weft_random *random
         assert_ok(weft_timeline_finish(line, members[i], transfers[i]));
     }
     return meeting;
+}
+
+/* The times of all transfers of a rank are those of the rank. */
+static void assert_parts(const weft_timeline *line, int rank, int begun)
+{
+    double worked = 0, waited = 0;
+    for (int i = 0; i < begun; i++) {
+        weft_part_times p = weft_timeline_part(line, rank, i);
+        assert_true(p.worked >= 0 && p.linked >= 0 && p.waited >= -1e-15);
+        worked += p.worked;
+        waited += p.linked + p.waited;
+    }
+    assert_near(worked, weft_timeline_rank(line, rank).transferred, "work on transfers");
+    assert_near(waited, weft_timeline_rank(line, rank).waited, "waits for transfers");
+}
+
+/* A rank that waits for data that all have sent waits for the link, and before that for the rank.
+ */
+static void test_waits(void **state)
+{
+    (void)state;
+    weft_timeline *line = open_line(2, 1, 0, 1e6);
+    const int members[] = {0, 1};
+    const weft_part_cost cost = {.bytes = {1e3, 1e3}};
+    int transfer;
+    for (int r = 0; r < 2; r++) {
+        assert_ok(weft_timeline_compute(line, r, 0.01 * (r + 1), true));
+        assert_ok(weft_timeline_start(line, r, 1, WEFT_MEET_ONCE, members, 2, &cost, &transfer));
+        assert_ok(weft_timeline_finish(line, r, transfer));
+    }
+    assert_ok(weft_timeline_run(line, true, NULL));
+    for (int r = 0; r < 2; r++) {
+        assert_near(weft_timeline_part(line, r, 0).waited, r == 0 ? 0.01 : 0, "for the other rank");
+        assert_near(weft_timeline_part(line, r, 0).linked, 1e-3, "for the link");
+    }
+    weft_timeline_free(&line);
+}
+
+/* One rank and one machine stand for several that are equal: a follower has the tasks of another
+ * rank at a speed of its own, and a carrier that is listed twice sends twice. */
+static void test_equal(void **state)
+{
+    (void)state;
+    weft_timeline *line = open_line(2, 1, 0, 1e6);
+    const int members[] = {0, 1}, carriers[] = {0, 1, 1, 1};
+    const weft_part_cost cost = {.bytes = {1e3, 1e3}};
+    double sent, busy;
+    int transfer;
+    assert_ok(weft_timeline_compute(line, 0, 0.02, true));
+    assert_ok(weft_timeline_start(line, 0, 1, WEFT_MEET_ONCE, members, 2, &cost, &transfer));
+    assert_ok(weft_timeline_carriers(line, 0, transfer, carriers, 4));
+    assert_ok(weft_timeline_finish(line, 0, transfer));
+    weft_timeline_follow(line, 1, 0);
+    weft_timeline_speed(line, 1, 0.5);
+    assert_ok(weft_timeline_start(line, 1, 1, WEFT_MEET_ONCE, members, 2, &cost, &transfer));
+    assert_refused(weft_timeline_compute(line, 1, 1, true), WEFT_ERR_INTERNAL,
+                   "the tasks of rank 0");
+    assert_ok(weft_timeline_run(line, true, NULL));
+    assert_near(end_of(line, 2), 0.04 + 3e-3, "three messages of a slower machine");
+    weft_timeline_link(line, 1, &sent, &busy);
+    assert_near(sent, 3e3, "bytes of three ranks");
+    assert_int_equal(weft_timeline_tasks(line), 3);
+    weft_timeline_free(&line);
 }
 
 static void test_random(void **state)
@@ -213,14 +278,16 @@ static void test_random(void **state)
         weft_random_start(&random, seed, 1);
         int ranks = 2 + (int)(unit(&random) * 11), each = 1 + (int)(unit(&random) * 3);
         double bandwidth = 1e6 + unit(&random) * 1e8, bytes[64] = {0}, sums[64] = {0};
+        int begun[64] = {0};
         weft_timeline *line = open_line(ranks, each, unit(&random) * 1e-3, bandwidth);
         for (uint64_t k = 0; k < 40; k++)
-            (void)add_random_transfer(line, &random, ranks, k + 1, bytes);
+            (void)add_random_transfer(line, &random, ranks, k + 1, bytes, begun);
         assert_ok(weft_timeline_run(line, true, NULL));
         double end = end_of(line, ranks);
         for (int r = 0; r < ranks; r++) {
             weft_rank_times t = weft_timeline_rank(line, r);
             assert_near(t.end, t.computed + t.transferred + t.waited, "the time of a rank");
+            assert_parts(line, r, begun[r]);
             sums[r / each] += bytes[r];
         }
         for (int m = 0; m * each < ranks; m++) {
@@ -241,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_data_parallel), cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_pipeline),      cmocka_unit_test(test_shared_link),
         cmocka_unit_test(test_mark),          cmocka_unit_test(test_deadlock),
+        cmocka_unit_test(test_waits),         cmocka_unit_test(test_equal),
         cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,8 @@ static const weft_option rows[] = {
            .help =
                "the ranks whose transfers are measured; where they are processes, as of mpirun, "
                "each runs this command, and FILE gets the times of their transfers alone"),
+    OPTION("ranks", "N", WHOLE("0", 0, WEFT_MAX_RANKS), AT(ranks),
+           .help = "measure transfers between up to N ranks; 0: as many as cores, or processes"),
     OPTION("transfers", "FILE", TEXT, AT(transfers),
            .help = "add the times of transfers of such a file"),
     {.name = NULL}};
@@ -145,9 +147,9 @@ static weft_status measure_networks(measuring *m)
 
 static weft_status measure_transfers(measuring *m)
 {
-    int cores = weft_cores();
-    for (int ranks = 2; ranks <= cores;
-         ranks = ranks < cores && 2 * ranks > cores ? cores : 2 * ranks) {
+    int most = m->options->ranks > 0 ? (int)m->options->ranks : weft_cores();
+    for (int ranks = 2; ranks <= most;
+         ranks = ranks < most && 2 * ranks > most ? most : 2 * ranks) {
         bool first;
         if (m->fn) m->fn(m->user, "transfers between threads", 1);
         WEFT_TRY(weft_measure_transfers(m->context, m->options->engine, ranks, m->times, &first));
@@ -236,7 +238,8 @@ static weft_status measure_ranks(measuring *m, size_t *count, double *spread)
     char *text = NULL;
     bool first = false;
     WEFT_TRY(weft_times_new(&m->times));
-    WEFT_TRY(weft_measure_transfers(m->context, m->options->engine, 0, m->times, &first));
+    WEFT_TRY(weft_measure_transfers(m->context, m->options->engine, (int)m->options->ranks,
+                                    m->times, &first));
     *count = weft_times_count(m->times);
     *spread = 0;
     if (*count == 0)
@@ -251,6 +254,15 @@ static weft_status measure_ranks(measuring *m, size_t *count, double *spread)
     if (status == WEFT_OK) status = weft_output_write(m->outputs[TABLE], text, strlen(text));
     free(text);
     return status;
+}
+
+/* The supervisor of the ranks takes one that ends without this for lost. */
+static void tell_supervisor(void)
+{
+    weft_supervisor_channel line = {.deaf = true};
+    weft_status_page_open(&line);
+    weft_status_page_stage(&line, weft_job_rank(), WEFT_STAGE_FINISHED);
+    weft_status_page_close(&line);
 }
 
 static weft_status measure(measuring *m, size_t *count, double *spread)
@@ -297,6 +309,7 @@ weft_status weft_measure(weft_context *context, const weft_measure_options *opti
     else
         status = engine->launched ? measure_ranks(&m, times, spread) : measure(&m, times, spread);
     status = close_outputs(&m, status);
+    if (status == WEFT_OK && engine->launched) tell_supervisor();
     remove_text(&m);
     weft_times_free(&m.times);
     return status;

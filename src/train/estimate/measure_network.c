@@ -15,6 +15,8 @@ static const weft_measured_network networks[] = {
     {"vgg11", "glyphs:size=32,train=400,test=10", "50", "7", "f32"},
     {"vgg11", "glyphs:size=32,train=400,test=10", "12", "10", "f32"},
     {"inception", "glyphs:size=28,train=400,test=10", "50", "10", "f32"},
+    {"resnet:depth=18,width=8", "glyphs:size=32,train=400,test=10", "40", "7", "f32"},
+    {"resnet:depth=18,width=24", "glyphs:size=32,train=400,test=10", "16", "7", "f32"},
     {"gpt:layers=2,heads=4,width=128", "text:{text},unit=char,context=128", "8", "12", "f32"},
     {"gpt:layers=1,heads=6,width=384", "text:{text},unit=char,context=256", "4", "7", "f32"},
     {"char-lstm:layers=2,units=128", "text:{text},unit=char,context=64", "16", "12", "f32"},
