@@ -346,7 +346,6 @@ row(cli        completion               T.....D......    5 script   completion.s
 row(cli        fetch                    T............    3 script   fetch.py)
 row(cli        simulate_compare         ..P..........   25 script   simulate_compare.sh)
 row(cli        plan_auto                T.P..........   12 script   plan_auto.sh)
-row(cli        plan_cluster             T.P..........   12 script   plan_cluster.sh)
 row(cli        plan_cluster             T.P..........   12 script   plan_cluster.sh ${MPI_TESTS})
 row(cli        plan_verify              T.P........W.   12 script   plan_verify.sh)
 row(cli        plan_why                 T............    6 script   plan_why.py)

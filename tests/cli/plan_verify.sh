@@ -27,13 +27,13 @@ refuses 2 "leave one of them out" "$weft" plan $small --verify --why 'mesh=data=
 refuses 2 "strategies 'a;;b'" "$weft" plan $small --verify --cluster one.yaml --strategies 'a;;b'
 
 # Bytes that are sent and memory that is planned are exactly those of the runs.
-list='mesh=data=2; mesh=tensor=2; mesh=data=2 zero=3; mesh=domain=2; mesh=pipeline=2 microbatches=2; exchange=average:every=2; exchange=gossip'
+list='mesh=data=2; mesh=tensor=2; mesh=data=2 zero=3; mesh=domain=2; mesh=pipeline=2 microbatches=2; exchange=average:every=2; mesh=data=2 device=reference'
 "$weft" plan $small -n 2 --verify --quick --cluster one.yaml --strategies "$list" --json >out 2>err && pass || flunk "verify: $(cat err)"
 python3 - <<'END' && pass || flunk "JSON: $(cat out err)"
 import json
 told = json.load(open("out"))
 rows = told["runs"]
-assert [r["strategy"] for r in rows if "reason" in r] == ["exchange=gossip"], rows
+assert [r["strategy"] for r in rows if "reason" in r] == ["mesh=data=2 device=reference"], rows
 assert told["processor"] and told["cores"] >= 1 and isinstance(told["busy"], bool)
 known = [r for r in rows if "reason" not in r]
 for r in known:

@@ -46,8 +46,8 @@ def conservation():
                 check(f"{cluster} {name}: parts", near(sum(p["seconds"][k] for p in told["parts"]), r["step_seconds"], 4 * scale), told)
                 causes = {cause: part["seconds"][k] for cause, part in told["causes"].items()}
                 for cause, keys in (("kernels", ["kernel_seconds"]), ("transfers", ["transfer_seconds"]), ("rest", ["rest_seconds"])):
-                    # With jitter the rest takes longer, too, and is counted among the kernels.
-                    if cluster != "random" or cause == "transfers":
+                    # With jitter the rest and passes over memory take longer, too, and are counted among the kernels.
+                    if cluster != "random":
                         check(f"{cluster} {name}: {cause}", near(causes[cause], sum(r[key] for key in keys), 4 * scale), (causes, r))
                 check(f"{cluster} {name}: no part is below 0", min(p["seconds"][k] for p in told["parts"]) >= -1e-12, told)
                 if cluster == "near":
@@ -79,7 +79,7 @@ def table():
 
 def refusals():
     for words, code, message in ((["--why", "mesh=data=4"], 2, "give two strategies"), (["--why", "a=1; b=2"], 2, "'a'"),
-                                 (["--why", "mesh=data=4; exchange=gossip"], 1, "cannot be estimated")):
+                                 (["--why", "mesh=data=4; mesh=data=4 device=reference"], 1, "those of the device cpu")):
         done = run("plan", *SMALL, "--cluster", "near.yaml", *words, code=code)
         check(f"{words}", message in done.stderr and not done.stdout, done.stderr)
     done = run("plan", *SMALL, "--why", "mesh=data=4; mesh=tensor=4", code=2)

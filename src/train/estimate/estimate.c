@@ -45,11 +45,11 @@ static double last_end(const forecast *f)
 
 /* Adds the last run of the timeline. slow NULL: ranks take as long as estimated. A rank that takes
  * less than the slowest of those that are one with it waits in the meantime. */
-static void add_run(forecast *f, double weight, const weft_slowness *slow, totals *sum)
+static void add_run(forecast *f, bool whole, double weight, const weft_slowness *slow, totals *sum)
 {
     int ranks = f->t->size;
     double end = last_end(f), sent, busy, most = 0, busiest = 0;
-    if (f->fn) weft_parts_add(&f->parts, &f->tracks, f->t, &f->hosts, slow, end, weight);
+    if (f->fn) weft_parts_add(&f->parts, &f->tracks, f->t, &f->hosts, slow, whole, end, weight);
     sum->weight += weight;
     sum->seconds += weight * end;
     for (int r = 0; r < ranks; r++) {
@@ -78,11 +78,11 @@ static weft_status run_step(forecast *f, const weft_slowness *slow, totals *sum,
     double share = f->period > 0 ? 1 / (double)f->period : 0, before = sum->seconds;
     if (share < 1) {
         WEFT_TRY(weft_timeline_run(f->tracks.line, false, factors));
-        add_run(f, 1 - share, slow, sum);
+        add_run(f, false, 1 - share, slow, sum);
     }
     if (share > 0) {
         WEFT_TRY(weft_timeline_run(f->tracks.line, true, factors));
-        add_run(f, share, slow, sum);
+        add_run(f, true, share, slow, sum);
     }
     *seconds = sum->seconds - before;
     return WEFT_OK;

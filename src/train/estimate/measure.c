@@ -155,7 +155,7 @@ static weft_status measure_transfers(measuring *m)
         WEFT_TRY(weft_measure_transfers(m->context, m->options->engine, ranks, m->times, &first));
     }
     if (m->fn) m->fn(m->user, "codecs and copies", 1);
-    return weft_measure_work(m->context, cores, m->times);
+    return weft_measure_work(m->context, weft_cores(), m->times);
 }
 
 /* --- the files --- */

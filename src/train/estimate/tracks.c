@@ -194,8 +194,6 @@ static weft_status add_passes(walker *k, const weft_program_info *info)
     weft_estimate e;
     if (bytes <= 0) return WEFT_OK;
     WEFT_TRY(weft_known_estimate(k->out->known, &what, &e));
-    WEFT_TRY(find_name(k->out, "passes over the parameters", &k->out->pass_name));
-    WEFT_TRY(add_kernel(k->track, k->out->pass_name, e.seconds));
     k->track->passes = e.seconds;
     return add_task(k, (weft_track_task){.kind = WEFT_TRACK_COMPUTE, .seconds = e.seconds});
 }
@@ -311,7 +309,6 @@ weft_status weft_tracks_make(weft_trainer *t, const weft_times *times, const wef
 {
     walker k = {.t = t, .hosts = hosts, .out = out};
     int kinds;
-    out->pass_name = -1;
     WEFT_TRY(weft_known_new(times, &out->known));
     WEFT_TRY(WEFT_NEW(&out->tracks, t->mesh));
     WEFT_TRY(WEFT_NEW(&out->of, t->mesh));

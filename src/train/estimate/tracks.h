@@ -81,7 +81,6 @@ typedef struct weft_tracks {
     /* Set by the caller: how many times their bytes learners read and write at the end of steps
      * with a meeting. passes: the mean seconds of that, over the ranks. */
     double pass_parameters, pass_state, passes;
-    int pass_name; /* of `names`: that of the passes; -1: there are none */
     weft_track *tracks;
     int count;      /* of the tracks, and of programs made */
     int *of, *kind; /* [ranks of a mesh] its track; its kind, as of weft_trainer_each_kind */
