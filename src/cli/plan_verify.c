@@ -19,7 +19,8 @@ typedef struct verification {
     char *cluster, *processor;
     char own[200]; /* the cluster file that was measured here; "": the user's */
     bool quick, json;
-    double load; /* processes that wanted to run, in the minute before */
+    double load;   /* processes that wanted to run, in the minute before */
+    double spread; /* per cent by which two runs of a kernel differ; 0: not known */
     long cores;
     verified rows[MOST_RUNS];
     int count, known;
@@ -28,10 +29,13 @@ typedef struct verification {
 
 /* --- measuring --- */
 
-static void ignore(void *user, const char *line)
+/* Notes how far two runs of a kernel differ, which weft measure tells at its end. */
+static void on_measured(void *user, const char *line)
 {
-    (void)user;
-    (void)line;
+    static const char words[] = "two runs of a kernel differ by ";
+    verification *v = user;
+    const char *at = strstr(line, words);
+    if (at) v->spread = strtod(at + strlen(words), NULL);
 }
 
 /* Measures this machine, unless the user gives a cluster; returns an exit code. */
@@ -47,7 +51,7 @@ static int measure(verification *v)
     char *const words[] = {"weft", "measure", output, seconds, NULL};
     if (!v->json) printf("Measuring this machine, for up to %s s\n", strchr(seconds, '=') + 1);
     flush_stdout();
-    int code = verify_run(words, ignore, NULL, error);
+    int code = verify_run(words, on_measured, v, error);
     v->cluster = v->own;
     if (code != 0) fprintf(stderr, "weft: the machine cannot be measured: %s\n", error);
     return code < 0 ? 1 : code;
@@ -140,10 +144,10 @@ static void sum_up(verification *v)
     v->correlation = correlation(v);
 }
 
-/* Half of the cores were busy with other work before anything was measured. */
+/* Half of the cores were busy with other work before anything was measured, or times vary. */
 static bool busy(const verification *v)
 {
-    return v->load > 0.5 * (double)v->cores;
+    return v->load > 0.5 * (double)v->cores || v->spread > 15;
 }
 
 /* --- output --- */
@@ -169,8 +173,11 @@ static void print_row(const verified *row, int width)
 static void print_head(const verification *v, int width)
 {
     printf("Estimated steps beside measured ones on %s, %ld cores\n", v->processor, v->cores);
+    if (v->spread > 0) printf("Two runs of a kernel differ by %.1f %%\n", v->spread);
     if (busy(v))
-        printf("The machine was busy before (load %.1f): measured times are too long\n", v->load);
+        printf("The machine is busy (load %.1f before): times are wrong, measure again when it is "
+               "idle\n",
+               v->load);
     printf("\n%-*s  %10s %10s %9s  %8s %8s %8s  %12s %12s\n", width, "", "ms a step", "", "", "MB",
            "", "MB of", "bytes sent", "");
     printf("%-*s  %10s %10s %9s  %8s %8s %8s  %12s %12s\n", width, "strategy", "estimated",
@@ -217,6 +224,7 @@ static void print_json(const verification *v)
     print_json_string(v->processor);
     printf(",\"cores\":%ld,\"busy\":%s", v->cores, busy(v) ? "true" : "false");
     print_number("load", v->load);
+    if (v->spread > 0) print_number("kernel_spread_percent", v->spread);
     print_number("median_error", v->median);
     print_number("greatest_error", v->greatest);
     print_number("rank_correlation", v->correlation);

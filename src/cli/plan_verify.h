@@ -17,8 +17,8 @@ typedef struct verified {
     char reason[VERIFY_REASON]; /* why there is no measurement; "": there is one */
 } verified;
 
-/* plan_verify_run.c: runs weft with these words, which end with NULL. Lines of its standard output
- * go to `line`; the first line of its errors goes to error[VERIFY_REASON]. Returns the exit code;
+/* plan_verify_run.c: runs weft with these words, which end with NULL. `line` gets its lines, and
+ * error[VERIFY_REASON] the first that is none of metrics. Returns the exit code;
  * below 0: it could not be started. */
 typedef void verify_line_fn(void *user, const char *line);
 int verify_run(char *const *words, verify_line_fn *line, void *user, char *error);

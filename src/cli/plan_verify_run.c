@@ -36,8 +36,10 @@ static pid_t start(char *const *words, int out[2])
                posix_spawn_file_actions_adddup2(&actions, out[1], STDERR_FILENO) == 0 &&
                posix_spawn_file_actions_addclose(&actions, out[0]) == 0 &&
                posix_spawn_file_actions_addclose(&actions, out[1]) == 0;
-    if (!set || posix_spawn(&pid, program, &actions, NULL, words, environ) != 0) pid = -1;
+    int why = set ? posix_spawn(&pid, program, &actions, NULL, words, environ) : ENOMEM;
     posix_spawn_file_actions_destroy(&actions);
+    if (why != 0) pid = -1;
+    errno = why;
     return pid;
 }
 
@@ -51,9 +53,8 @@ static void read_lines(FILE *from, verify_line_fn *fn, void *user, char *error)
     while (getline(&line, &capacity, from) > 0) {
         line[strcspn(line, "\n")] = '\0';
         bool named = strncmp(line, prefix, strlen(prefix)) == 0;
-        if (*line == '{')
-            fn(user, line);
-        else if (!*error)
+        fn(user, line);
+        if (*line != '{' && !*error)
             (void)snprintf(error, VERIFY_REASON, "%s", named ? line + strlen(prefix) : line);
     }
     free(line);
@@ -62,9 +63,9 @@ static void read_lines(FILE *from, verify_line_fn *fn, void *user, char *error)
 int verify_run(char *const *words, verify_line_fn *line, void *user, char *error)
 {
     int out[2];
-    (void)snprintf(error, VERIFY_REASON, "a run cannot be started");
-    if (pipe(out) != 0) return -1;
-    pid_t pid = start(words, out);
+    pid_t pid = pipe(out) == 0 ? start(words, out) : -2;
+    (void)snprintf(error, VERIFY_REASON, "a run cannot be started: %s", strerror(errno));
+    if (pid == -2) return -1;
     close(out[1]);
     FILE *from = fdopen(out[0], "r");
     if (!from) close(out[0]);

@@ -170,22 +170,25 @@ static bool has_active(const line_rank *r, int part)
     return false;
 }
 
-/* The rank has waited from its clock until a time at which it can go on with a transfer: for the
- * links since the ranks of that one have met, and for them before. */
+/* The rank has waited from its clock until a time at which it can go on with one of its transfers:
+ * for the link since the ranks of that one have met, and for them before. */
 static void count_wait(const weft_timeline *t, line_rank *r, double until)
 {
-    double met = until, waited = until - r->clock;
-    for (size_t i = 0; i < r->active_count; i++) {
+    double waited = until - r->clock, met = until;
+    int part = r->waits;
+    r->times.waited += waited;
+    if (part < 0) return;
+    for (size_t i = r->active_count; i-- > 0;) {
         const line_active *a = &r->active[i];
         const line_transfer *x = &t->transfers[a->transfer];
         bool sends = x->meeting == WEFT_MEET_PASS && a->member == 0;
-        if (next_time(x, a) <= until && !sends) met = WEFT_MIN(met, x->met[a->stage]);
+        if (next_time(x, a) > until) continue;
+        part = a->part;
+        met = sends ? until : x->met[a->stage];
     }
     double linked = WEFT_MIN(until - met, waited);
-    r->times.waited += waited;
-    if (r->waits < 0) return;
-    r->parts[r->waits].times.linked += linked;
-    r->parts[r->waits].times.waited += waited - linked;
+    r->parts[part].times.linked += linked;
+    r->parts[part].times.waited += waited - linked;
 }
 
 /* --- ranks --- */
