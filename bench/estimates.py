@@ -27,7 +27,7 @@ STRATEGIES = [
     "mesh=data=2", "mesh=data=2 zero=1", "mesh=data=2 zero=2", "mesh=data=2 zero=3", "mesh=data=2 microbatches=2",
     "mesh=data=2 sum-dtype=bf16", "mesh=tensor=2", "mesh=domain=2", "mesh=pipeline=2 microbatches=4",
     "mesh=pipeline=2 microbatches=4 schedule=gpipe", "mesh=pipeline=2 microbatches=2", "exchange=average", "exchange=average:every=4",
-    "exchange=oneshot",
+    "exchange=oneshot", "exchange=server", "exchange=server:policy=async", "exchange=easgd:every=4", "exchange=gossip", "exchange=hogwild",
 ]
 
 

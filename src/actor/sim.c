@@ -187,6 +187,7 @@ static weft_status deliver(weft_sim *sim, machine *m, event *e)
     case EVENT_ARRIVE:
     case EVENT_RECEIVED:
     case EVENT_KILL:
+    case EVENT_WAKE:
     case EVENT_PAUSE: break;
     }
     return WEFT_OK;
@@ -216,9 +217,7 @@ static double sleeps_until(const machine *m, double now)
     return WEFT_MAX(m->paused_until, slept >= m->awake ? now - slept + m->period : 0);
 }
 
-/* Delivers an event to an actor. The event is dropped if the actor is dead, done or restarted, and
- * delayed while it is paused. */
-static weft_status happen_to(weft_sim *sim, machine *m, event *e)
+weft_status weft_sim_attend(weft_sim *sim, machine *m, event *e)
 {
     if (!m->actor || m->life != e->life || m->actor->done) {
         weft_sim_forget(sim, &e->parcel, true);
@@ -250,6 +249,7 @@ static weft_status happen(weft_sim *sim, event *e)
     case EVENT_BEGIN: return begin(sim, m, e->to);
     case EVENT_KILL: kill_actor(m); return WEFT_OK;
     case EVENT_PAUSE: m->paused_until = WEFT_MAX(m->paused_until, e->until); return WEFT_OK;
+    case EVENT_WAKE: return weft_sim_wake(sim, m, e->to);
     case EVENT_ARRIVE: WEFT_TRY(weft_sim_arrive(sim, e, &delivered)); break;
     case EVENT_RECEIVED: WEFT_TRY(weft_sim_received(sim, e)); break;
     case EVENT_MESSAGE:
@@ -258,7 +258,9 @@ static weft_status happen(weft_sim *sim, event *e)
     case EVENT_PART:
     case EVENT_COMPUTED: break;
     }
-    return delivered ? happen_to(sim, m, e) : WEFT_OK;
+    bool waits = false;
+    if (delivered) WEFT_TRY(weft_sim_wait(sim, m, e, &waits));
+    return delivered && !waits ? weft_sim_attend(sim, m, e) : WEFT_OK;
 }
 
 weft_status weft_sim_run(weft_sim *sim, double until)
@@ -293,7 +295,10 @@ void weft_sim_destroy(weft_sim **sim)
     if (!sim || !*sim) return;
     weft_sim *s = *sim;
     for (size_t i = 0; i < s->heap_count; i++) weft_sim_forget(s, &s->heap[i].parcel, true);
-    for (size_t i = 0; i < s->machine_count; i++) kill_actor(&s->machines[i]);
+    for (size_t i = 0; i < s->machine_count; i++) {
+        weft_sim_forget_waiting(s, &s->machines[i]);
+        kill_actor(&s->machines[i]);
+    }
     free(s->machines);
     free(s->heap);
     free(s->ways);

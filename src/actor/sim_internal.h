@@ -14,7 +14,8 @@ typedef enum event_kind {
     EVENT_PART,
     EVENT_COMPUTED,
     EVENT_KILL,
-    EVENT_PAUSE
+    EVENT_PAUSE,
+    EVENT_WAKE /* the actor has done its work, and takes the events that wait */
 } event_kind;
 
 /* A message in flight. */
@@ -50,11 +51,16 @@ typedef struct machine {
     double sends_until, receives_until, paused_until;
     double sending, receiving; /* seconds that its transfers out and in have taken so far */
     double given,
-        given_bytes; /* seconds and bytes that it has been given to send; since the start */
-    double rate;     /* of its last message: bytes a second; 0: unlimited */
-    double working;  /* seconds of work of the running handler */
-    double worked;   /* of all handlers */
-    double delay;    /* by which handlers have delayed its computations so far */
+        given_bytes;    /* seconds and bytes that it has been given to send; since the start */
+    double rate;        /* of its last message: bytes a second; 0: unlimited */
+    double working;     /* seconds of work of the running handler */
+    double works_until; /* of the handlers before */
+    struct event
+        *waiting; /* [waiting_capacity, a power of two] events that wait for that, a ring */
+    size_t first, waiting_count, waiting_capacity;
+    bool wakes;    /* EVENT_WAKE is planned */
+    double worked; /* of all handlers */
+    double delay;  /* by which handlers have delayed its computations so far */
     double period,
         awake; /* events are delivered only in the first `awake` seconds of each period */
     uint64_t stamps[WEFT_ACTOR_TIMERS];
@@ -98,7 +104,9 @@ struct weft_sim {
     weft_sim_report report;
 };
 
-/* sim.c */
+/* sim.c: `_attend` delivers an event to an actor. The event is dropped if the actor is dead, done
+ * or restarted, and delayed while it is paused. */
+weft_status weft_sim_attend(weft_sim *sim, machine *m, event *e) WEFT_NODISCARD;
 weft_status weft_sim_plan(weft_sim *sim, event e) WEFT_NODISCARD;
 machine *weft_sim_machine(const weft_sim *sim, weft_actor_id id);
 /* sim_node.c: the machine that has the link of an actor's node. */
@@ -113,6 +121,11 @@ static inline double weft_sim_scaled(const weft_sim *sim, double bytes)
  * happens at its new time. */
 void weft_sim_charge(weft_actor *actor, weft_work_kind kind, const char *codec, double bytes);
 void weft_sim_end_work(weft_sim *sim, machine *m);
+/* `_wait`: an event of an actor that works waits for its turn (*waits), in the order of arrival;
+ * `_wake` handles EVENT_WAKE. */
+weft_status weft_sim_wait(weft_sim *sim, machine *m, event *e, bool *waits) WEFT_NODISCARD;
+weft_status weft_sim_wake(weft_sim *sim, machine *m, weft_actor_id id) WEFT_NODISCARD;
+void weft_sim_forget_waiting(weft_sim *sim, machine *m);
 bool weft_sim_is_delayed(const machine *m, event *e);
 
 /* sim_compute.c: weft_sim_compute starts a computation; _work_on runs it until an input part is

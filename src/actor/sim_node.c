@@ -47,10 +47,65 @@ void weft_sim_charge(weft_actor *actor, weft_work_kind kind, const char *codec, 
 void weft_sim_end_work(weft_sim *sim, machine *m)
 {
     if (m->working <= 0) return;
-    m->paused_until = WEFT_MAX(m->paused_until, sim->now + m->working);
+    m->works_until = sim->now + m->working;
     m->worked += m->working;
     m->delay += m->working;
     m->working = 0;
+}
+
+static weft_status plan_wake(weft_sim *sim, machine *m, weft_actor_id id)
+{
+    if (m->wakes) return WEFT_OK;
+    m->wakes = true;
+    return weft_sim_plan(
+        sim, (event){.at = WEFT_MAX(m->works_until, sim->now), .kind = EVENT_WAKE, .to = id});
+}
+
+/* Makes room for one more event in the ring. */
+static weft_status grow(machine *m)
+{
+    event *larger;
+    size_t capacity = WEFT_MAX(2 * m->waiting_capacity, (size_t)16);
+    if (m->waiting_count < m->waiting_capacity) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&larger, capacity));
+    for (size_t i = 0; i < m->waiting_count; i++)
+        larger[i] = m->waiting[(m->first + i) & (m->waiting_capacity - 1)];
+    free(m->waiting);
+    m->waiting = larger;
+    m->waiting_capacity = capacity;
+    m->first = 0;
+    return WEFT_OK;
+}
+
+weft_status weft_sim_wait(weft_sim *sim, machine *m, event *e, bool *waits)
+{
+    *waits = m->waiting_count > 0 || sim->now < m->works_until;
+    if (!*waits) return WEFT_OK;
+    WEFT_TRY(grow(m));
+    m->waiting[(m->first + m->waiting_count++) & (m->waiting_capacity - 1)] = *e;
+    e->parcel = NULL;
+    return plan_wake(sim, m, e->to);
+}
+
+weft_status weft_sim_wake(weft_sim *sim, machine *m, weft_actor_id id)
+{
+    m->wakes = false;
+    while (m->waiting_count > 0 && sim->now >= m->works_until) {
+        event e = m->waiting[m->first];
+        m->first = (m->first + 1) & (m->waiting_capacity - 1);
+        m->waiting_count--;
+        weft_status status = weft_sim_attend(sim, m, &e);
+        weft_sim_forget(sim, &e.parcel, true);
+        WEFT_TRY(status);
+    }
+    return m->waiting_count > 0 ? plan_wake(sim, m, id) : WEFT_OK;
+}
+
+void weft_sim_forget_waiting(weft_sim *sim, machine *m)
+{
+    for (size_t i = 0; i < m->waiting_count; i++)
+        weft_sim_forget(sim, &m->waiting[(m->first + i) & (m->waiting_capacity - 1)].parcel, true);
+    free(m->waiting);
 }
 
 bool weft_sim_is_delayed(const machine *m, event *e)

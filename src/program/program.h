@@ -149,8 +149,9 @@ weft_status weft_store_shrink(const weft_program *program, double scale,
 /* memory.c: gives the parameters and state of a program, whose graph must still exist, their places
  * in the schema; takes no memory. A dry program has none before. */
 weft_status weft_program_place(weft_program *program) WEFT_NODISCARD;
-/* The elements of WEFT_ALL_PARAMETERS in the stores of a program with places. */
-int64_t weft_program_elements(const weft_program *program);
+/* The elements of WEFT_ALL_PARAMETERS in the stores of a program with places; plain: those of its
+ * tensors alone, without padding. */
+int64_t weft_program_elements(const weft_program *program, bool plain);
 /* store_io.c: the source or the target of a reorder: an address on the device (there), or host
  * memory that is read (given) or written (wanted). */
 typedef struct side {

@@ -65,12 +65,16 @@ weft_status weft_store_shrink(const weft_program *program, double scale, weft_st
     return status;
 }
 
-int64_t weft_program_elements(const weft_program *program)
+int64_t weft_program_elements(const weft_program *program, bool plain)
 {
     const schema *s = program->schema;
-    size_t size = 0;
-    for (size_t i = 0; i < s->count && size == 0; i++)
-        if (s->entries[i].kind == WEFT_VALUE_PARAM)
-            size = weft_dtype_size(s->entries[i].type.dtype);
-    return size ? (int64_t)(s->parameter_bytes / size) : 0;
+    int64_t elements = 0;
+    size_t size = 1;
+    for (size_t i = 0; i < s->count; i++) {
+        const store_entry *e = &s->entries[i];
+        if (e->kind != WEFT_VALUE_PARAM || e->slab < 0) continue;
+        size = weft_dtype_size(e->type.dtype);
+        elements += weft_shape_elements(&e->type.shape);
+    }
+    return plain ? elements : (int64_t)(s->parameter_bytes / size);
 }

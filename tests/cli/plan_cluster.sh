@@ -85,6 +85,12 @@ for e in average:every=1000 server:policy=async,push=500,fetch=500 easgd:every=5
     accepts "$e" "$weft" plan $small -n 2 --exchange $e --cluster free.yaml
     awk -v a="$(field '.* a step takes \([0-9.e+]*\) ms.*')" -v b="$alone" 'BEGIN { exit !(a > 0.9 * b && a < 1.15 * b) }' && pass || flunk "$e: $(head -1 out), $alone ms alone"
 done
+# Passes over memory: hogwild makes six of the bytes of the parameters, and an outer optimizer seven more than the mean has.
+transfers() { sed -n 's/^of it .* kernels, \([0-9.e-]*\) of transfers.*/\1/p' out; }
+accepts hogwild "$weft" plan $small -n 2 --exchange hogwild --cluster both.yaml && six=$(transfers)
+accepts mean "$weft" plan $small -n 2 --exchange average --cluster free.yaml && mean=$(transfers)
+accepts outer "$weft" plan $small -n 2 --exchange average:outer=nesterov --cluster free.yaml && outer=$(transfers)
+awk -v six="$six" -v mean="$mean" -v outer="$outer" 'BEGIN { r = (outer - mean) / 7 / (six / 6); exit !(r > 0.99 && r < 1.01) }' && pass || flunk "passes: $six ms of hogwild, $mean of the mean, $outer with an outer optimizer"
 refuses 2 "share memory, and would be on 2 machines" "$weft" plan $small -n 2 --exchange hogwild --cluster far.yaml
 
 # Several runs: the fastest first, and those that cannot be estimated with the reason.

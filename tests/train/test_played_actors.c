@@ -86,6 +86,12 @@ static bool near(double a, double b, double share)
     return fabs(a - b) <= share * fabs(b);
 }
 
+/* These cannot be simulated, but played. */
+static const char *const others[] = {"exchange=server servers=2 replicas=1",
+                                     "exchange=server:policy=ssp,bound=1 compress=topk:ratio=0.1",
+                                     "exchange=gossip compress=threshold:tau=1e-4",
+                                     "exchange=easgd:every=3 optimizer=adam microbatches=2"};
+
 static const char *const exchanges[] = {
     "exchange=server:policy=bsp servers=2",
     "exchange=server:policy=async compress=bf16",
@@ -157,8 +163,10 @@ static void test_free_links(void **state)
     char *root = temporary_folder();
     const char *file = cluster_file(
         root, "cluster.yaml", "step: 0.1\nbandwidth: 0\nlatency: 0\nmachines: [{count: 4}]\n");
-    for (size_t e = 0; e < WEFT_COUNT(exchanges); e++) {
-        weft_played p = played(SMALL "batch=4 ranks=4", exchanges[e], file, (way){.elements = 999});
+    for (size_t e = 0; e < WEFT_COUNT(exchanges) + WEFT_COUNT(others); e++) {
+        const char *way_of =
+            e < WEFT_COUNT(exchanges) ? exchanges[e] : others[e - WEFT_COUNT(exchanges)];
+        weft_played p = played(SMALL "batch=4 ranks=4", way_of, file, (way){.elements = 999});
         assert_true(near(p.seconds, 0.1, 1e-9) && near(p.low, 0.1, 1e-9) &&
                     near(p.high, 0.1, 1e-9));
         assert_true(p.link == 0 && p.worked == 0 && p.server == 0);
@@ -274,6 +282,31 @@ static void test_speeds(void **state)
     remove_folder(root);
 }
 
+/* Learners of several ranks exchange their parameters once, whatever their mesh. */
+static void test_meshes(void **state)
+{
+    (void)state;
+    char *root = temporary_folder();
+    const char *file = cluster_file(
+        root, "cluster.yaml", "step: 0.1\nbandwidth: 5e6\nlatency: 0\nmachines: [{count: 3}]\n");
+    static const char *const meshes[] = {"ranks=6 mesh=data=2", "ranks=6 mesh=tensor=2",
+                                         "ranks=6 mesh=pipeline=2 microbatches=2"};
+    static const char *const ways[] = {"exchange=server:policy=async", "exchange=gossip"};
+    for (size_t w = 0; w < WEFT_COUNT(ways); w++) {
+        weft_played one = played(SMALL "batch=4 ranks=3", ways[w], file, (way){.elements = 0});
+        for (size_t m = 0; m < WEFT_COUNT(meshes); m++) {
+            char words[200];
+            (void)snprintf(words, sizeof(words), SMALL "batch=4 %s", meshes[m]);
+            weft_played p = played(words, ways[w], file, (way){.elements = 0});
+            print_message("%s %s: %g s, %g bytes, at %g\n", ways[w], meshes[m], p.seconds, p.bytes,
+                          p.scale);
+            /* Shards have padding of their own. */
+            assert_true(near(p.bytes, one.bytes, 0.1) && near(p.seconds, one.seconds, 0.1));
+        }
+    }
+    remove_folder(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_gossip_link),
         cmocka_unit_test(test_work),
         cmocka_unit_test(test_speeds),
+        cmocka_unit_test(test_meshes),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -29,9 +29,10 @@ static double charge_of(apart *p, weft_work_kind kind, const char *codec, double
     }
     if (codec && (kind == WEFT_WORK_ENCODE || kind == WEFT_WORK_DECODE))
         weft_codec_timed(kind == WEFT_WORK_ENCODE, codec, text);
+    const weft_timed what = {
+        .kind = text, .group = "", .threads = 1, .ranks = p->a->hosts->each, .bytes = bytes};
     charge *c = &p->charges[p->next];
-    *c = (charge){kind, codec, bytes,
-                  weft_pass_seconds(p->a->times, text, bytes, p->a->hosts->each)};
+    *c = (charge){kind, codec, bytes, weft_times_estimate(p->a->times, &what).seconds};
     p->next = (p->next + 1) % CHARGES;
     p->charge_count = WEFT_MIN(p->charge_count + 1, (int)CHARGES);
     return c->seconds;
@@ -104,7 +105,7 @@ static weft_status place(apart *p)
  * playing takes a part of a second. */
 static int64_t elements_for(int learners)
 {
-    enum { MOST = 65536, LEAST = 2048, STEPS = 36 };
+    enum { MOST = 65536, LEAST = 2048, STEPS = 52 };
     static const double TOTAL = 2e7;
     double elements = TOTAL / STEPS / learners;
     return (int64_t)WEFT_MIN(WEFT_MAX(elements, (double)LEAST), (double)MOST);

@@ -6,7 +6,6 @@
 #include "train/estimate/estimate.h"
 #include "train/estimate/parts.h"
 #include "train/estimate/site.h"
-#include "weft/device.h"
 #include "weft/estimate.h"
 
 typedef struct forecast {
@@ -19,7 +18,8 @@ typedef struct forecast {
     weft_step_part_fn fn; /* gets the parts of the step; NULL: nobody wants them */
     void *user;
     weft_parts parts;
-    bool apart, actors; /* learners do not wait for all others; of an exchange of actors */
+    bool apart, actors;     /* learners do not wait for all others; of an exchange of actors */
+    double handled, longer; /* seconds of handlers, and what else a step takes longer by that */
 } forecast;
 
 /* --- the step --- */
@@ -45,11 +45,11 @@ static double last_end(const forecast *f)
 
 /* Adds the last run of the timeline. slow NULL: ranks take as long as estimated. A rank that takes
  * less than the slowest of those that are one with it waits in the meantime. */
-static void add_run(forecast *f, bool whole, double weight, const weft_slowness *slow, totals *sum)
+static void add_run(forecast *f, double weight, const weft_slowness *slow, totals *sum)
 {
     int ranks = f->t->size;
     double end = last_end(f), sent, busy, most = 0, busiest = 0;
-    if (f->fn) weft_parts_add(&f->parts, &f->tracks, f->t, &f->hosts, slow, whole, end, weight);
+    if (f->fn) weft_parts_add(&f->parts, &f->tracks, f->t, &f->hosts, slow, end, weight);
     sum->weight += weight;
     sum->seconds += weight * end;
     for (int r = 0; r < ranks; r++) {
@@ -78,11 +78,11 @@ static weft_status run_step(forecast *f, const weft_slowness *slow, totals *sum,
     double share = f->period > 0 ? 1 / (double)f->period : 0, before = sum->seconds;
     if (share < 1) {
         WEFT_TRY(weft_timeline_run(f->tracks.line, false, factors));
-        add_run(f, false, 1 - share, slow, sum);
+        add_run(f, 1 - share, slow, sum);
     }
     if (share > 0) {
         WEFT_TRY(weft_timeline_run(f->tracks.line, true, factors));
-        add_run(f, true, share, slow, sum);
+        add_run(f, share, slow, sum);
     }
     *seconds = sum->seconds - before;
     return WEFT_OK;
@@ -179,9 +179,8 @@ static weft_status run_apart(forecast *f, totals *sum, weft_step_estimate *out)
     weft_status status = weft_apart_estimate(&a, &played);
     free(a.seconds);
     WEFT_TRY(status);
-    if (f->fn)
-        f->fn(f->user, WEFT_CAUSE_WAITING, "exchange of the learners",
-              played.seconds - sum->seconds);
+    f->handled = played.worked;
+    f->longer = played.seconds - sum->seconds - played.worked;
     *sum = (totals){.weight = 1,
                     .seconds = played.seconds,
                     .computed = sum->computed * played.longer,
@@ -202,10 +201,8 @@ static void sum_up(const forecast *f, const totals *sum, weft_step_estimate *out
     double link = sum->busy / sum->weight;
     out->seconds = sum->seconds / sum->weight;
     out->rest = f->tracks.rest;
-    /* Passes over memory, beside kernels, are of the exchange. */
-    double passes = f->period > 0 ? f->tracks.passes / (double)f->period : 0;
-    out->computed = sum->computed / sum->weight - out->rest - passes;
-    out->transferred = sum->transferred / sum->weight + passes;
+    out->computed = sum->computed / sum->weight - out->rest;
+    out->transferred = sum->transferred / sum->weight;
     out->waited = sum->waited / sum->weight;
     out->wire_bytes = sum->bytes / sum->weight;
     out->link_bytes = sum->most_bytes / sum->weight;
@@ -252,50 +249,14 @@ static weft_status play(forecast *f, weft_step_estimate *out)
     out->limited_by = weft_estimate_limit(f->t, &f->cluster, out);
     out->learners = f->t->learners;
     out->learners_left = weft_estimate_left(f->t, &f->hosts);
-    if (f->fn) weft_parts_tell(&f->parts, &f->tracks, &f->hosts, f->fn, f->user);
+    if (!f->fn) return WEFT_OK;
+    weft_parts_tell(&f->parts, &f->tracks, &f->hosts, f->fn, f->user);
+    bool links = out->busiest_link > 0.5;
+    if (f->handled > 0)
+        f->fn(f->user, WEFT_CAUSE_TRANSFERS, "handlers of the exchange", f->handled);
+    if (f->apart)
+        f->fn(f->user, links ? WEFT_CAUSE_LINKS : WEFT_CAUSE_WAITING, "the exchange", f->longer);
     return WEFT_OK;
-}
-
-/* Keys of the file about single messages, which steps of ranks do not lose. */
-static void note_unused(const forecast *f)
-{
-    const weft_sim_link *link = &f->cluster.link;
-    bool some = link->lost > 0 || link->twice > 0 || link->reordered > 0;
-    for (int g = 0; g < f->cluster.group_count; g++) {
-        link = &f->cluster.groups[g].link;
-        some = some || link->lost > 0 || link->twice > 0 || link->reordered > 0;
-    }
-    if (some && !f->actors)
-        weft_log(f->t->context, WEFT_LOG_WARNING,
-                 "the keys lost, twice and reordered of the cluster are of simulated messages; the "
-                 "estimate takes them as 0");
-}
-
-static weft_status check_device_of(const forecast *f, int rank, const char *measured)
-{
-    char *device;
-    WEFT_TRY(weft_device_of_rank(f->t->context, f->t->options.where.device, rank, &device));
-    size_t size = strcspn(device, ":");
-    weft_status status =
-        size == strlen(measured) && strncmp(device, measured, size) == 0
-            ? WEFT_OK
-            : weft_fail(WEFT_ERR_UNSUPPORTED,
-                        "the times of a cluster are those of the device %s, and rank %d has %s; "
-                        "give --device %s",
-                        measured, rank, device, measured);
-    free(device);
-    return status;
-}
-
-/* Times are of the device on which weft measure runs, the default. */
-static weft_status check_devices(const forecast *f)
-{
-    weft_train_options usual = {0};
-    weft_status status = weft_train_options_init(f->t->context, &usual);
-    for (int r = 0; r < f->t->mesh && status == WEFT_OK; r++)
-        status = check_device_of(f, r, usual.where.device);
-    weft_options_free(weft_train_table(f->t->context), &usual);
-    return status;
 }
 
 /* How often learners add up their parameters, as their exchange says. */
@@ -326,9 +287,9 @@ static weft_status open_forecast(forecast *f, weft_context *context,
 {
     WEFT_TRY(weft_options_check(weft_train_table(context), options));
     WEFT_TRY(weft_trainer_prepare(context, options, NULL, &f->t));
-    WEFT_TRY(check_devices(f));
+    WEFT_TRY(weft_estimate_check_devices(f->t));
     WEFT_TRY(find_meetings(f));
-    note_unused(f);
+    if (!f->actors) weft_estimate_note_unused(f->t->context, &f->cluster);
     return weft_machines_place(f->t, &f->cluster, &f->hosts);
 }
 

@@ -72,7 +72,11 @@ static weft_status cost_of(const builder *b, const weft_track_part *part, double
     weft_transfer_timed(part->kind == WEFT_SEND ? WEFT_RECEIVE : part->kind, name, text);
     const weft_timed what = {
         .kind = text, .group = "", .threads = 1, .ranks = WEFT_MAX(here, 2), .bytes = part->bytes};
+    double passes;
     WEFT_TRY(weft_known_estimate(b->out->known, &what, &e));
+    WEFT_TRY(weft_pass_seconds(b->out->known, "pass", part->passes, b->hosts->each, &passes));
+    if (part->bytes <= 0 && passes > 0) e.seconds = 0; /* a learner on its own */
+    e.seconds += passes / b->hosts->speed[b->rank];
     double far = part->bytes * elsewhere / stages;
     *out = (weft_part_cost){.work = e.seconds / stages, .bytes = {far, far}};
     return WEFT_OK;

@@ -15,7 +15,6 @@ weft_status weft_parts_new(const weft_tracks *tracks, const weft_trainer *t,
 {
     size_t names = tracks->name_count + 1;
     WEFT_TRY(WEFT_NEW(&out->track, tracks->count));
-    WEFT_TRY(WEFT_NEW(&out->whole, tracks->count));
     WEFT_TRY(WEFT_NEW(&out->worked, names));
     WEFT_TRY(WEFT_NEW(&out->linked, names));
     WEFT_TRY(WEFT_NEW(&out->waited, names));
@@ -32,7 +31,6 @@ weft_status weft_parts_new(const weft_tracks *tracks, const weft_trainer *t,
 void weft_parts_free(weft_parts *parts)
 {
     free(parts->track);
-    free(parts->whole);
     free(parts->worked);
     free(parts->linked);
     free(parts->waited);
@@ -54,8 +52,7 @@ static void add_transfers(weft_parts *p, const weft_tracks *tracks, int id, doub
 }
 
 void weft_parts_add(weft_parts *p, const weft_tracks *tracks, const weft_trainer *t,
-                    const weft_hosts *hosts, const weft_slowness *slow, bool whole, double end,
-                    double weight)
+                    const weft_hosts *hosts, const weft_slowness *slow, double end, double weight)
 {
     double sent, busy, each = weight / t->size;
     p->weight += weight;
@@ -63,9 +60,7 @@ void weft_parts_add(weft_parts *p, const weft_tracks *tracks, const weft_trainer
         int id = tracks->rank_of[r];
         weft_rank_times times = weft_timeline_rank(tracks->line, id);
         double own = slow ? slow->rank[r] : 1, slowest = slow ? slow->line[id] : 1;
-        int track = tracks->of[r % t->mesh];
-        p->track[track] += each * own / hosts->speed[r];
-        if (whole) p->whole[track] += each * own / hosts->speed[r];
+        p->track[tracks->of[r % t->mesh]] += each * own / hosts->speed[r];
         p->unequal += each * times.computed * (1 - own / slowest);
         p->last += each * (end - times.end);
     }
@@ -103,7 +98,7 @@ void weft_parts_tell(const weft_parts *p, const weft_tracks *tracks, const weft_
                      weft_step_part_fn fn, void *user)
 {
     const teller t = {.fn = fn, .user = user, .weight = p->weight};
-    double rest = 0, passes = 0;
+    double rest = 0;
     char link[48];
     for (size_t n = 0; n < tracks->name_count; n++) {
         tell(&t, WEFT_CAUSE_KERNELS, tracks->names[n], kernels_of(p, tracks, n));
@@ -113,11 +108,7 @@ void weft_parts_tell(const weft_parts *p, const weft_tracks *tracks, const weft_
     }
     tell(&t, WEFT_CAUSE_WAITING, "end of the last rank", p->last);
     tell(&t, WEFT_CAUSE_WAITING, "slower machines", p->unequal);
-    for (int i = 0; i < tracks->count; i++) {
-        rest += p->track[i] * tracks->tracks[i].rest;
-        passes += p->whole[i] * tracks->tracks[i].passes;
-    }
-    tell(&t, WEFT_CAUSE_TRANSFERS, "passes over the parameters", passes);
+    for (int i = 0; i < tracks->count; i++) rest += p->track[i] * tracks->tracks[i].rest;
     tell(&t, WEFT_CAUSE_REST, "the host", rest);
     for (int m = 0; m < hosts->machines; m++) {
         (void)snprintf(link, sizeof(link), "link of machine %d", m);

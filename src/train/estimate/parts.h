@@ -13,8 +13,7 @@ typedef struct weft_slowness {
 
 /* Sums over runs of the timeline, each with a weight; the weights have the sum 1 in the end. */
 typedef struct weft_parts {
-    /* [tracks] seconds for each second of speed 1, of all runs and of those with a meeting. */
-    double *track, *whole;
+    double *track;                    /* [tracks] seconds for each second of speed 1 */
     double *worked, *linked, *waited; /* [names] */
     double *busy;                     /* [machines] of the links */
     double last, unequal;             /* waits for the last rank; for slower ones of equal work */
@@ -26,11 +25,9 @@ typedef struct weft_parts {
 weft_status weft_parts_new(const weft_tracks *tracks, const weft_trainer *t,
                            const weft_hosts *hosts, weft_parts *out) WEFT_NODISCARD;
 void weft_parts_free(weft_parts *parts);
-/* Adds the last run of the timeline, which has taken `end` seconds; whole: with a meeting. slow
- * NULL: as estimated. */
+/* Adds the last run of the timeline, which has taken `end` seconds. slow NULL: as estimated. */
 void weft_parts_add(weft_parts *parts, const weft_tracks *tracks, const weft_trainer *t,
-                    const weft_hosts *hosts, const weft_slowness *slow, bool whole, double end,
-                    double weight);
+                    const weft_hosts *hosts, const weft_slowness *slow, double end, double weight);
 /* Calls fn with each part that takes time. */
 void weft_parts_tell(const weft_parts *parts, const weft_tracks *tracks, const weft_hosts *hosts,
                      weft_step_part_fn fn, void *user);

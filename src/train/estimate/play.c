@@ -75,6 +75,20 @@ static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
     return weft_play_count(p, learner_of(p, actor->id), weft_actor_now(actor));
 }
 
+/* Ends the run before the next event if enough has been played, or if messages that are sent again
+ * keep links so busy that learners hardly go on. */
+static weft_status check_over(void *user)
+{
+    play *p = user;
+    if (p->over) return weft_fail(WEFT_ERR_INTERRUPTED, "enough has been played");
+    if (p->events++ < p->most_events) return WEFT_OK;
+    return weft_fail(WEFT_ERR_PEER,
+                     "the links of --cluster carry too little for --exchange %s: requests are sent "
+                     "again before they are answered, and after %.0f s learners have taken %lld "
+                     "steps together; give more servers, rarer exchanges or faster links",
+                     p->o->job->run_spec.exchange, weft_sim_stats(p->sim).now, (long long)p->done);
+}
+
 /* --- the short vector --- */
 
 static weft_status shrink(play *p)
@@ -86,9 +100,12 @@ static weft_status shrink(play *p)
     WEFT_TRY(weft_rank_rewrite(&p->rank));
     WEFT_TRY(weft_rank_dry_program(&p->rank, &p->program));
     WEFT_TRY(weft_program_place(p->program));
-    int64_t own = weft_program_elements(p->program), all = own;
-    /* The shards of a learner are exchanged side by side: together they are its parameters. */
-    if (p->o->job->mesh > 1) all = WEFT_MAX(own, weft_rank_parameters(&p->rank));
+    int64_t own = weft_program_elements(p->program, false);
+    double all = (double)own, plain = (double)weft_program_elements(p->program, true);
+    /* The shards of a learner are exchanged side by side: together they are its parameters, with as
+     * much padding. */
+    if (p->o->job->mesh > 1 && plain > 0)
+        all *= WEFT_MAX((double)weft_rank_parameters(&p->rank) / plain, 1.0);
     if (own == 0)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "the first rank of a learner has no parameters, and "
                                                "the exchange is estimated by those that it has");
@@ -97,7 +114,7 @@ static weft_status shrink(play *p)
     WEFT_TRY(weft_store_map(p->store, WEFT_ALL_PARAMETERS, &p->dtype, &data, &bytes));
     weft_store_unmap_read(p->store, data);
     p->count = (int64_t)(bytes / weft_dtype_size(p->dtype));
-    p->scale = (double)all / (double)p->count;
+    p->scale = all / (double)p->count;
     return WEFT_OK;
 }
 
@@ -133,7 +150,7 @@ static weft_status make_vectors(play *p)
  * after which the exchange repeats itself. */
 static void choose_steps(play *p)
 {
-    enum { WARM = 12, MEASURED = 24 };
+    enum { WARM = 12, MEASURED = 40 };
     int64_t period = WEFT_MAX(p->exchange->period, (int64_t)1);
     p->period = period;
     p->warm = (WARM + period - 1) / period * period;
@@ -170,10 +187,13 @@ static weft_status open_exchange(play *p)
     p->exchange->sim_options.steps = p->steps;
     weft_overlapped step;
     weft_overlapped_init(p->program, k->microbatches, &step);
-    step.scale = (double)weft_program_elements(p->program) / (double)p->count;
+    step.scale = (double)weft_program_elements(p->program, false) / (double)p->count;
     WEFT_TRY(weft_overlap_find(&step, p->exchange, &p->needs, &p->makes, &p->parts));
     WEFT_TRY(WEFT_NEW(&p->courses, p->learners));
-    for (int l = 0; l < p->learners; l++) WEFT_TRY(WEFT_NEW(&p->courses[l].ends, p->steps));
+    for (int l = 0; l < p->learners; l++) {
+        p->courses[l].of = p->steps;
+        WEFT_TRY(WEFT_NEW(&p->courses[l].ends, p->steps));
+    }
     for (int m = 0; m < PLAY_MARKS; m++) WEFT_TRY(WEFT_NEW(&p->marks[m].uses, p->exchange->actors));
     WEFT_TRY(WEFT_NEW(&p->node, p->exchange->actors));
     return WEFT_NEW(&p->rounds, p->steps + 1);
@@ -222,13 +242,19 @@ static weft_status run(play *p)
                                 .need_count = p->parts,
                                 .computed = computed,
                                 .ended = ended,
+                                .check = check_over,
                                 .user = p};
+    /* EVENTS: of any run; ROUNDS: in which each learner has some events for each part, or peer. */
+    enum { EVENTS = 2000000, ROUNDS = 16, EACH = 12 };
+    double each = p->o->steps ? 1e12 : (double)WEFT_MAX(p->parts, p->learners);
+    p->most_events = WEFT_MAX((double)EVENTS, (double)ROUNDS * EACH * p->learners * each);
     WEFT_TRY(weft_sim_create(&options, &p->sim));
     int actors = p->exchange->actors;
     for (int i = 0; i < actors; i++) WEFT_TRY(weft_sim_add(p->sim, (weft_actor_id)i, 0));
     for (int i = 0; i < actors; i++) WEFT_TRY(place(p, (weft_actor_id)i));
-    WEFT_TRY(weft_sim_run(p->sim, INFINITY));
-    return check_ends(p);
+    weft_status status = weft_sim_run(p->sim, INFINITY);
+    if (p->over) return WEFT_OK;
+    return status == WEFT_OK ? check_ends(p) : status;
 }
 
 static void close_play(play *p)

@@ -28,6 +28,30 @@ static void set_mark(play *p, int which, double now)
     count_staleness(p, m);
 }
 
+/* MESSAGES: that many end a run that has no number of steps, if the exchange has repeated itself; a
+ * third of them ends the warm-up after LEAST steps. */
+enum { MESSAGES = 200000, LEAST = 3 };
+
+/* Whether as many messages as that have been sent, at the end of a period of the learner. */
+static bool has_played(const play *p, const play_course *c, uint64_t messages)
+{
+    return p->o->steps == 0 && c->done % p->period == 0 &&
+           weft_sim_stats(p->sim).messages >= messages;
+}
+
+static bool begins(const play *p, const play_course *c)
+{
+    if (p->marks[PLAY_BEGIN].there) return false;
+    return c->done == p->warm || (c->done >= LEAST && has_played(p, c, MESSAGES / 3));
+}
+
+static bool ends(const play *p, int learner)
+{
+    const play_course *c = &p->courses[learner];
+    if (c->done == p->steps) return true;
+    return p->marks[PLAY_BEGIN].there && learner == p->pacer && has_played(p, c, MESSAGES);
+}
+
 weft_status weft_play_count(play *p, int learner, double now)
 {
     play_course *c = &p->courses[learner];
@@ -37,10 +61,16 @@ weft_status weft_play_count(play *p, int learner, double now)
     c->ends[c->done++] = now;
     p->done++;
     p->ended = now;
-    if (c->done == p->warm) set_mark(p, PLAY_BEGIN, now);
+    if (begins(p, c)) {
+        set_mark(p, PLAY_BEGIN, now);
+        p->pacer = learner;
+    }
     if (p->done % p->learners == 0 && p->marks[PLAY_BEGIN].there && !p->marks[PLAY_END].there)
         p->rounds[p->round_count++] = now;
-    if (c->done == p->steps) set_mark(p, PLAY_END, now);
+    if (p->marks[PLAY_BEGIN].at < now && ends(p, learner)) {
+        set_mark(p, PLAY_END, now);
+        p->over = p->over || c->done < p->steps;
+    }
     return WEFT_OK;
 }
 
@@ -51,9 +81,12 @@ static double taken(const play_course *c, double at)
 {
     int64_t k = 0;
     while (k < c->done && c->ends[k] <= at) k++;
-    if (k == c->done) return (double)k;
     double begin = k > 0 ? c->ends[k - 1] : 0;
-    return (double)k + (at - begin) / (c->ends[k] - begin);
+    if (k < c->done) return (double)k + (at - begin) / (c->ends[k] - begin);
+    /* A run that is over before the end of this step: it takes as long as the last one, or longer.
+     */
+    double before = k > 1 ? c->ends[k - 2] : 0, last = begin - before;
+    return (double)k + (last > 0 && k < c->of ? WEFT_MIN((at - begin) / last, 1.0) : 0);
 }
 
 static int ascending(const void *a, const void *b)
@@ -72,8 +105,9 @@ static void find_interval(const play *p, weft_played *out)
         windows[count++] = (p->rounds[i + width] - p->rounds[i]) / (double)width;
     if (count == 0) return;
     qsort(windows, count, sizeof(*windows), ascending);
-    out->low = windows[count / 20];
-    out->high = windows[count - 1 - count / 20];
+    /* Few windows may all but one be shorter than the mean. */
+    out->low = WEFT_MIN(windows[count / 20], out->seconds);
+    out->high = WEFT_MAX(windows[count - 1 - count / 20], out->seconds);
 }
 
 static void find_use(const play *p, double time, double steps, weft_played *out)

@@ -7,8 +7,8 @@
 
 /* The steps of a learner. */
 typedef struct play_course {
-    int64_t done;
-    double *ends; /* [steps]: virtual times */
+    int64_t done, of; /* of so many */
+    double *ends;     /* [of]: virtual times */
 } play_course;
 
 /* Totals at one time of the run. */
@@ -42,6 +42,9 @@ typedef struct play {
     int64_t steps, warm, period;
     int64_t done; /* steps of all learners */
     double ended; /* virtual time of the last one */
+    int pacer;    /* the learner at the end of whose warm-up the steady state begins */
+    bool over;    /* enough has been played */
+    double events, most_events; /* so far; more are no run that goes on */
     play_course *courses;
     double
         *rounds; /* ends of the rounds, of as many steps as there are learners, between the marks */

@@ -73,21 +73,14 @@ static weft_status estimate(walker *k, int i, weft_estimate *out)
     return WEFT_OK;
 }
 
-/* Counts the seconds under a name. */
-static weft_status add_kernel(weft_track *track, int name, double seconds)
-{
-    for (; track->kernel_count <= (size_t)name; track->kernel_count++)
-        WEFT_TRY(WEFT_GROW(&track->kernels, &track->kernel_capacity, track->kernel_count));
-    track->kernels[name] += seconds;
-    return WEFT_OK;
-}
-
 static weft_status run(walker *k, int i)
 {
     weft_estimate e;
     weft_track *track = k->track;
     WEFT_TRY(estimate(k, i, &e));
-    WEFT_TRY(add_kernel(track, k->named[i], e.seconds));
+    for (; track->kernel_count <= (size_t)k->named[i]; track->kernel_count++)
+        WEFT_TRY(WEFT_GROW(&track->kernels, &track->kernel_capacity, track->kernel_count));
+    track->kernels[k->named[i]] += e.seconds;
     k->track->by[e.by] += e.seconds;
     k->track->errors[e.by] += e.seconds * e.error;
     return add_task(
@@ -177,25 +170,17 @@ static weft_status add_rest(walker *k, const weft_program_info *info)
     return add_task(k, (weft_track_task){.kind = WEFT_TRACK_COMPUTE, .seconds = e.seconds});
 }
 
-double weft_pass_seconds(const weft_times *times, const char *kind, double bytes, int ranks)
+weft_status weft_pass_seconds(weft_known *known, const char *kind, double bytes, int ranks,
+                              double *seconds)
 {
     const weft_timed what = {
         .kind = kind, .group = "", .threads = 1, .ranks = ranks, .bytes = bytes};
-    return bytes > 0 ? weft_times_estimate(times, &what).seconds : 0;
-}
-
-/* The learners pass over their parameters in memory, beside transfers. */
-static weft_status add_passes(walker *k, const weft_program_info *info)
-{
-    double bytes = k->out->pass_parameters * (double)info->parameter_bytes +
-                   k->out->pass_state * (double)info->state_bytes;
-    const weft_timed what = {
-        .kind = "pass", .group = "", .threads = 1, .ranks = k->hosts->each, .bytes = bytes};
     weft_estimate e;
+    *seconds = 0;
     if (bytes <= 0) return WEFT_OK;
-    WEFT_TRY(weft_known_estimate(k->out->known, &what, &e));
-    k->track->passes = e.seconds;
-    return add_task(k, (weft_track_task){.kind = WEFT_TRACK_COMPUTE, .seconds = e.seconds});
+    WEFT_TRY(weft_known_estimate(known, &what, &e));
+    *seconds = e.seconds;
+    return WEFT_OK;
 }
 
 /* The learners add up their parameters, at the end of some steps. */
@@ -206,18 +191,20 @@ static weft_status add_meeting(walker *k, const weft_program_info *info)
     double narrow = k->t->run_spec.plan.bf16_sums ? 0.5 : 1; /* changes cross ranks in bf16 */
     double bytes = narrow * (double)info->parameter_bytes +
                    (k->out->with_state ? (double)info->state_bytes : 0);
+    double passes = k->out->pass_parameters * (double)info->parameter_bytes +
+                    k->out->pass_state * (double)info->state_bytes;
     k->track->mark = k->track->task_count;
-    if (!k->out->meets) return add_passes(k, info);
+    if (!k->out->meets && passes == 0) return WEFT_OK;
     WEFT_TRY(find_name(k->out, "meeting of the learners", &name));
-    k->track->sent[1] = 2 * bytes * (learners - 1) / learners;
-    WEFT_TRY(begin_part(k,
-                        (weft_track_part){.kind = WEFT_ALL_REDUCE,
-                                          .with = WEFT_WITH_LEARNERS,
-                                          .name = name,
-                                          .bytes = k->track->sent[1]},
-                        &part));
-    WEFT_TRY(finish(k, part));
-    return add_passes(k, info);
+    if (k->out->meets) k->track->sent[1] = 2 * bytes * (learners - 1) / learners;
+    /* Learners that share memory wait for nobody: each is alone in its passes. */
+    weft_track_part meeting = {.kind = k->out->meets ? WEFT_ALL_REDUCE : WEFT_ALL_GATHER,
+                               .with = k->out->meets ? WEFT_WITH_LEARNERS : 0,
+                               .name = name,
+                               .bytes = k->track->sent[1],
+                               .passes = passes};
+    WEFT_TRY(begin_part(k, meeting, &part));
+    return finish(k, part);
 }
 
 static double bytes_of(const weft_program_info *info)
@@ -285,7 +272,6 @@ static void sum_up(const weft_trainer *t, const weft_hosts *hosts, weft_tracks *
     for (int r = 0; r < t->size; r++) {
         const weft_track *track = &out->tracks[out->of[r % t->mesh]];
         out->rest += track->rest / hosts->speed[r] / t->size;
-        out->passes += track->passes / hosts->speed[r] / t->size;
         hosts->bytes[hosts->machine[r]] += track->bytes;
         for (int i = 0; i < WEFT_ESTIMATES; i++) {
             out->by[i] += track->by[i];

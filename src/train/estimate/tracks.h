@@ -40,6 +40,7 @@ typedef struct weft_track_part {
     int place, tag; /* of a message */
     int name;       /* of `names` */
     double bytes;   /* that a rank sends */
+    double passes;  /* bytes of memory that it reads and writes beside that */
 } weft_track_part;
 
 typedef enum weft_track_kind {
@@ -65,7 +66,6 @@ typedef struct weft_track {
     double *kernels; /* seconds of kernels by their names */
     size_t kernel_count, kernel_capacity;
     double rest;    /* what a step does beside its program */
-    double passes;  /* over parameters and state, at a meeting */
     double bytes;   /* of its program */
     double sent[2]; /* bytes in transfers of the program, and of a meeting of the learners */
 } weft_track;
@@ -78,9 +78,9 @@ typedef struct weft_tracks {
      * optimizers. apart: every rank has a program and a place in the timeline of its own, to test
      * that this changes nothing. */
     bool meets, with_state, apart;
-    /* Set by the caller: how many times their bytes learners read and write at the end of steps
-     * with a meeting. passes: the mean seconds of that, over the ranks. */
-    double pass_parameters, pass_state, passes;
+    /* Also set by the caller: how many times the bytes of parameters and of the optimizer's state a
+     * learner reads and writes then. */
+    double pass_parameters, pass_state;
     weft_track *tracks;
     int count;      /* of the tracks, and of programs made */
     int *of, *kind; /* [ranks of a mesh] its track; its kind, as of weft_trainer_each_kind */
@@ -95,7 +95,8 @@ typedef struct weft_tracks {
 } weft_tracks;
 
 /* The seconds of a pass over memory that reads and writes so many bytes, by a thread of a rank. */
-double weft_pass_seconds(const weft_times *times, const char *kind, double bytes, int ranks);
+weft_status weft_pass_seconds(weft_known *known, const char *kind, double bytes, int ranks,
+                              double *seconds) WEFT_NODISCARD;
 
 /* Makes the programs of the ranks of a learner that differ, one after the other, and the timeline
  * of the ranks of all learners; what learners do when they meet comes behind a mark. The trainer is
@@ -104,6 +105,11 @@ double weft_pass_seconds(const weft_times *times, const char *kind, double bytes
 weft_status weft_tracks_make(weft_trainer *t, const weft_times *times, const weft_hosts *hosts,
                              weft_tracks *out) WEFT_NODISCARD;
 void weft_tracks_free(weft_tracks *tracks);
+
+/* limits.c: UNSUPPORTED: a rank has another device than the measured one. */
+weft_status weft_estimate_check_devices(const weft_trainer *t) WEFT_NODISCARD;
+/* Logs that keys about single messages have no effect, where the file has them. */
+void weft_estimate_note_unused(const weft_context *context, const weft_cluster *cluster);
 
 /* The kind of a transfer in tables of times: its name and the engine, as "all-reduce threads". */
 enum { WEFT_TRANSFER_KIND = 64 };
