@@ -2,7 +2,6 @@
 
 #include <cyaml/cyaml.h>
 #include <stdio.h>
-#include <yaml.h>
 
 /* Parses YAML and checks it against option tables, with libcyaml. Its schema is generated from the
  * tables; its messages are turned into messages with the line and the nearest known key. */
@@ -19,6 +18,8 @@ struct weft_yaml {
     char *name;
     const void *text;
     size_t size;
+    char *expanded; /* the text where the original has aliases */
+    int *lines;     /* of the original, for the lines of `expanded` from the second on */
     const weft_option *table, *item_table;
     const char *list_key;
     int options, item_options;
@@ -120,71 +121,16 @@ static weft_status make_schema(weft_yaml *y)
     return WEFT_OK;
 }
 
-/* A walk over the parser events of the text, which finds the line of a key. libcyaml does not store
- * lines. */
-typedef struct walk {
-    int depth;    /* number of mappings and sequences around the next event */
-    int item;     /* current item of the list, or -1 */
-    bool in_list; /* inside the value of list_key */
-    bool is_key;  /* the next scalar at this depth is a key */
-} walk;
-
-/* Processes an event. Returns true if the event is the wanted key of the wanted mapping (item < 0:
- * the outer one), or, with key NULL, the start of the wanted item. */
-static bool visit(walk *w, const weft_yaml *y, const yaml_event_t *event, int item, const char *key)
-{
-    bool wanted_depth = item < 0 ? w->depth == 1 : w->in_list && w->depth == 3 && w->item == item;
-    switch (event->type) {
-    case YAML_SEQUENCE_START_EVENT:
-    case YAML_MAPPING_START_EVENT:
-        if (w->in_list && w->depth == 2) w->item++;
-        w->depth++;
-        w->is_key = true;
-        return !key && w->in_list && w->depth == 3 && w->item == item;
-    case YAML_SEQUENCE_END_EVENT:
-    case YAML_MAPPING_END_EVENT:
-        w->depth--;
-        if (w->depth == 1) w->in_list = false;
-        w->is_key = true;
-        return false;
-    case YAML_SCALAR_EVENT: {
-        const char *value = (const char *)event->data.scalar.value;
-        bool was_key = w->is_key;
-        if (w->in_list && w->depth == 2) { /* an item that is no mapping */
-            w->item++;
-            return !key && w->item == item;
-        }
-        w->is_key = !w->is_key;
-        if (!was_key) return false;
-        if (w->depth == 1) w->in_list = y->list_key && strcmp(value, y->list_key) == 0;
-        return key && wanted_depth && strcmp(value, key) == 0;
-    }
-    default: return false;
-    }
-}
-
 /* The line of a key, or of an item if key is NULL; 0: the text does not contain it. */
 static int find_line(const weft_yaml *y, int item, const char *key)
 {
-    yaml_parser_t parser;
-    walk w = {.item = -1};
-    int line = 0;
-    if (!yaml_parser_initialize(&parser)) return 0;
-    yaml_parser_set_input_string(&parser, y->text, y->size);
-    for (bool done = false; !done && line == 0;) {
-        yaml_event_t event;
-        if (!yaml_parser_parse(&parser, &event)) break;
-        done = event.type == YAML_STREAM_END_EVENT || event.type == YAML_DOCUMENT_END_EVENT;
-        if (visit(&w, y, &event, item, key)) line = (int)event.start_mark.line + 1;
-        yaml_event_delete(&event);
-    }
-    yaml_parser_delete(&parser);
-    return line;
+    return weft_yaml_find(y->text, y->size, y->list_key, item, key);
 }
 
 int weft_yaml_line(const weft_yaml *y, int item, const char *key)
 {
     int line = find_line(y, item, key);
+    if (y->lines) line = line > 1 ? y->lines[line - 2] : 1;
     return line > 0 ? line : 1;
 }
 
@@ -278,6 +224,11 @@ weft_status weft_yaml_parse(const char *name, const void *data, size_t size,
                      .list_key = list_key};
     weft_status status = weft_strdup(name, &y->name);
     if (status == WEFT_OK) status = weft_yaml_check(name, y->text, size);
+    if (status == WEFT_OK) status = weft_yaml_expand(name, y->text, size, &y->expanded, &y->lines);
+    if (y->expanded) {
+        y->text = y->expanded;
+        y->size = strlen(y->expanded);
+    }
     if (status == WEFT_OK) status = load(y);
     if (status != WEFT_OK) {
         weft_yaml_free(&y);
@@ -294,6 +245,8 @@ void weft_yaml_free(weft_yaml **yaml)
     cyaml_config_t c = config(y);
     if (y->loaded) (void)cyaml_free(&c, &y->top, (cyaml_data_t *)y->loaded, 0);
     free(y->name);
+    free(y->expanded);
+    free(y->lines);
     free(y->unexpected);
     free(y->field);
     free(y->fields);

@@ -1,5 +1,5 @@
 /* Refuses YAML that is legal and yet a mistake here: a second document in a file, a duplicate key,
- * an alias, too deep nesting. */
+ * an alias as a key, too deep nesting. */
 #include <stdio.h>
 #include <yaml.h>
 
@@ -83,10 +83,11 @@ static weft_status check_event(check *c, const yaml_event_t *event)
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT: end(c); return WEFT_OK;
     case YAML_ALIAS_EVENT:
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "%s:%d: anchors and aliases are not allowed; write here what *%s stands "
-                         "for",
-                         c->name, line_of(event), (const char *)event->data.alias.anchor);
+        if (c->is_key[c->depth])
+            return weft_fail(WEFT_ERR_FORMAT, "%s:%d: *%s is a key; write a name here", c->name,
+                             line_of(event), (const char *)event->data.alias.anchor);
+        taken(c);
+        return WEFT_OK;
     case YAML_SCALAR_EVENT:
         if (c->is_key[c->depth]) WEFT_TRY(take_key(c, event));
         taken(c);

@@ -107,6 +107,22 @@ static weft_status check_model(const weft_trainer *t)
                      t->resumed.path, then, t->options.task.model);
 }
 
+/* A run whose model is the copy in the checkpoint, since its file is gone, still names that file:
+ * the folder of the checkpoint will be gone, too. */
+static weft_status keep_name(weft_trainer *t)
+{
+    const char *then = weft_settings_find(&t->resumed.settings, "model"),
+               *name = strrchr(t->options.task.model, '/');
+    bool copied = t->resumed.model.size > 0 && name && strcmp(name, "/model.yaml") == 0;
+    if (!copied || !then || weft_file_exists(then)) return WEFT_OK;
+    free(t->options.task.model);
+    t->options.task.model = NULL;
+    WEFT_TRY(weft_strdup(then, &t->options.task.model));
+    weft_settings_free(&t->settings);
+    t->settings = (weft_settings){0};
+    return weft_settings_take(weft_train_table(t->context), &t->options, &t->settings);
+}
+
 weft_status weft_trainer_read_model(weft_trainer *t)
 {
     if (t->model.size == 0 && weft_model_is_file(t->options.task.model)) {
@@ -120,7 +136,9 @@ weft_status weft_trainer_read_model(weft_trainer *t)
             return weft_fail(WEFT_ERR_FORMAT, "%s: is empty; give layers under the key 'layers'",
                              t->options.task.model);
     }
-    return t->resumed.path ? check_model(t) : WEFT_OK;
+    if (!t->resumed.path) return WEFT_OK;
+    WEFT_TRY(check_model(t));
+    return keep_name(t);
 }
 
 /* Locks the checkpoint folder against other runs, on the rank that writes checkpoints: rank 0 of a

@@ -88,7 +88,7 @@ done <<'WRONG'
 2: step is the time of a step|rate: 1\nstep: 1\n
 2: is not YAML|step: "1\n
 2: a second document begins|step: 1\n---\nstep: 2\n
-3: anchors and aliases are not allowed; write here what *g|machines:\n  - &g {count: 2}\n  - *g\n
+3: *h has no anchor '&h' before it|machines:\n  - &g {count: 2}\n  - *h\n
 WRONG
 refuses 2 "nowhere.yaml: cannot open" "$weft" simulate $small --cluster nowhere.yaml --exchange server
 
