@@ -135,6 +135,7 @@ row(rewrite    pipeline_schedules       T......UA.R..    1 public)
 row(rewrite    rewrite_mpi              TM..........C   13 mpi      under-mpi rewrite 4)
 
 row(program    instances                T......UA.R.C   10 public   WITH program_fixture)
+row(program    blank_store              T......U..R..    1 internal WITH program_fixture)
 row(program    transfer_agreement       T......UA.R..    1 public)
 row(program    device_trace             T......UA....    1 internal WITH program_fixture)
 row(program    far_transfers            T......UA.R..    2 internal)

@@ -71,6 +71,7 @@ typedef struct schema {
 struct weft_store {
     schema *schema;
     uint64_t seed;
+    bool blank; /* random tensors begin with zeros */
     /* The queue in which the host reads and writes values; NULL: operations are synchronous. */
     weft_queue *queue;
     weft_queue_event *event;
@@ -165,6 +166,9 @@ weft_status weft_store_convert(const weft_store *s, const weft_type *type, const
 
 /* The address of entry i; its memory is NULL if the store has not allocated the entry. */
 weft_address weft_store_address(const weft_store *s, int i);
+/* From now on tensors that would begin with random numbers begin with zeros, since a checkpoint has
+ * all of them. */
+void weft_store_leave_blank(weft_store *s);
 /* Records that values were written, so that derived layouts are out of date. */
 void weft_store_touch(weft_store *s);
 /* Waits for the queues of the store and of its instances. */

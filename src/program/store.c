@@ -16,6 +16,11 @@ void weft_store_touch(weft_store *s)
     s->written++;
 }
 
+void weft_store_leave_blank(weft_store *s)
+{
+    s->blank = true;
+}
+
 weft_status weft_store_synchronize(const weft_store *s)
 {
     weft_device *device = schema_store_device(s->schema);
@@ -256,7 +261,7 @@ static weft_status start_entry(weft_store *s, int i)
 {
     store_entry *entry = &s->schema->entries[i];
     void *plain;
-    if (entry->init.kind == WEFT_INIT_CONSTANT && entry->init.scale == 0) return WEFT_OK;
+    if (entry->init.kind == WEFT_INIT_CONSTANT ? entry->init.scale == 0 : s->blank) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(weft_type_bytes(&entry->part), &plain));
     fill(s, entry, plain);
     weft_status status = weft_store_write(s, i, plain);

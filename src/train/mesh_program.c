@@ -29,6 +29,7 @@ weft_status weft_mesh_weights_open(weft_context *context, const char *device, ui
     out->ranks = ranks;
     for (int r = 0; r < ranks; r++) {
         WEFT_TRY(weft_store_create(context, device, seed, &out->stores[r]));
+        weft_store_leave_blank(out->stores[r]);
         WEFT_TRY(weft_checkpoint_tune(checkpoint, out->stores[r]));
     }
     return WEFT_OK;
