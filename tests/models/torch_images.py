@@ -69,6 +69,8 @@ CASES = {
     "googlenet": ("googlenet:width=4,dropout=0", (47, 62), 0.0005),
     "unet": ("unet:depth=2,width=3", (16, 12), 0.01),
     "unet-domain": ("unet:depth=2,width=3", (16, 12), 0.01),
+    "autoencoder": ("autoencoder:conv,code=5,width=3", (12, 8), 0.05),
+    "autoencoder-data": ("autoencoder:conv,code=5,width=3", (12, 8), 0.05),
     "vit": ("vit:patch=5,layers=2,heads=3,width=12,hidden=20", (15, 15), 0.02),
     "vit-domain": ("vit:patch=5,layers=2,heads=3,width=12,hidden=20", (15, 15), 0.02),
     "vit-tensor": ("vit:patch=5,layers=2,heads=3,width=12,hidden=20", (15, 15), 0.02),
@@ -176,6 +178,27 @@ def small_unet(depth, width):
     return UNet()
 
 
+def small_autoencoder(code, width, sides):
+    from torch import nn
+    small = [side // 4 for side in sides]
+    size = 2 * width * math.prod(small)
+    half = {"kernel_size": 3, "stride": 2, "padding": 1}
+
+    class Autoencoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder, self.decoder = nn.Module(), nn.Module()
+            self.encoder.conv1, self.encoder.conv2, self.encoder.fc = nn.Conv2d(3, width, **half), nn.Conv2d(width, 2 * width, **half), nn.Linear(size, code)
+            self.decoder.fc, self.decoder.up1, self.decoder.up2 = nn.Linear(code, size), nn.ConvTranspose2d(2 * width, width, 2, 2), nn.ConvTranspose2d(width, 3, 2, 2)
+
+        def forward(self, x):
+            x = self.encoder.fc(self.encoder.conv2(self.encoder.conv1(x).relu()).relu().flatten(1))
+            x = self.decoder.fc(x).relu().view(-1, 2 * width, *small)
+            return self.decoder.up2(self.decoder.up1(x).relu())
+
+    return Autoencoder()
+
+
 def network_of(name):
     from torchvision.models import densenet, mobilenetv2, resnet, vision_transformer
     kind = name.partition("-")[0]
@@ -185,6 +208,7 @@ def network_of(name):
         "densenet": lambda: densenet.DenseNet(2, (6, 12, 24, 16), 4, num_classes=CLASSES),
         "googlenet": lambda: narrow_googlenet(4),
         "unet": lambda: small_unet(2, 3),
+        "autoencoder": lambda: small_autoencoder(5, 3, CASES[name][1]),
         "vit": lambda: vision_transformer.VisionTransformer(15, 5, 2, 3, 12, 20, num_classes=CLASSES),
         **{name: lambda: layers_alone(kind) for name in LAYERS},
         "resnet18": lambda: narrow_resnet(resnet.BasicBlock, [2, 2, 2, 2], 4),
@@ -268,21 +292,25 @@ class Case:
     def named(self, layer):
         return layer.replace(".", "/").replace("out_proj", "output")
 
+    def loss(self, network, some):
+        """The loss of some of the samples."""
+        from torch.nn import functional as F
+        return F.cross_entropy(network(self.x[some]), self.y[some])
+
     def of_torch(self, start):
         import torch
-        from torch.nn import functional as F
         network = network_of(self.name).double()
         self.begin(network, start)
-        x, label = torch_tensor(self.image, "float64").view(self.shape), torch.tensor(self.label).view(self.labels)
+        self.x, self.y = torch_tensor(self.image, "float64").view(self.shape), torch.tensor(self.label).view(self.labels)
 
         def loss_of(some):
-            return F.cross_entropy(copy.deepcopy(network)(x[list(some)]), label[list(some)]).item()
+            return self.loss(copy.deepcopy(network), list(some)).item()
         optimizer = torch.optim.SGD(network.parameters(), lr=self.rate, momentum=MOMENTUM)
         losses, gradients = [], {}
         for step in range(self.steps):
             optimizer.zero_grad()
             some = list(self.batch(step, loss_of))
-            loss = F.cross_entropy(network(x[some]), label[some])
+            loss = self.loss(network, some)
             losses.append(loss.item())
             loss.backward()
             if step == 0:
@@ -290,8 +318,20 @@ class Case:
                 gradients |= {key: torch.zeros_like(value) for key, value in network.named_buffers()}
             optimizer.step()
         network.eval()
-        return {"losses": losses, "prediction": F.cross_entropy(network(x), label).item(), "gradients": self.ours(network, gradients), "weights": self.ours(network, network.state_dict()),
+        return {"losses": losses, "prediction": self.loss(network, slice(None)).item(), "gradients": self.ours(network, gradients), "weights": self.ours(network, network.state_dict()),
                 "shapes": self.shapes}
+
+
+class Reconstructed(Case):
+    """The target is the sample."""
+
+    def make_data(self, draw, sides):
+        super().make_data(draw, sides)
+        self.data = "reconstruct:" + self.data
+
+    def loss(self, network, some):
+        from torch.nn import functional as F
+        return F.mse_loss(network(self.x[some]), self.x[some])
 
 
 class Tuned(Case):
@@ -328,7 +368,8 @@ class Tuned(Case):
 
 def cases(given):
     golden = json.load(open(given.golden)) if given.golden else None
-    return ((Tuned if name == "tuned" else Case)(name, golden) for name in CASES if not given.only or name in given.only)
+    kinds = {"tuned": Tuned, "autoencoder": Reconstructed}
+    return (kinds.get(name.partition("-")[0], Case)(name, golden) for name in CASES if not given.only or name in given.only)
 
 
 if __name__ == "__main__":
