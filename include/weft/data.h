@@ -7,6 +7,8 @@
  *   glyphs[:size=28,train=20000,test=5000,seed=1]                drawn digits, built in
  *   idx:DIR                                                      MNIST's file names, plain or gzip
  *   images:DIR[,size=N|HxW,gray,test=0.2,broken=0.01,cache=256]  JPEG, PNG, WebP in class folders
+ *   images:DIR,masks[,classes=N,size=N|HxW,gray,test=0.2,cache=256] pictures in images/, and a PNG
+ *                                                                of the classes of pixels in masks/
  *   tar:FILES[,size=N|HxW,gray,test=0.2|FILES,...]               archives, as of WebDataset
  *   mnist[:DIR], fashion-mnist[:DIR], cifar10[:DIR]              where weft_data_folder says
  *   csv:FILES[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2|FILES] plain or gzip;
@@ -140,6 +142,15 @@ WEFT_API WEFT_NODISCARD weft_status weft_data_folder(const char *name, char **ou
  * became of them as features; release it with weft_free. NULL: the data are no table. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_summary(const weft_dataset *dataset, char **out);
 
+/* The colour of a class in pictures of masks, as red, green and blue: bits of its number are spread
+ * over them, so that near numbers differ (the colours of PASCAL VOC). */
+static inline void weft_class_color(int number, unsigned char color[3])
+{
+    color[0] = color[1] = color[2] = 0;
+    for (int i = 0; i < 24 && number >> i; i++)
+        color[i % 3] = (unsigned char)(color[i % 3] | (number >> i & 1) << (7 - i / 3));
+}
+
 /* The shape of one sample's first input: [channels, height, width], [features], [positions]. */
 WEFT_API weft_shape weft_dataset_shape(const weft_dataset *dataset);
 
@@ -170,10 +181,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_dataset_read(const weft_dataset *datase
                                                       int64_t i, int column, void *to);
 
 /* Sets the augmentations that pictures of the training have, as weft_samples_choice.augment gives
- * them; NULL: none. The training split must be prepared. ARGUMENT: the samples are no pictures, or
- * have no classes by which they could be mixed, or a class for each pixel, or an augmentation is
- * wrong; then there are none.
- */
+ * them; NULL: none. One that moves pixels moves the class that each may have. The training
+ * split must be prepared. ARGUMENT: the samples are no pictures, or would be mixed and do
+ * not have one class each, or pixels would be moved that have weights, or an augmentation is wrong;
+ * then there are none. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_set_augment(weft_dataset *dataset,
                                                              const char *list);
 

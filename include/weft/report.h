@@ -55,12 +55,14 @@ typedef struct weft_report {
     int targets;        /* numbers of a target; 0: targets are classes */
     weft_fit fit;       /* means of `fits`; r2: over the targets that vary */
     weft_fit *fits;     /* [targets] */
-    char **class_names; /* [classes]; NULL: classes are numbers */
+    /* [classes], NULL: classes are numbers; or, of several targets of a table with a header,
+     * [targets]. */
+    char **class_names;
     weft_class_figures *by_class; /* [classes]; NULL: numeric targets */
     struct weft_figure *figures;  /* [figure_count], see weft_report_figure */
     int64_t figure_count;
-    /* Targets that are labels of 0 and 1 have these metrics in place of `fits`, and
-     * `class_names` has their names, [targets]. NULL: they are not. */
+    /* Targets that are labels of 0 and 1 have these metrics in place of `fits`. NULL: they are not.
+     */
     weft_label_figures *by_label; /* [targets] */
     uint64_t room[4];             /* of later versions: 0 */
 } weft_report;

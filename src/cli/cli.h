@@ -149,9 +149,13 @@ weft_status read_train_options(const weft_context *context, weft_train_options *
  * those of the checkpoint, over which the words are read. */
 weft_status take_resumed_options(weft_context *context, weft_train_options *o, int argc,
                                  char **argv);
-/* As above, for a table that extends that of weft train and whose struct `init` fills. options and
- * scratch are two such structs, zeroed; the command line is parsed into scratch to find the run
- * file. */
+/* given.c: prints an error and returns false if the words give one of these options of weft train,
+ * the last NULL, another value than its default. A run file may have them, since it is of a run. */
+bool refuse_given(weft_context *context, const char *command_name, const char *const *names,
+                  const char *why, int argc, char **argv);
+/* As read_train_options, for a table that extends that of weft train and whose struct `init` fills.
+ * options and scratch are two such structs, zeroed; the command line is parsed into scratch to find
+ * the run file. */
 weft_status read_run_options(const weft_context *context, const weft_option *table,
                              weft_status (*init)(const weft_context *context, void *options),
                              void *scratch, void *options, int argc, char **argv);

@@ -11,12 +11,14 @@ static void print_fits(const weft_report *r)
     char number[32];
     printf(",\"targets\":[");
     for (int t = 0; t < r->targets; t++) {
+        printf(t ? ",{" : "{");
+        if (r->class_names) {
+            printf("\"name\":");
+            print_json_string(r->class_names[t]);
+        }
         for (int i = 0; weft_fit_figure(&r->fits[t], i, &f); i++)
-            printf("%s\"%s\":%s",
-                   i   ? ","
-                   : t ? ",{"
-                       : "{",
-                   f.name, weft_json_real(f.value, 9, number, sizeof(number)));
+            printf("%s\"%s\":%s", i || r->class_names ? "," : "", f.name,
+                   weft_json_real(f.value, 9, number, sizeof(number)));
         printf("}");
     }
     printf("]");
@@ -64,7 +66,10 @@ static void print_figures(const weft_report *r)
             printf("  and %d more targets, which --json has\n", r->targets - t);
             break;
         }
-        printf("  target %d:", t);
+        if (r->class_names)
+            printf("  %s:", r->class_names[t]);
+        else
+            printf("  target %d:", t);
         for (int i = 0; weft_fit_figure(&r->fits[t], i, &f); i++)
             printf("%s %s %s", i ? "," : "", f.title, figure_text(&f, number, sizeof(number)));
         printf("\n");

@@ -146,9 +146,28 @@ static weft_status change(weft_context *context, const find_options *f, weft_tra
     return status == WEFT_OK ? set(context, o, "steps", (double)f->tries + 1) : status;
 }
 
+/* Options of the rate, of the length and of outputs, which a test has of its own. */
+static const char *const useless[] = {
+    "lr",     "lr-schedule",      "lr-floor",       "warmup",    "gamma",   "decay-every", "epochs",
+    "steps",  "patience",         "keep",           "keep-best", "metrics", "unfreeze",    "trace",
+    "metric", "checkpoint-every", "evaluate-every", NULL};
+
 /* false: the options are not those of a test, and an error was printed. */
-static bool fits(const find_options *f, const weft_train_options *o)
+static bool fits(weft_context *context, const find_options *f, const weft_train_options *o,
+                 int argc, char **argv)
 {
+    if (!refuse_given(context, "find-lr", useless,
+                      "a test has a rate, a length and outputs of its own; leave it out", argc,
+                      argv))
+        return false;
+    if (o->output.checkpoint && !o->output.resume) {
+        static const char *const folder[] = {"checkpoint", NULL};
+        if (!refuse_given(context, "find-lr", folder,
+                          "a test keeps no weights; add --resume to begin with those in the "
+                          "folder, or leave it out",
+                          argc, argv))
+            return false;
+    }
     if (!(f->from < f->to)) {
         fprintf(stderr,
                 "weft: from is %g and to is %g; the first rate must be below the last one\nTry "
@@ -216,7 +235,7 @@ static int run(weft_context *context, int argc, char **argv)
     int code = 2;
     if (status != WEFT_OK) {
         code = usage_failure("find-lr");
-    } else if (fits(&f, &options)) {
+    } else if (fits(context, &f, &options, argc, argv)) {
         print_log(context, options.show.quiet);
         status = load_option_plugins(context, table, &options);
         if (status == WEFT_OK) status = change(context, &f, &options);
@@ -238,7 +257,8 @@ const command command_find_lr = {
         "moving mean, has become four times its smallest. Then prints two rates: where the loss\n"
         "fell most steeply, and a tenth of the rate at which it was smallest. No weight is\n"
         "kept, and nothing else is written; options of the rate's schedule, of the run's length\n"
-        "and of its outputs have no effect. All ranks are threads of this process.",
+        "and of its outputs have no effect where a run file has them, and are refused elsewhere.\n"
+        "All ranks are threads of this process.",
     .examples = "  weft find-lr --model lenet --data idx:mnist --batch 64\n"
                 "  weft find-lr run.yaml --from 1e-5 --to 1 --plot rates.svg\n",
     .table = weft_train_table,

@@ -182,6 +182,10 @@ static bool is_file(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+/* Options of a run that goes on, or writes something. */
+static const char *const useless[] = {"checkpoint", "resume",  "drop-state", "without",
+                                      "keep",       "metrics", "trace",      NULL};
+
 static int run(weft_context *context, int argc, char **argv)
 {
     inspect_options what = {0};
@@ -214,6 +218,12 @@ static int run(weft_context *context, int argc, char **argv)
         code = 2;
     } else if (count) {
         code = report_failure(inspect_checkpoint(context, words[0]));
+    } else if (!refuse_given(
+                   context, "inspect", useless,
+                   "nothing runs; weft inspect DIR shows a checkpoint, so give its folder "
+                   "alone, or leave this out",
+                   argc, argv)) {
+        code = 2;
     } else if ((code = load_plugins(context, weft_train_table(context), &options)) == 0) {
         if (!suffix_fits("inspect", "plot", what.plot ? what.plot : "", OTHER_PICTURES,
                          "an SVG picture", ".svg"))

@@ -65,9 +65,28 @@ static void on_prediction(void *user, const weft_prediction *p)
         sink_csv(s, p);
 }
 
+/* Counts samples. */
+static void on_pixel(void *user, const weft_prediction *p)
+{
+    *(int64_t *)user += p->position == 0;
+}
+
+/* Writes pictures in place of a table. */
+static int predict_masks(weft_context *context, const weft_eval_options *options)
+{
+    int64_t count = 0;
+    print_log(context, false);
+    int code = report_failure(weft_predict(context, options, on_pixel, &count));
+    if (code == 0)
+        printf("wrote %lld mask%s to %s\n", (long long)count, weft_plural(count), options->masks);
+    return code;
+}
+
 static int predict(weft_context *context, const weft_eval_options *options)
 {
     sink s = {.json = options->json};
+    if (options->masks && !options->output && !options->json)
+        return predict_masks(context, options);
     const char *path = options->output ? options->output : "-";
     weft_status status = weft_output_open(path, WEFT_OUTPUT_REPLACE, &s.to);
     print_log(context, false);
@@ -136,13 +155,17 @@ const command command_predict = {
         "identifiers and targets, and behind them what is predicted and the probabilities of all\n"
         "classes; in JSON they are the object row. Further outputs of a model that names several\n"
         "follow as columns NAME or NAME_0, NAME_1, ..., in JSON as the object outputs. An output\n"
-        "file whose name ends as another format, such as .json without --json, is refused.",
+        "file whose name ends as another format, such as .json without --json, is refused.\n"
+        "With --masks the classes of the pixels of each picture are written as a PNG of its name,\n"
+        "of which each pixel is the number of its class and a palette has colours; lines for each\n"
+        "pixel are printed only with --output or --json.",
     .examples =
         "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
         "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"
         "  weft predict --checkpoint runs/iris/latest --data csv:new.csv --join -o with.csv\n"
         "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv\n"
-        "  weft predict --checkpoint runs/prices/latest --data csv:new_houses.csv --json\n",
+        "  weft predict --checkpoint runs/prices/latest --data csv:new_houses.csv --json\n"
+        "  weft predict --checkpoint runs/roads --data images:new_pictures --masks predicted\n",
     .table = table,
     .run = run,
     .tasks = TASKS_ALONE,

@@ -22,6 +22,7 @@ typedef struct sheet {
     int channels, height, width;
     int by; /* pixels of a picture that become one of the sheet, along each side */
     float *x;
+    int32_t *classes;             /* of the pixels of a sample; NULL: these have none */
     unsigned char *pixels, *room; /* of the sheet, and of the PNG made of them */
     int64_t *counts;              /* samples of each class in each part */
 } sheet;
@@ -48,16 +49,28 @@ static double mean_of(const sheet *s, int c, int y, int x)
     return sum / s->by / s->by;
 }
 
+/* Mixes a pixel of the sheet with the colour of the class of its middle; class 0 has none. */
+static void overlay(const sheet *s, int y, int x, unsigned char *pixel)
+{
+    unsigned char color[3];
+    int32_t class =
+        s->classes[(ptrdiff_t)(y * s->by + s->by / 2) * s->width + x * s->by + s->by / 2];
+    weft_class_color(class, color);
+    for (int c = 0; c < 3 && class > 0; c++) pixel[c] = (unsigned char)((pixel[c] + color[c]) / 2);
+}
+
 static void paint(const sheet *s)
 {
     unsigned char *to = s->pixels;
     for (int y = 0; y < s->height / s->by; y++)
-        for (int x = 0; x < s->width / s->by; x++)
+        for (int x = 0; x < s->width / s->by; x++, to += 3) {
             for (int c = 0; c < 3; c++) {
                 double colour = mean_of(s, s->channels < 3 ? 0 : c, y, x),
                        opaque = s->channels == 4 ? mean_of(s, 3, y, x) / 255 : 1;
-                *to++ = (unsigned char)(colour * opaque + 255 * (1 - opaque) + 0.5);
+                to[c] = (unsigned char)(colour * opaque + 255 * (1 - opaque) + 0.5);
             }
+            if (s->classes) overlay(s, y, x, to);
+        }
 }
 
 /* Reads the class of a sample. -1: it has none. */
@@ -84,6 +97,8 @@ static weft_status draw_sample(sheet *s, int place, int64_t i)
     double left = GAP + (place % COLUMNS) * (CELL + GAP), top = TOP + row * (CELL + TEXT + GAP);
     WEFT_TRY(weft_dataset_draw(s->data, (uint64_t)s->seed, 0, i, 0, s->x));
     WEFT_TRY(class_of(s, WEFT_TRAIN, i, &class));
+    if (s->classes)
+        WEFT_TRY(weft_dataset_draw(s->data, (uint64_t)s->seed, 0, i, s->inputs, s->classes));
     paint(s);
     CHART_PUT(&s->chart,
               "<image x=\"%g\" y=\"%g\" width=\"%d\" height=\"%d\" "
@@ -113,23 +128,33 @@ static weft_status draw(sheet *s, const char *title)
     return s->chart.status;
 }
 
-/* Prints the number of samples of each class in each part. */
+/* Counts the class of a sample, or those of its pixels. */
+static weft_status count_sample(const sheet *s, weft_split split, int64_t i)
+{
+    int32_t class;
+    WEFT_TRY(class_of(s, split, i, &class));
+    if (class >= 0) s->counts[class * WEFT_SPLITS + (int)split]++;
+    if (!s->classes) return WEFT_OK;
+    WEFT_TRY(weft_dataset_read(s->data, split, i, s->inputs, s->classes));
+    for (int64_t j = 0; j < s->stats->positions; j++)
+        s->counts[s->classes[j] * WEFT_SPLITS + (int)split]++;
+    return WEFT_OK;
+}
+
+/* Prints the number of samples, or of pixels, of each class in each part. */
 static weft_status print_classes(const sheet *s, FILE *to)
 {
     char number[32];
-    int classes = s->stats->positions > 0 ? 0 : s->stats->classes;
+    int classes = s->stats->positions > 0 && !s->classes ? 0 : s->stats->classes;
     weft_status status = WEFT_OK;
     for (int split = 0; split < WEFT_SPLITS; split++)
         for (int64_t i = 0; status == WEFT_OK && i < weft_dataset_count(s->data, (weft_split)split);
-             i++) {
-            int32_t class;
-            status = class_of(s, (weft_split)split, i, &class);
-            if (status == WEFT_OK && class >= 0) s->counts[class * WEFT_SPLITS + split]++;
-        }
+             i++)
+            status = count_sample(s, (weft_split)split, i);
     bool validates = weft_dataset_count(s->data, WEFT_VALIDATION) > 0;
     if (status == WEFT_OK && classes > 0)
-        fprintf(to, "%-24s %10s %10s%s\n", "class", "training", "test",
-                validates ? " validation" : "");
+        fprintf(to, "%-24s %10s %10s%s\n", s->classes ? "pixels of class" : "class", "training",
+                "test", validates ? " validation" : "");
     for (int c = 0; c < classes && status == WEFT_OK; c++) {
         const int64_t *counts = s->counts + (ptrdiff_t)c * WEFT_SPLITS;
         fprintf(to, "%-24s %10lld %10lld", class_name(s, c, number, sizeof(number)),
@@ -166,7 +191,9 @@ static bool make_room(sheet *s)
     s->pixels = malloc(pixels * 3);
     s->room = malloc(sheet_image_bytes(s->width, s->height));
     s->counts = calloc((size_t)s->stats->classes * WEFT_SPLITS + 1, sizeof(*s->counts));
-    return s->x && s->pixels && s->room && s->counts;
+    bool each = s->stats->positions == (int64_t)pixels;
+    if (each) s->classes = malloc(pixels * sizeof(*s->classes));
+    return s->x && s->pixels && s->room && s->counts && (s->classes || !each);
 }
 
 static weft_status write_to(sheet *s, const char *path, const weft_train_options *o)
@@ -223,6 +250,7 @@ static int write_data(weft_dataset *data, const weft_train_options *o, const cha
     free(s.pixels);
     free(s.room);
     free(s.counts);
+    free(s.classes);
     return code;
 }
 

@@ -47,11 +47,13 @@ static double weight_of(const weft_dataset *data, weft_split split, int64_t whic
     return label ? weight * data->class_weight[label[j]] : weight;
 }
 
-/* The sum of the weights of a sample whose classes have weights. label: room for its labels. */
-static double weighed_sum(const weft_dataset *data, weft_split split, int64_t which, int32_t *label)
+/* The sum of the weights of a sample whose classes have weights. key: of its random changes, which
+ * may move classes out of the picture. label: room for its labels. */
+static double weighed_sum(const weft_dataset *data, weft_split split, int64_t which,
+                          const weft_sample_key *key, int32_t *label)
 {
     double sum = 0;
-    if (weft_dataset_read_column(data, split, which, NULL, data->source->inputs, label) >= 0)
+    if (weft_dataset_read_column(data, split, which, key, data->source->inputs, label) >= 0)
         return 0; /* the sample is refused */
     for (int64_t j = 0; j < weft_source_labels(data->source); j++)
         sum += weight_of(data, split, which, j, label);
@@ -60,16 +62,19 @@ static double weighed_sum(const weft_dataset *data, weft_split split, int64_t wh
 
 /* The sum of the weights of the targets of the `valid` samples of this learner's batch. Rows that
  * this rank does not read count as well, so all ranks of the learner compute the same sum. */
-static double sum_of_weights(const weft_dataset *data, const weft_loader_options *o, uint64_t key,
+static double sum_of_weights(const weft_dataset *data, const weft_loader_options *o, int64_t epoch,
                              int64_t start, int64_t valid, int32_t *label)
 {
+    uint64_t order = weft_mix(o->seed, (uint64_t)epoch);
     int64_t count = weft_dataset_count(data, o->split);
     double sum = 0;
     if (!weft_dataset_weighted(data) && !label)
         return (double)(valid * weft_source_labels(data->source));
     for (int64_t i = start; i < start + valid; i++) {
-        int64_t which = sample_at(o, key, count, i);
-        sum += label ? weighed_sum(data, o->split, which, label)
+        int64_t which = sample_at(o, order, count, i);
+        const weft_sample_key key = {
+            .seed = o->seed, .epoch = epoch, .split = o->split, .sample = which};
+        sum += label ? weighed_sum(data, o->split, which, o->shuffle ? &key : NULL, label)
                      : weft_source_weight_sum(data->source, o->split, which);
     }
     return sum;
@@ -185,7 +190,7 @@ void weft_batch_make(const weft_dataset *data, const weft_loader_options *option
     batch->before = start - begin;
     batch->valid = begin + weft_part_start(total, o.part + 1, o.parts) - start;
     batch->last = batch->done == count;
-    batch->weight = sum_of_weights(data, &o, key, start, batch->valid, batch->label);
+    batch->weight = sum_of_weights(data, &o, epoch, start, batch->valid, batch->label);
     making m = {
         .data = data, .o = &o, .batch = batch, .order = key, .start = start, .count = count};
     atomic_init(&m.wrong, -1);

@@ -1,6 +1,7 @@
 /* The data source of tables in CSV files, plain or gzip. csv_read.c reads the whole table.
  * Categories become features when a sample is read, so that the table keeps one number for each
  * field. */
+#include <math.h>
 #include <stdio.h>
 
 #include "data/csv_notes.h"
@@ -63,6 +64,20 @@ static double csv_number(const weft_source *source, weft_split split, int64_t i,
     const weft_csv_source *s = (const weft_csv_source *)source;
     const double *row = s->csv.values + row_of(source, split, i) * s->csv.features;
     return s->table ? weft_table_feature(s->table, row, (int)j) : row[j];
+}
+
+/* Words have the numbers of the description, so the numbers of a row say what it has. */
+static uint64_t csv_hash(const weft_source *source, weft_split split, int64_t i)
+{
+    const weft_csv_source *s = (const weft_csv_source *)source;
+    const double *row = s->csv.values + row_of(source, split, i) * s->csv.features;
+    uint64_t hash = 0, bits;
+    for (int j = 0; j < s->csv.features; j++) {
+        double number = row[j] + 0; /* -0 becomes 0 */
+        memcpy(&bits, &number, sizeof(bits));
+        hash = weft_mix(hash, isnan(number) ? UINT64_MAX : bits);
+    }
+    return hash;
 }
 
 static void csv_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
@@ -170,8 +185,8 @@ static weft_status csv_open(const char *arguments, const weft_source_request *re
             "standardized, each text of another column becomes a feature of 0 and 1; test is a "   \
             "share, or the files of the test part",                                                \
     .open = csv_open, .close = csv_close, .prepare = csv_prepare, .number = csv_number,            \
-    .label = csv_label, .target = csv_target, .weight = csv_weight, .row = csv_row,                \
-    .file = csv_file, .id = csv_id, .fields = csv_fields, .summary = csv_summary
+    .hash = csv_hash, .label = csv_label, .target = csv_target, .weight = csv_weight,              \
+    .row = csv_row, .file = csv_file, .id = csv_id, .fields = csv_fields, .summary = csv_summary
 
 const weft_source_ops weft_source_csv = {TABLE, .divide = csv_divide};
 const weft_source_ops weft_source_csv_parts = {TABLE};

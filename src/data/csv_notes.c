@@ -135,17 +135,17 @@ static weft_status note_one_hot(const weft_csv *csv, const char *path, weft_cont
     return WEFT_OK;
 }
 
-/* Tells of categories that are missing from row `first` on, if each row of the training had one. */
-static void note_gaps(const weft_csv *csv, const weft_table *table, int64_t first, const char *path,
-                      weft_context *context)
+/* Tells of categories that are missing in later rows, if each row of the training had one. */
+static void note_gaps(const weft_csv *csv, const weft_table *table, const int64_t *rows,
+                      int64_t count, const char *path, weft_context *context)
 {
     for (int j = 0; table && csv->cells && j < csv->features; j++) {
         const weft_table_column *c = &table->column[j];
         long long missing = 0;
         char name[128];
         if (c->gaps || c->kind != WEFT_CSV_CATEGORIES) continue;
-        for (int64_t i = first; i < csv->rows; i++)
-            missing += isnan(csv->values[i * csv->features + j]);
+        for (int64_t i = 0; i < count; i++)
+            missing += isnan(csv->values[rows[i] * csv->features + j]);
         if (missing == 0) continue;
         weft_log(context, WEFT_LOG_NOTE,
                  "%s: column %s has no value in %lld row%s, and had one in each row of the "
@@ -180,12 +180,12 @@ static void note_news(const weft_csv *csv, const char *path, weft_context *conte
 }
 
 weft_status weft_csv_note(const weft_csv *csv, const weft_table *table, const char *path,
-                          const char *later, int64_t first, bool named,
+                          const char *later, const int64_t *rows, int64_t count, bool named,
                           const weft_source_request *request)
 {
     if (request->stats) note_places(csv, path, request);
     note_news(csv, later, request->context);
-    note_gaps(csv, table, first, later, request->context);
+    note_gaps(csv, table, rows, count, later, request->context);
     if (request->stats) return WEFT_OK;
     note_count(csv, path, request->context);
     note_header(csv, path, named, request->context);

@@ -7,10 +7,10 @@
 
 /* Logs what may not be meant so: a feature that counts the rows, a first row that counts the
  * columns, a class in several columns; of a later table, that names of columns do not decide.
- * later: the files of the rows from `first` on, which may lack or have other categories than those
- * that the table describes. named: the label is given by its name. MEMORY: there is none left. */
+ * later: the files of the `count` rows that the table was not described by, which may lack or have
+ * other categories. named: the label is given by its name. MEMORY: there is none left. */
 weft_status weft_csv_note(const weft_csv *csv, const weft_table *table, const char *path,
-                          const char *later, int64_t first, bool named,
+                          const char *later, const int64_t *rows, int64_t count, bool named,
                           const weft_source_request *request) WEFT_NODISCARD;
 
 /* csv_summary.c: adds a line or two for each column: what it has, and what became of it. table:

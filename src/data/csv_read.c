@@ -213,7 +213,9 @@ static weft_status describe(weft_csv_source *s, const weft_csv_rules *rules,
     if (request->stats) return weft_table_copy(request->stats->table, &s->table);
     WEFT_TRY(
         weft_table_fit(&s->csv, s->path, rules, s->rows, s->head.count[WEFT_TRAIN], &s->table));
-    return s->table ? weft_table_number_words(s->table, first_later(s), &s->csv) : WEFT_OK;
+    return s->table ? weft_table_number_words(s->table, s->rows, s->head.count[WEFT_TRAIN],
+                                              s->csv.rows, &s->csv)
+                    : WEFT_OK;
 }
 
 /* Splits the rows: those of test files are the test split, or a share is, which is by default all
@@ -223,6 +225,7 @@ static weft_status split(weft_csv_source *s, double test)
     const weft_csv *csv = &s->csv;
     if (s->of_training < s->file_count) {
         s->head.ops = &weft_source_csv_parts;
+        s->head.apart = true;
         s->head.count[WEFT_TRAIN] = first_later(s);
         s->head.count[WEFT_TEST] = csv->rows - s->head.count[WEFT_TRAIN];
         WEFT_TRY(WEFT_NEW(&s->rows, csv->rows));
@@ -280,7 +283,8 @@ weft_status weft_csv_source_read(weft_csv_source *s, char **path, weft_csv_keys 
     s->head.all = s->csv.rows;
     WEFT_TRY(name_columns(s));
     bool named = column && !weft_parse_int(column, &number), later = request->stats != NULL;
-    return weft_csv_note(&s->csv, s->table, s->path,
-                         s->of_training < s->file_count && !later ? keys->test : s->path,
-                         later ? 0 : first_later(s), named, request);
+    int64_t trained = later ? 0 : s->head.count[WEFT_TRAIN];
+    const char *news = s->of_training < s->file_count && !later ? keys->test : s->path;
+    return weft_csv_note(&s->csv, s->table, s->path, news, s->rows + trained,
+                         later || trained > 0 ? s->csv.rows - trained : 0, named, request);
 }

@@ -79,6 +79,9 @@ struct weft_source_ops {
                           weft_table_row *out);
     /* Adds a description of the columns of a table. NULL: the data are none. */
     weft_status (*summary)(const weft_source *source, weft_text *text);
+    /* A hash of the columns of sample i of a table, without its answers, that is the same for equal
+     * rows of tables with the same description. NULL: rows are not compared. */
+    uint64_t (*hash)(const weft_source *source, weft_split split, int64_t i);
     /* Writes where element j of a column of sample i is in the file, and what it is there, such as
      * "x.npy: number 3 of sample 17 is nan". The column after the inputs has the targets, the next
      * one the weights. NULL: messages give the row of `file`, or count the samples of the split. */
@@ -107,6 +110,10 @@ typedef struct weft_split_id {
 } weft_split_id;
 weft_status weft_dataset_identify(const weft_dataset *dataset, weft_split split,
                                   weft_split_id *out) WEFT_NODISCARD;
+/* As weft_dataset_identify of the split of a table that has further files, of which those of this
+ * one are all files of that split. */
+weft_status weft_dataset_identify_file(const weft_dataset *dataset, weft_split split,
+                                       weft_split_id *out) WEFT_NODISCARD;
 /* Whether a split differs from what it was; then `how` gets a clause for messages, such as "the
  * training part has 206 samples, it had 205". */
 bool weft_split_differs(weft_split split, const weft_split_id *then, const weft_split_id *now,
@@ -115,11 +122,23 @@ bool weft_split_differs(weft_split split, const weft_split_id *then, const weft_
  * common. */
 weft_status weft_dataset_hash(const weft_dataset *dataset, uint64_t *out) WEFT_NODISCARD;
 
+/* repeated.c: warns of samples of a split, which have parts of their own, that are also samples of
+ * the training split. `later` is the training's data set or one that has its statistics. MEMORY:
+ * there is none for the hashes of the samples of the split. */
+weft_status weft_dataset_note_repeated(const weft_dataset *trained, const weft_dataset *later,
+                                       weft_split split) WEFT_NODISCARD;
+
 /* --- stats.c: statistics of the training split --- */
 
 /* `reading` of pictures that are scaled until they cover the size, and of which the middle is
- * taken. */
+ * taken; further keys may follow. */
 #define WEFT_READING_PICTURES "images:fit=cover"
+static inline bool weft_reads_pictures(const weft_data_stats *stats)
+{
+    size_t size = sizeof(WEFT_READING_PICTURES) - 1;
+    return stats->reading && strncmp(stats->reading, WEFT_READING_PICTURES, size) == 0 &&
+           (!stats->reading[size] || stats->reading[size] == ',');
+}
 
 /* Frees the contents of *stats. */
 void weft_data_stats_free(weft_data_stats *stats);
@@ -209,6 +228,7 @@ struct weft_source {
     bool continues; /* each sample begins where the one before has ended */
     bool overlaps;  /* samples of the training share elements, as windows with a short stride */
     bool divided;   /* the specification gives the share of the test split */
+    bool apart;     /* the test split is that of files of its own */
     bool whole;     /* features are 64-bit integers or smaller */
     bool bytes;     /* features are whole numbers from 0 to 255 */
     bool flags;     /* some features are truth values */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/registry.h"
-#include "data/augment/augment.h"
 #include "data/data.h"
 
 weft_status weft_source_open(const char *spec, const weft_source_request *request,
@@ -249,7 +248,8 @@ static weft_status open_validation(weft_dataset *d)
     if (weft_dataset_divisible(d->validation) && !d->validation->source->divided)
         WEFT_TRY(weft_dataset_divide(d->validation, 1));
     WEFT_TRY(weft_dataset_prepare(d->validation, WEFT_TEST));
-    if (d->validation->source->count[WEFT_TEST] > 0) return WEFT_OK;
+    if (d->validation->source->count[WEFT_TEST] > 0)
+        return d->given ? WEFT_OK : weft_dataset_note_repeated(d, d->validation, WEFT_TEST);
     return weft_fail(WEFT_ERR_ARGUMENT, "data '%s' for validation have no sample",
                      d->validation_spec);
 }
@@ -277,6 +277,9 @@ weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
     d->measured = true;
     WEFT_TRY(weft_dataset_check_split(d, split));
     WEFT_TRY(weft_source_status(s));
+    /* Parts of one file that are drawn may repeat rows of it. */
+    if (split == WEFT_TEST && !d->given && s->apart)
+        WEFT_TRY(weft_dataset_note_repeated(d, d, split));
     s->prepared[split] = true;
     return WEFT_OK;
 }
@@ -303,44 +306,4 @@ const weft_dataset *weft_dataset_part(const weft_dataset *d, weft_split *split)
     if (*split != WEFT_VALIDATION || !d->validation) return d;
     *split = WEFT_TEST;
     return d->validation;
-}
-
-weft_status weft_dataset_set_augment(weft_dataset *d, const char *list)
-{
-    WEFT_NEED_AS("dataset", d);
-    const weft_source *s = d->source;
-    const weft_shape *shape = weft_source_shape(s);
-    char text[128];
-    free(d->augment);
-    d->augment = NULL;
-    if (!list) return WEFT_OK;
-    bool pictures = s->inputs == 1 && !s->tabular && s->input[0].dtype == WEFT_F32 &&
-                    shape->rank == 3 && shape->dim[0] <= 4;
-    if (!pictures)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "augment is '%s', and samples [%s%s are no pictures of up to 4 channels "
-                         "[channels, height, width]; leave it out",
-                         list, s->inputs > 1 ? "several inputs, " : "",
-                         weft_shape_text(shape, text, sizeof(text)) + 1);
-    if (s->positions > 0)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "augment is '%s', and pictures with a class for each of %lld positions "
-                         "would leave their classes behind; leave it out",
-                         list, (long long)s->positions);
-    WEFT_TRY(WEFT_NEW(&d->augment, 1));
-    weft_status status = weft_augment_parse(d->context, list, d->augment);
-    if (status == WEFT_OK && weft_dataset_mixes(d) && d->stats.classes == 0)
-        status = weft_fail(WEFT_ERR_ARGUMENT,
-                           "augment is '%s', and samples are mixed by their classes, which these "
-                           "data lack; leave %s out",
-                           list, weft_augment_mixing(d->augment));
-    if (status == WEFT_OK) return WEFT_OK;
-    free(d->augment);
-    d->augment = NULL;
-    return status;
-}
-
-bool weft_dataset_mixes(const weft_dataset *d)
-{
-    return d->augment && d->augment->mixing > 0;
 }

@@ -42,12 +42,14 @@ static uint64_t mix_row(uint64_t hash, const weft_dataset *d, weft_split split, 
     return hash;
 }
 
-/* Mixes in the samples at the edges of each file, if there are several. */
+/* Mixes in the samples at the edges of each file, if there are several. alone: there is one, and
+ * the hash is that of a table of which it is one of several. */
 static uint64_t mix_edges(uint64_t hash, const weft_dataset *d, weft_split split, int64_t count,
-                          void *x)
+                          bool alone, void *x)
 {
     const weft_source *s = d->source;
     const char *before = NULL;
+    if (alone && count > 0) return mix_row(hash, d, split, 0, x);
     for (int64_t i = 0; i < count && s->ops->file; i++) {
         const char *file = s->ops->file(s, split, i);
         if (file == before) continue;
@@ -58,7 +60,7 @@ static uint64_t mix_edges(uint64_t hash, const weft_dataset *d, weft_split split
     return hash;
 }
 
-weft_status weft_dataset_identify(const weft_dataset *d, weft_split split, weft_split_id *out)
+static weft_status identify(const weft_dataset *d, weft_split split, bool alone, weft_split_id *out)
 {
     enum { ROWS = 4 };
     *out = (weft_split_id){0};
@@ -76,11 +78,23 @@ weft_status weft_dataset_identify(const weft_dataset *d, weft_split split, weft_
     WEFT_TRY(WEFT_NEW(&x, WEFT_MAX(weft_source_largest(d->source), weft_source_labels(d->source))));
     for (int64_t i = 0; i < WEFT_MIN(count, ROWS) && weft_dataset_labelled(d); i++)
         hash = mix_row(hash, d, split, i * (count - 1) / (ROWS - 1) % count, x);
-    if (weft_dataset_labelled(d)) hash = mix_edges(hash, d, split, count, x);
+    if (weft_dataset_labelled(d)) hash = mix_edges(hash, d, split, count, alone, x);
     free(x);
     WEFT_TRY(weft_source_status(d->source));
     *out = (weft_split_id){.samples = count, .hash = hash};
     return WEFT_OK;
+}
+
+weft_status weft_dataset_identify(const weft_dataset *d, weft_split split, weft_split_id *out)
+{
+    return identify(d, split, false, out);
+}
+
+weft_status weft_dataset_identify_file(const weft_dataset *d, weft_split split, weft_split_id *out)
+{
+    const weft_source_ops *ops = d->source->ops;
+    bool several = ops->file && d->source->count[split] > 0 && ops->file(d->source, split, 0);
+    return identify(d, split, !several, out);
 }
 
 weft_status weft_dataset_hash(const weft_dataset *d, uint64_t *out)

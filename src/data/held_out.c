@@ -40,6 +40,12 @@ static double number(const weft_source *source, weft_split split, int64_t i, int
     return p.source->ops->number(p.source, p.split, p.i, j);
 }
 
+static uint64_t hash(const weft_source *source, weft_split split, int64_t i)
+{
+    place p = place_of(source, split, i);
+    return p.source->ops->hash(p.source, p.split, p.i);
+}
+
 static void label(const weft_source *source, weft_split split, int64_t i, int32_t *to)
 {
     place p = place_of(source, split, i);
@@ -196,6 +202,7 @@ weft_status weft_source_hold_out(weft_source **source, double share, uint64_t se
                             .prepare = prepare,
                             .features = features,
                             .number = ops->number ? number : NULL,
+                            .hash = ops->hash ? hash : NULL,
                             .label = label,
                             .target = target,
                             .targets = ops->targets ? targets : NULL,

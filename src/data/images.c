@@ -1,5 +1,6 @@
 /* The data source of folders of pictures: images:DIR. Each class has a folder, whose name it takes,
- * in DIR or in DIR/train and DIR/test. */
+ * in DIR or in DIR/train and DIR/test; or, with masks that give each pixel a class, all pictures
+ * are in images/ there, and their masks in masks/. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -117,6 +118,26 @@ static weft_status add_class(weft_pictures *s, const char *part, const char *cla
     return status;
 }
 
+/* Adds the pictures of one part, each of which has a mask beside it. The classes are not read. */
+static weft_status add_masked_part(weft_pictures *s, const char *part, int64_t *count)
+{
+    char *folder;
+    int64_t before = s->items;
+    WEFT_TRY(weft_format(&folder, "%s" WEFT_MASKED_PICTURES, part));
+    folder[strlen(folder) - 1] = '\0';
+    weft_status status = add_pictures(s, folder, 0, 0);
+    *count = s->items - before;
+    if (status == WEFT_OK && *count == 0)
+        status =
+            weft_fail(WEFT_ERR_ARGUMENT,
+                      "%s/%s: has no picture (.jpg, .jpeg, .png, .webp) that could have a mask",
+                      s->folder, folder);
+    free(folder);
+    for (int64_t i = before; i < s->items && status == WEFT_OK && s->reads_masks; i++)
+        status = weft_masks_check(s, &s->item[i]);
+    return status;
+}
+
 /* Adds the pictures of one part of the folder, "" or "train/" and the like; that of the training
  * names the classes. *count: them. */
 static weft_status add_part(weft_pictures *s, const char *part, bool training, int64_t *count)
@@ -124,6 +145,7 @@ static weft_status add_part(weft_pictures *s, const char *part, bool training, i
     char *path;
     listing l;
     int64_t before = s->items;
+    if (s->masked) return add_masked_part(s, part, count);
     WEFT_TRY(weft_format(&path, "%s/%s", s->folder, part));
     weft_status status = list(path, &l);
     free(path);
@@ -184,15 +206,31 @@ static weft_status add_unlabelled(weft_pictures *s)
     return status;
 }
 
+/* Whether classes of the folder are named as pictures and masks are. */
+static weft_status check_folders(const weft_pictures *s)
+{
+    bool pair = s->head.classes == 2 && class_of(s, "images") >= 0 && class_of(s, "masks") >= 0;
+    if (!pair || s->masked) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: has the folders images and masks; give images:%s,masks if the masks give "
+                     "each pixel a class, and other names to these folders if they are two classes",
+                     s->folder, s->folder);
+}
+
 static weft_status find_pictures(weft_pictures *s, const weft_source_request *request)
 {
-    if (request->unlabelled) WEFT_TRY(add_unlabelled(s));
+    bool parts = has_folder(s->folder, "train");
+    bool within = s->masked && (parts || has_folder(s->folder, "images"));
+    if (request->unlabelled && !within) WEFT_TRY(add_unlabelled(s));
     if (s->head.unlabelled) return WEFT_OK;
-    if (has_folder(s->folder, "train"))
+    s->head.unlabelled = request->unlabelled && within && !parts && !has_folder(s->folder, "masks");
+    s->reads_masks = s->masked && !request->mirrored && !s->head.unlabelled;
+    if (parts)
         WEFT_TRY(add_own_parts(s));
     else
         WEFT_TRY(add_part(s, "", true, &s->part[WEFT_TRAIN]));
-    if (s->head.classes == 0)
+    WEFT_TRY(check_folders(s));
+    if (s->head.classes == 0 && !s->masked)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: has no folder with pictures; give a folder with one folder for each "
                          "class, or with train/ and test/, which have these",
@@ -202,16 +240,44 @@ static weft_status find_pictures(weft_pictures *s, const weft_source_request *re
 
 /* --- the specification --- */
 
+/* Takes whether pictures have masks, as those of the training, and the number of classes. */
+static weft_status take_masks(weft_pictures *s, const weft_picture_keys *keys, int classes,
+                              const weft_source_request *request)
+{
+    const weft_data_stats *stats = request->stats;
+    int known = stats && stats->positions > 0 ? stats->classes : 0;
+    s->masked = s->masked || known > 0;
+    s->numbers = known > 0 ? known : classes;
+    if (classes > 0 && !s->masked)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data 'images': classes= is the number of classes in masks; give masks, "
+                         "or leave it out");
+    if (known > 0 && classes > 0 && classes != known)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data 'images': classes is %d, and the training had %d; leave it out",
+                         classes, known);
+    if (s->masked && keys->broken >= 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data 'images': a picture with a mask is never replaced by another one; "
+                         "leave broken= out");
+    s->strict = s->strict || s->masked;
+    s->head.found_in = s->masked ? "the masks" : s->head.found_in;
+    return WEFT_OK;
+}
+
 static weft_status open_keys(weft_pictures *s, const char *arguments, weft_picture_keys *keys,
                              const weft_source_request *request)
 {
-    double test = -1;
+    double test = -1, classes = 0;
     const weft_spec_key table[] = {
         WEFT_PICTURE_KEYS(*keys),
         {.name = "test", .number = &test, .low = 0, .high = 1},
+        {.name = "masks", .flag = &s->masked},
+        {.name = "classes", .number = &classes, .low = 2, .high = 256, .integer = true},
         {.name = NULL},
     };
     WEFT_TRY(weft_spec_file("images", arguments, table, request, &s->folder));
+    WEFT_TRY(take_masks(s, keys, (int)classes, request));
     WEFT_TRY(weft_pictures_take_keys(s, keys));
     WEFT_TRY(find_pictures(s, request));
     if (s->parts && test >= 0)
@@ -220,7 +286,10 @@ static weft_status open_keys(weft_pictures *s, const char *arguments, weft_pictu
                          "of its own; leave it out",
                          s->folder);
     WEFT_TRY(weft_pictures_split(s, &weft_source_images_parts, test));
-    return weft_pictures_set_shape(s, keys, request->stats);
+    WEFT_TRY(weft_pictures_set_shape(s, keys, request->stats));
+    const int64_t *side = weft_source_shape(&s->head)->dim;
+    if (s->reads_masks) s->head.positions = side[1] * side[2];
+    return WEFT_OK;
 }
 
 static weft_status images_open(const char *arguments, const weft_source_request *request,
@@ -242,17 +311,18 @@ static weft_status images_open(const char *arguments, const weft_source_request 
 }
 
 #define IMAGES                                                                                     \
-    .kind = "images", .form = "images:DIR[," WEFT_PICTURE_FORM "]",                                \
+    .kind = "images", .form = "images:DIR[," WEFT_PICTURE_FORM ",masks,classes=N]",                \
     .settled = WEFT_PICTURE_SETTLED,                                                               \
     .help = "pictures (JPEG, PNG, WebP) in a folder for each class, in DIR or in DIR/train and "   \
-            "DIR/test; each is scaled to cover the size, and its middle is taken; test is the "    \
+            "DIR/test, or with masks in images/ there, and in masks/ a PNG for each whose pixels " \
+            "are classes; each is scaled to cover the size, and its middle is taken; test is the " \
             "share of a folder without parts that is kept for testing, broken the share of "       \
             "unreadable pictures in whose place others are put, cache the memory for decoded "     \
             "pictures in MiB",                                                                     \
     .open = images_open, .close = weft_pictures_close, .prepare = weft_pictures_prepare,           \
     .features = weft_pictures_features, .draw = weft_pictures_draw,                                \
     .status = weft_pictures_status, .label = weft_pictures_label, .row = weft_pictures_row,        \
-    .id = weft_pictures_id
+    .id = weft_pictures_id, .describe = weft_pictures_describe
 
 const weft_source_ops weft_source_images = {IMAGES, .divide = weft_pictures_divide};
 const weft_source_ops weft_source_images_parts = {IMAGES};

@@ -13,7 +13,7 @@ static weft_pictures *own(const weft_source *source)
     return (weft_pictures *)(uintptr_t)source;
 }
 
-static weft_picture_item *item_of(const weft_pictures *s, weft_split split, int64_t i)
+weft_picture_item *weft_pictures_item(const weft_pictures *s, weft_split split, int64_t i)
 {
     for (int before = 0; before < (int)split; before++) i += s->head.count[before];
     return &s->item[s->rows ? s->rows[i] : i];
@@ -21,8 +21,7 @@ static weft_picture_item *item_of(const weft_pictures *s, weft_split split, int6
 
 /* --- one picture --- */
 
-/* Reads a file, unless it is larger than any picture. */
-static weft_status read_picture(const char *path, weft_bytes *out)
+weft_status weft_picture_read(const char *path, weft_bytes *out)
 {
     struct stat info;
     if (stat(path, &info) == 0 && info.st_size > WEFT_MOST_PICTURE_BYTES)
@@ -31,21 +30,20 @@ static weft_status read_picture(const char *path, weft_bytes *out)
     return weft_file_read(path, out);
 }
 
-/* The bytes of a picture, and its name for messages; close_item frees both. */
-static weft_status open_item(const weft_pictures *s, const weft_picture_item *item, char **path,
-                             weft_bytes *bytes)
+weft_status weft_pictures_open_item(const weft_pictures *s, const weft_picture_item *item,
+                                    char **path, weft_bytes *bytes)
 {
     weft_status status;
     *bytes = (weft_bytes){.data = item->data, .size = item->size};
     WEFT_TRY(weft_format(path, "%s%s%s", item->data ? "" : s->folder, item->data ? "" : "/",
                          item->name));
-    status = item->data ? WEFT_OK : read_picture(*path, bytes);
+    status = item->data ? WEFT_OK : weft_picture_read(*path, bytes);
     if (status == WEFT_OK && bytes->size == 0)
         status = weft_fail(WEFT_ERR_FORMAT, "%s: the file is empty", *path);
     return status;
 }
 
-static void close_item(const weft_picture_item *item, char *path, const weft_bytes *bytes)
+void weft_pictures_close_item(const weft_picture_item *item, char *path, const weft_bytes *bytes)
 {
     if (!item->data) free((void *)(uintptr_t)bytes->data);
     free(path);
@@ -56,26 +54,31 @@ static weft_status read_file(const weft_pictures *s, const weft_picture_item *it
 {
     char *path = NULL;
     weft_bytes bytes = {0};
-    weft_status status = open_item(s, item, &path, &bytes);
+    weft_status status = weft_pictures_open_item(s, item, &path, &bytes);
     if (status == WEFT_OK)
         status = weft_picture_fill(path, bytes.data, bytes.size, WEFT_MOST_PIXELS, shape, x);
-    close_item(item, path, &bytes);
+    weft_pictures_close_item(item, path, &bytes);
     return status;
+}
+
+void weft_pictures_keep(weft_pictures *s, _Atomic(uint8_t *) *kept, uint8_t *bytes, size_t size)
+{
+    uint8_t *none = NULL;
+    if (atomic_fetch_add(&s->kept, size) + size <= s->most_kept &&
+        atomic_compare_exchange_strong(kept, &none, bytes))
+        return;
+    free(bytes); /* there is no room, or another thread was faster */
+    atomic_fetch_sub(&s->kept, size);
 }
 
 /* Keeps a decoded picture while there is room. */
 static void keep_decoded(weft_pictures *s, weft_picture_item *item, const float *x, size_t size)
 {
-    uint8_t *bytes, *none = NULL;
-    if (atomic_fetch_add(&s->kept, size) + size > s->most_kept ||
-        weft_new_bytes(&bytes, size, 1) != WEFT_OK) {
-        atomic_fetch_sub(&s->kept, size);
+    uint8_t *bytes;
+    if (atomic_load(&s->kept) + size > s->most_kept || weft_new_bytes(&bytes, size, 1) != WEFT_OK)
         return;
-    }
     for (size_t j = 0; j < size; j++) bytes[j] = (uint8_t)x[j];
-    if (atomic_compare_exchange_strong(&item->decoded, &none, bytes)) return;
-    free(bytes); /* another thread was faster */
-    atomic_fetch_sub(&s->kept, size);
+    weft_pictures_keep(s, &item->decoded, bytes, size);
 }
 
 static weft_status read_item(weft_pictures *s, weft_picture_item *item, float *x)
@@ -92,11 +95,16 @@ static weft_status read_item(weft_pictures *s, weft_picture_item *item, float *x
 
 /* --- pictures that cannot be read --- */
 
-static bool fail(weft_pictures *s, weft_status status, float *x)
+void weft_pictures_fail(weft_pictures *s, weft_status status)
 {
     pthread_mutex_lock(&s->lock);
     weft_error_catch(&s->failure, status);
     pthread_mutex_unlock(&s->lock);
+}
+
+static bool fail(weft_pictures *s, weft_status status, float *x)
+{
+    weft_pictures_fail(s, status);
     memset(x, 0, (size_t)weft_shape_elements(weft_source_shape(&s->head)) * sizeof(*x));
     return false;
 }
@@ -143,10 +151,10 @@ bool weft_pictures_draw(const weft_source *source, const weft_sample_key *key, i
     weft_pictures *s = own(source);
     weft_split split = key->split;
     int64_t count = s->head.count[split];
-    int32_t label = item_of(s, split, key->sample)->label;
+    int32_t label = weft_pictures_item(s, split, key->sample)->label;
     (void)input;
     for (int64_t k = 0; k < count; k++) {
-        weft_picture_item *item = item_of(s, split, (key->sample + k) % count);
+        weft_picture_item *item = weft_pictures_item(s, split, (key->sample + k) % count);
         bool other = item->label != label && !s->head.mirrored;
         if (other || atomic_load(&item->broken)) continue;
         weft_status status = read_item(s, item, x);
@@ -177,18 +185,24 @@ weft_status weft_pictures_status(const weft_source *source)
 
 void weft_pictures_label(const weft_source *source, weft_split split, int64_t i, int32_t *label)
 {
-    *label = item_of(own(source), split, i)->label;
+    if (source->positions > 0)
+        weft_masks_label(own(source), split, i, label);
+    else
+        *label = weft_pictures_item(own(source), split, i)->label;
 }
 
 int64_t weft_pictures_row(const weft_source *source, weft_split split, int64_t i)
 {
     const weft_pictures *s = own(source);
-    return item_of(s, split, i) - s->item;
+    return weft_pictures_item(s, split, i) - s->item;
 }
 
 const char *weft_pictures_id(const weft_source *source, weft_split split, int64_t i)
 {
-    return item_of(own(source), split, i)->name;
+    const weft_pictures *s = own(source);
+    const char *name = weft_pictures_item(s, split, i)->name,
+               *behind = s->masked ? strstr(name, WEFT_MASKED_PICTURES) : NULL;
+    return behind ? behind + strlen(WEFT_MASKED_PICTURES) : name;
 }
 
 /* --- opening --- */
@@ -220,14 +234,14 @@ weft_status weft_pictures_take_keys(weft_pictures *s, const weft_picture_keys *k
     if (keys->grey && keys->colour)
         return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': gray and rgb exclude each other",
                          s->head.ops->kind);
-    s->share = keys->broken;
+    s->share = keys->broken < 0 ? 0.01 : keys->broken;
     s->most_kept = (size_t)(keys->cache * 1048576);
     return WEFT_OK;
 }
 
 weft_status weft_pictures_check_classes(const weft_pictures *s, const weft_source_request *request)
 {
-    if (s->head.classes > 1 || request->stats) return WEFT_OK;
+    if (s->head.classes > 1 || s->masked || request->stats) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT, "%s: has one class alone, '%s'; there must be at least two",
                      s->folder, s->head.class_names ? s->head.class_names[0] : "0");
 }
@@ -260,73 +274,10 @@ weft_status weft_pictures_add(weft_pictures *s, char *name, int32_t label)
     return WEFT_OK;
 }
 
-/* "N" or "HxW", from 1 to `most`. */
-static bool parse_size(const char *text, int64_t most, int64_t *height, int64_t *width)
-{
-    char first[24];
-    const char *cross = strchr(text, 'x');
-    size_t size = cross ? (size_t)(cross - text) : strlen(text);
-    if (size >= sizeof(first)) return false;
-    memcpy(first, text, size);
-    first[size] = '\0';
-    if (!weft_parse_int(first, height)) return false;
-    *width = *height;
-    if (cross && !weft_parse_int(cross + 1, width)) return false;
-    return *height >= 1 && *height <= most && *width >= 1 && *width <= most;
-}
-
-/* Takes the size of the first picture. */
-static weft_status look_at_first(const weft_pictures *s, int *height, int *width)
-{
-    char *path = NULL;
-    weft_bytes bytes = {0};
-    weft_status status = open_item(s, &s->item[0], &path, &bytes);
-    if (status == WEFT_OK) status = weft_picture_size(path, bytes.data, bytes.size, width, height);
-    if (status != WEFT_OK)
-        status = weft_fail(status, "%s; give size=N, which would be that of this first picture",
-                           weft_last_message());
-    else if (*width > WEFT_USUAL_SIDE || *height > WEFT_USUAL_SIDE)
-        status = weft_fail(WEFT_ERR_ARGUMENT,
-                           "%s is %d pixels high and %d wide; give the size to which pictures are "
-                           "brought, as in size=224 or size=%dx%d",
-                           path, *height, *width, *height, *width);
-    close_item(&s->item[0], path, &bytes);
-    return status;
-}
-
-weft_status weft_pictures_set_shape(weft_pictures *s, const weft_picture_keys *keys,
-                                    const weft_data_stats *stats)
-{
-    const char *size = keys->size;
-    int channels = keys->grey ? 1 : keys->colour ? 3 : 0;
-    enum { MOST = 4096 };
-    int64_t height = 0, width = 0;
-    int high, wide;
-    const weft_shape *known =
-        stats && stats->input[0].shape.rank == 3 ? &stats->input[0].shape : NULL;
-    if (size && !parse_size(size, MOST, &height, &width))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "data '%s': size is '%s', must be a side or HEIGHTxWIDTH, from 1 to %d",
-                         s->head.ops->kind, size, MOST);
-    if (!size && known) {
-        height = WEFT_MIN(known->dim[1], (int64_t)MOST);
-        width = WEFT_MIN(known->dim[2], (int64_t)MOST);
-    } else if (!size) {
-        WEFT_TRY(look_at_first(s, &high, &wide));
-        height = high;
-        width = wide;
-    }
-    if (channels == 0)
-        channels = known && (known->dim[0] == 1 || known->dim[0] == 4) ? (int)known->dim[0] : 3;
-    weft_source_set_shape(&s->head, weft_shape_of(3, (int64_t[]){channels, height, width}));
-    return WEFT_OK;
-}
-
 weft_status weft_pictures_prepare(weft_source *source, weft_split split)
 {
-    (void)source;
-    (void)split; /* pictures are read when they are needed */
-    return WEFT_OK;
+    /* pictures are read when they are needed */
+    return source->positions > 0 ? weft_masks_prepare(own(source), split) : WEFT_OK;
 }
 
 weft_status weft_pictures_divide(weft_source *source, double share)
@@ -341,6 +292,7 @@ void weft_pictures_close(weft_source *source)
     for (int64_t i = 0; i < s->items; i++) {
         free(s->item[i].name);
         free(atomic_load(&s->item[i].decoded));
+        free(atomic_load(&s->item[i].mask));
     }
     weft_strings_free(&source->class_names, source->classes);
     pthread_mutex_destroy(&s->lock);

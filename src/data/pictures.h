@@ -16,6 +16,9 @@ enum {
     WEFT_USUAL_SIDE = 256
 };
 
+/* The folder of pictures that have masks, in that of their part. */
+#define WEFT_MASKED_PICTURES "images/"
+
 /* A picture and its class. */
 typedef struct weft_picture_item {
     const unsigned char *data; /* its bytes in an archive; NULL: it is a file */
@@ -24,6 +27,7 @@ typedef struct weft_picture_item {
     int32_t label;
     atomic_bool broken;         /* it was found unreadable */
     _Atomic(uint8_t *) decoded; /* as the model needs it; NULL: it is not kept */
+    _Atomic(uint8_t *) mask;    /* likewise, of a picture that has one */
 } weft_picture_item;
 
 typedef struct weft_pictures {
@@ -33,11 +37,15 @@ typedef struct weft_pictures {
     weft_picture_item *item; /* sorted by part, class and name */
     int64_t items;
     size_t capacity;
-    bool parts;                       /* the folder has parts of its own, which follow each other */
-    int64_t part[WEFT_SPLITS];        /* items of each */
-    int64_t *rows;                    /* else: as of weft_split_rows */
-    double share;                     /* of pictures of a split that may be unreadable */
-    bool strict;                      /* no picture may be, since each one is asked for */
+    bool parts;                /* the folder has parts of its own, which follow each other */
+    int64_t part[WEFT_SPLITS]; /* items of each */
+    int64_t *rows;             /* else: as of weft_split_rows */
+    double share;              /* of pictures of a split that may be unreadable */
+    bool strict;               /* no picture may be, since each one is asked for */
+    /* Pictures are in images/ of a part, and masks of the same names in masks/, which are read. */
+    bool masked, reads_masks;
+    int numbers;          /* classes of pixels; 0: as many as the masks of the training have */
+    bool black_and_white; /* 255 in a mask is class 1 */
     atomic_llong broken[WEFT_SPLITS]; /* unreadable pictures of each split so far */
     size_t most_kept;                 /* bytes of decoded pictures that are kept */
     atomic_size_t kept;
@@ -45,7 +53,8 @@ typedef struct weft_pictures {
     weft_error failure; /* the first one */
 } weft_pictures;
 
-/* The keys that all such kinds have, and their defaults. cache: in MiB. */
+/* The keys that all such kinds have, and their defaults. cache: in MiB; broken below 0: not given.
+ */
 typedef struct weft_picture_keys {
     char *size;
     bool grey, colour;
@@ -53,7 +62,7 @@ typedef struct weft_picture_keys {
 } weft_picture_keys;
 #define WEFT_PICTURE_USUAL                                                                         \
     {                                                                                              \
-        .broken = 0.01, .cache = 256                                                               \
+        .broken = -1, .cache = 256                                                                 \
     }
 #define WEFT_PICTURE_FORM "size=N|HxW,gray,test=0.2,broken=0.01,cache=256"
 #define WEFT_PICTURE_SETTLED "size,gray,rgb,cache"
@@ -85,6 +94,28 @@ weft_status weft_pictures_add(weft_pictures *s, char *name, int32_t label) WEFT_
  * says them. */
 weft_status weft_pictures_set_shape(weft_pictures *s, const weft_picture_keys *keys,
                                     const weft_data_stats *stats) WEFT_NODISCARD;
+
+/* Gives the bytes of a picture, and its name for messages; weft_pictures_close_item frees both. */
+weft_status weft_pictures_open_item(const weft_pictures *s, const weft_picture_item *item,
+                                    char **path, weft_bytes *bytes) WEFT_NODISCARD;
+void weft_pictures_close_item(const weft_picture_item *item, char *path, const weft_bytes *bytes);
+/* Reads a file, unless it is larger than any picture. */
+weft_status weft_picture_read(const char *path, weft_bytes *out) WEFT_NODISCARD;
+weft_picture_item *weft_pictures_item(const weft_pictures *s, weft_split split, int64_t i);
+/* Keeps the bytes of a decoded picture or mask in *kept while there is room. */
+void weft_pictures_keep(weft_pictures *s, _Atomic(uint8_t *) *kept, uint8_t *bytes, size_t size);
+/* Keeps the first failure of a read. */
+void weft_pictures_fail(weft_pictures *s, weft_status status);
+
+/* masks.c: fails if a picture has no mask. */
+weft_status weft_masks_check(const weft_pictures *s, const weft_picture_item *item) WEFT_NODISCARD;
+/* Takes the masks of a split that is prepared: counts their classes, unless the number is given,
+ * and checks all of them. */
+weft_status weft_masks_prepare(weft_pictures *s, weft_split split) WEFT_NODISCARD;
+void weft_masks_label(weft_pictures *s, weft_split split, int64_t i, int32_t *label);
+/* Implementation of weft_source_ops, for pictures in folders. */
+void weft_pictures_describe(const weft_source *source, weft_split split, int64_t i, int column,
+                            int64_t j, char *out, size_t size);
 
 /* Implementations of weft_source_ops. */
 void weft_pictures_close(weft_source *source);

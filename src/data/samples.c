@@ -156,18 +156,28 @@ static int64_t read_table(const weft_dataset *d, weft_split split, int64_t i, fl
     return d->finite ? -1 : weft_first_not_finite(x, size);
 }
 
+/* Whether a sample is changed at random. */
+static bool is_augmented(const weft_dataset *d, const weft_sample_key *key)
+{
+    return d->augment && key && key->split == WEFT_TRAIN;
+}
+
+/* Room for numbers of an augmentation; NULL: there is no memory. */
+static float *make_room(const weft_dataset *d, int64_t numbers)
+{
+    float *room = malloc((size_t)numbers * sizeof(*room));
+    if (!room) atomic_store(&((weft_dataset *)(uintptr_t)d)->starved, true);
+    return room;
+}
+
 /* Changes a picture of the training at random. false: there is no memory for it. */
 static bool augment(const weft_dataset *d, const weft_sample_key *key, const weft_shape *shape,
                     float *x)
 {
     const weft_range *range = &d->stats.range;
-    float *spare;
-    if (!d->augment || !key || key->split != WEFT_TRAIN) return true;
-    spare = malloc((size_t)weft_shape_elements(shape) * sizeof(*spare));
-    if (!spare) {
-        atomic_store(&((weft_dataset *)(uintptr_t)d)->starved, true);
-        return false;
-    }
+    if (!is_augmented(d, key)) return true;
+    float *spare = make_room(d, weft_shape_elements(shape));
+    if (!spare) return false;
     bool bytes = d->stats.bytes;
     weft_augment_apply(d->augment, key, shape, bytes ? 0 : range->low, bytes ? 255 : range->high, x,
                        spare);
@@ -199,6 +209,21 @@ static int64_t read_input(const weft_dataset *d, weft_split split, int64_t i,
     return d->finite ? -1 : weft_first_not_finite(x, size);
 }
 
+/* Moves the classes of the pixels of a sample as `augment` moves these. false: there is no memory
+ * for it. */
+static bool move_labels(const weft_dataset *d, const weft_sample_key *key, int32_t *label)
+{
+    int64_t pixels = d->source->positions;
+    if (pixels == 0 || !is_augmented(d, key)) return true;
+    float *classes = make_room(d, 2 * pixels);
+    if (!classes) return false;
+    for (int64_t j = 0; j < pixels; j++) classes[j] = (float)label[j];
+    weft_augment_move(d->augment, key, weft_source_shape(d->source), classes, classes + pixels);
+    for (int64_t j = 0; j < pixels; j++) label[j] = (int32_t)classes[j];
+    free(classes);
+    return true;
+}
+
 static int64_t read_target(const weft_dataset *d, weft_split split, int64_t i,
                            const weft_sample_key *key, void *to)
 {
@@ -214,6 +239,7 @@ static int64_t read_target(const weft_dataset *d, weft_split split, int64_t i,
     s->ops->label(s, split, i, label);
     for (int64_t j = 0; d->relabel && j < weft_source_labels(s); j++)
         label[j] = weft_dataset_class(d, label[j]);
+    if (!move_labels(d, key, label)) return 0;
     return first_outside(label, weft_source_labels(s), stats->classes);
 }
 

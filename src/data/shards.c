@@ -16,7 +16,13 @@ typedef struct shard_source {
     char **texts;
     size_t text_count, text_room;
     weft_names found;
-    char *label; /* the key of the class in NAME.json; NULL: NAME.cls or NAME.txt has it */
+    /* The key of the class in NAME.json; NULL: NAME.cls or NAME.txt has it. held: it is that of the
+     * training, and counts for samples with such a file. */
+    char *label, *reading;
+    bool held;
+    /* The samples of the archive that is being read. */
+    char **keys;
+    size_t key_count, key_room;
 } shard_source;
 
 static void shards_close(weft_source *source)
@@ -26,7 +32,9 @@ static void shards_close(weft_source *source)
     free(s->archive);
     weft_names_free(&s->found);
     weft_strings_free(&s->texts, (int64_t)s->text_count);
+    weft_strings_free(&s->keys, (int64_t)s->key_count);
     free(s->label);
+    free(s->reading);
     weft_pictures_close(source);
 }
 
@@ -80,11 +88,12 @@ static weft_status read_label(shard_source *s, const char *archive, const sample
                               bool unlabelled, int32_t *label)
 {
     /* WebDataset has the class in .cls, and a caption in .txt beside it. */
-    const weft_tar_entry *from = s->label ? &x->json : x->cls.data ? &x->cls : &x->text;
+    bool in_json = s->label && (!s->held || x->json.data);
+    const weft_tar_entry *from = in_json ? &x->json : x->cls.data ? &x->cls : &x->text;
     weft_status status;
     if (from->data) {
-        status = s->label ? number_in_json(s, from, label)
-                          : number_of(s, from->name, (const char *)from->data, from->size, label);
+        status = in_json ? number_in_json(s, from, label)
+                         : number_of(s, from->name, (const char *)from->data, from->size, label);
         return status == WEFT_OK ? WEFT_OK : weft_fail_within(status, "%s", archive);
     }
     s->pictures.head.unlabelled = true;
@@ -109,9 +118,20 @@ static weft_status finish_sample(shard_source *s, const char *archive, sample *x
     WEFT_TRY(read_label(s, archive, x, unlabelled, &label));
     WEFT_TRY(weft_format(&name, "%s/%s", archive, x->picture.name));
     WEFT_TRY(weft_pictures_add(p, name, label));
+    WEFT_TRY(WEFT_GROW(&s->keys, &s->key_room, s->key_count));
+    WEFT_TRY(weft_strdup(x->key, &s->keys[s->key_count]));
+    s->key_count++;
     p->item[p->items - 1].data = x->picture.data;
     p->item[p->items - 1].size = x->picture.size;
     return WEFT_OK;
+}
+
+/* Whether a name has one dot, as NAME.png; of NAME.png and NAME.seg.png the first is the picture.
+ */
+static bool has_one_dot(const char *name)
+{
+    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    return strchr(base, '.') == strrchr(base, '.');
 }
 
 /* Takes a file of an archive, whose name ends the sample before if it is that of another. */
@@ -127,11 +147,34 @@ static weft_status take_entry(shard_source *s, const char *archive, const weft_t
         *x = (sample){.picture.data = NULL};
         memcpy(x->key, entry->name, size);
     }
-    if (weft_is_picture_name(base)) x->picture = *entry;
-    if (strcasecmp(end, ".cls") == 0) x->cls = *entry;
-    if (strcasecmp(end, ".txt") == 0) x->text = *entry;
-    if (strcasecmp(end, ".json") == 0) x->json = *entry;
+    weft_tar_entry *is = weft_is_picture_name(base)      ? &x->picture
+                         : strcasecmp(end, ".cls") == 0  ? &x->cls
+                         : strcasecmp(end, ".txt") == 0  ? &x->text
+                         : strcasecmp(end, ".json") == 0 ? &x->json
+                                                         : NULL;
+    if (!is || (is->data && has_one_dot(is->name) && !has_one_dot(entry->name))) return WEFT_OK;
+    if (is->data && has_one_dot(is->name) == has_one_dot(entry->name))
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: the sample '%s' has %s and %s, of which one is too many; leave it "
+                         "out",
+                         archive, x->key, is->name, entry->name);
+    *is = *entry;
     return WEFT_OK;
+}
+
+/* Refuses a sample that is in the archive twice, and forgets its samples. */
+static weft_status check_twice(shard_source *s, const char *archive)
+{
+    weft_status status = WEFT_OK;
+    weft_strings_sort(s->keys, (int64_t)s->key_count);
+    for (size_t i = 1; i < s->key_count && status == WEFT_OK; i++)
+        if (strcmp(s->keys[i - 1], s->keys[i]) == 0)
+            status = weft_fail(WEFT_ERR_FORMAT,
+                               "%s: the sample '%s' is in it twice; leave one of them out, or give "
+                               "it another name",
+                               archive, s->keys[i]);
+    while (s->key_count > 0) free(s->keys[--s->key_count]);
+    return status;
 }
 
 static weft_status read_archive(shard_source *s, const char *path, bool unlabelled)
@@ -155,6 +198,7 @@ static weft_status read_archive(shard_source *s, const char *path, bool unlabell
         if (status == WEFT_OK && entry.data) status = take_entry(s, path, &entry, x, unlabelled);
     } while (status == WEFT_OK && entry.data);
     if (status == WEFT_OK) status = finish_sample(s, path, x, unlabelled);
+    if (status == WEFT_OK) status = check_twice(s, path);
     free(x);
     return status;
 }
@@ -209,6 +253,19 @@ static weft_status number_classes(shard_source *s)
 
 /* --- the specification --- */
 
+/* The key of the class is one of the training, which a checkpoint stores, unless it is given. */
+static weft_status hold_label(shard_source *s, const weft_data_stats *stats)
+{
+    static const char begin[] = WEFT_READING_PICTURES ",label=";
+    const char *then = stats ? stats->reading : NULL;
+    s->held = !s->label && then && strncmp(then, begin, sizeof(begin) - 1) == 0;
+    if (s->held) WEFT_TRY(weft_strdup(then + sizeof(begin) - 1, &s->label));
+    if (!s->label) return WEFT_OK;
+    WEFT_TRY(weft_format(&s->reading, "%s%s", begin, s->label));
+    s->pictures.head.reading = s->reading;
+    return WEFT_OK;
+}
+
 static weft_status open_keys(shard_source *s, const char *arguments, weft_picture_keys *keys,
                              char **test, const weft_source_request *request)
 {
@@ -222,6 +279,7 @@ static weft_status open_keys(shard_source *s, const char *arguments, weft_pictur
     };
     WEFT_TRY(weft_spec_file("tar", arguments, table, request, &p->folder));
     WEFT_TRY(weft_pictures_take_keys(p, keys));
+    WEFT_TRY(hold_label(s, request->stats));
     bool is_share = *test && weft_parse_real(*test, &share);
     if (is_share && !(share >= 0 && share <= 1))
         return weft_fail(WEFT_ERR_ARGUMENT,

@@ -16,6 +16,14 @@ static weft_status take(found *f, int at, const char *entry)
 {
     const weft_csv_table *t = f->t;
     char near[1024];
+    double number;
+    int numbers = 0; /* of most fields: row 1 is hardly one of names */
+    for (int i = 0; i < t->count; i++) numbers += weft_csv_number(t->fields[i], t->comma, &number);
+    if (at < 0 && 2 * numbers > t->count && !weft_parse_real(entry, &number))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: %s: no column is named '%s', and row 1 has numbers; if it is no "
+                         "header, give the numbers of the columns, counted from 0, as in %s=3+4",
+                         t->file, weft_csv_role(t), entry, weft_csv_role(t));
     if (at < 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "%s: %s: no column is named '%s'%s", t->file,
                          weft_csv_role(t), entry,

@@ -240,7 +240,15 @@ static weft_status by_place(weft_csv_table *t, bool header, int *order)
                          "from 0, as in %s=0",
                          t->file, t->no, weft_csv_role(t));
     if (t->no && !t->bare && header) return no_column(t);
-    if (k->features > 0 && t->count != k->features + (t->label >= 0))
+    bool fits = k->features == 0 || t->count == k->features + (t->label >= 0);
+    if (!fits && !header && k->answers > 1)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: has no header and %d column%s, and training had %d feature%s and %d "
+                         "%ss; give these by their numbers, counted from 0, as in %s=3+4%s",
+                         t->file, t->count, weft_plural(t->count), k->features,
+                         weft_plural(k->features), k->answers, weft_csv_role(t), weft_csv_role(t),
+                         k->unlabelled ? ", or a table of the features alone" : "");
+    if (!fits)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: has %d column%s, training had %d features and the %s%s", t->file,
                          t->count, weft_plural(t->count), k->features, weft_csv_role(t),

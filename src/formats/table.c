@@ -140,28 +140,34 @@ static void match_words(const weft_table_column *c, const weft_csv_cells *cells,
     }
 }
 
-/* Counts texts of the rows from `first` on that have no category of their own; place: of
- * match_words. */
-static weft_status count_unknown(const weft_csv *csv, int j, int64_t first, const double *place,
-                                 int words)
+/* Counts texts that the first `trained` of the rows lack. */
+static weft_status count_unknown(const weft_csv *csv, int j, const int64_t *rows, int64_t trained,
+                                 int64_t count)
 {
     weft_csv_cells *c = &csv->cells[j];
-    for (int64_t i = first; i < csv->rows; i++) {
-        double word = csv->values[i * csv->features + j];
-        if (isnan(word) || place[(int)word] < words) continue;
-        if (c->unknown++ == 0) WEFT_TRY(weft_strdup(c->word[(int)word], &c->stranger));
+    bool *seen;
+    weft_status status = WEFT_NEW(&seen, c->words);
+    for (int64_t i = 0; i < count && status == WEFT_OK; i++) {
+        double word = csv->values[rows[i] * csv->features + j];
+        if (isnan(word)) continue;
+        if (i < trained)
+            seen[(int)word] = true;
+        else if (!seen[(int)word] && c->unknown++ == 0)
+            status = weft_strdup(c->word[(int)word], &c->stranger);
     }
-    return WEFT_OK;
+    free(seen);
+    return status;
 }
 
-weft_status weft_table_number_words(const weft_table *t, int64_t later, weft_csv *csv)
+weft_status weft_table_number_words(const weft_table *t, const int64_t *rows, int64_t trained,
+                                    int64_t count, weft_csv *csv)
 {
     for (int j = 0; j < csv->features; j++) {
         double *place;
         if (t->column[j].kind != WEFT_CSV_CATEGORIES) continue;
         WEFT_TRY(WEFT_NEW(&place, csv->cells[j].words));
         match_words(&t->column[j], &csv->cells[j], place);
-        weft_status status = count_unknown(csv, j, later, place, t->column[j].words);
+        weft_status status = trained > 0 ? count_unknown(csv, j, rows, trained, count) : WEFT_OK;
         for (int64_t i = 0; i < csv->rows; i++) {
             double *value = &csv->values[i * csv->features + j];
             if (!isnan(*value)) *value = place[(int)*value];

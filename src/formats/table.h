@@ -41,10 +41,10 @@ weft_status weft_table_place(weft_table *table) WEFT_NODISCARD;
 weft_status weft_table_copy(const weft_table *from, weft_table **out) WEFT_NODISCARD;
 void weft_table_free(weft_table *table);
 /* Replaces the numbers of words among the values of a table that was parsed with rules by those of
- * the description; tables that were parsed with the description have them. Words of the rows from
- * `later` on that are none of its categories count as unknown. */
-weft_status weft_table_number_words(const weft_table *table, int64_t later,
-                                    weft_csv *csv) WEFT_NODISCARD;
+ * the description; tables that were parsed with the description have them. Words that the first
+ * `trained` of `rows` lack and the others have, up to `count`, count as unknown. */
+weft_status weft_table_number_words(const weft_table *table, const int64_t *rows, int64_t trained,
+                                    int64_t count, weft_csv *csv) WEFT_NODISCARD;
 /* A feature of a row, of which the values of all columns are given. */
 WEFT_PRIVATE_API double weft_table_feature(const weft_table *table, const double *row, int feature);
 /* Whether a feature is 0 or 1 by its nature. */

@@ -201,27 +201,47 @@ static weft_status name_dropped(const weft_csv *csv, char **out)
     return text.failed ? weft_fail(WEFT_ERR_MEMORY, "out of memory") : WEFT_OK;
 }
 
-/* Refuses an entry of embedding= that is no column of categories, or whose size is none. */
+/* Refuses an entry of embedding= that is no column of categories, or whose columns earlier entries
+ * have, or whose size is none. taken: [columns] those of earlier entries. */
+static weft_status check_entry(const fit *f, const weft_table *t, const char *entry, bool *taken)
+{
+    bool found = false, fresh = false;
+    int size = 0, of = 0;
+    for (int j = 0; j < t->columns; j++) {
+        if (t->column[j].kind != WEFT_CSV_CATEGORIES ||
+            !is_embedded(entry, t->column[j].name, f->csv->order[j], &of))
+            continue;
+        found = true;
+        size = of;
+        fresh = fresh || !taken[j];
+        taken[j] = true;
+    }
+    if (!found)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: embedding=%s is the name or number of no column of categories; give "
+                         "COLUMN, COLUMN:SIZE, all or all:SIZE",
+                         f->path, entry);
+    if (!fresh)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: embedding=%s: entries before it have what it names; leave one of "
+                         "them out",
+                         f->path, entry);
+    if (size >= 0 && size <= WEFT_TABLE_NUMBERS) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s: embedding=%s: the size must be from 1 to %d", f->path,
+                     entry, WEFT_TABLE_NUMBERS);
+}
+
 static weft_status check_embedding(const fit *f, const weft_table *t)
 {
-    const weft_csv *csv = f->csv;
     char entry[WEFT_CSV_ENTRY];
-    for (const char *list = f->rules->embedding; weft_csv_next_entry(&list, entry);) {
-        bool found = false;
-        int size = 0;
-        for (int j = 0; j < t->columns && !found; j++)
-            found = t->column[j].kind == WEFT_CSV_CATEGORIES &&
-                    is_embedded(entry, t->column[j].name, csv->order[j], &size);
-        if (!found)
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "%s: embedding=%s is the name or number of no column of categories; "
-                             "give COLUMN, COLUMN:SIZE, all or all:SIZE",
-                             f->path, entry);
-        if (size < 0 || size > WEFT_TABLE_NUMBERS)
-            return weft_fail(WEFT_ERR_ARGUMENT, "%s: embedding=%s: the size must be from 1 to %d",
-                             f->path, entry, WEFT_TABLE_NUMBERS);
-    }
-    return WEFT_OK;
+    bool *taken;
+    WEFT_TRY(WEFT_NEW(&taken, t->columns));
+    weft_status status = WEFT_OK;
+    for (const char *list = f->rules->embedding;
+         status == WEFT_OK && weft_csv_next_entry(&list, entry);)
+        status = check_entry(f, t, entry, taken);
+    free(taken);
+    return status;
 }
 
 static weft_status fit_all(const fit *f, weft_table *t, bool *plain)

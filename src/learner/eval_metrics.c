@@ -251,7 +251,8 @@ void weft_report_free(weft_report *report)
     free(report->fits);
     free(report->by_class);
     free(report->figures);
-    weft_strings_free(&report->class_names, report->by_label ? report->targets : report->classes);
+    weft_strings_free(&report->class_names,
+                      report->targets > 0 ? report->targets : report->classes);
     free(report->by_label);
     *report = (weft_report){0};
 }

@@ -405,7 +405,7 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
     if (status == WEFT_OK && out) status = add_ranks(e, &v.sums);
     if (status == WEFT_OK && out) status = weft_metric_sums_report(&v.sums, out);
     if (status == WEFT_OK && out) {
-        status = stats->binary
+        status = stats->targets > 0
                      ? weft_strings_copy(stats->target_names, stats->targets, &out->class_names)
                      : weft_strings_copy(v.class_names, stats->classes, &out->class_names);
         if (status != WEFT_OK) weft_report_free(out);

@@ -336,8 +336,7 @@ void weft_servable_describe(const weft_servable *servable, weft_servable_info *o
                                 .policy = servable->policy,
                                 .most_rows = weft_servable_most_rows(servable),
                                 .channels_last = servable->channels_last,
-                                .fills = stats->reading &&
-                                         strcmp(stats->reading, WEFT_READING_PICTURES) == 0,
+                                .fills = weft_reads_pictures(stats),
                                 .output = servable->output,
                                 .output_count = servable->output_count,
                                 .table_columns = stats->table};

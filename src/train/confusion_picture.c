@@ -21,7 +21,7 @@ weft_status weft_confusion_picture(const weft_report *report, weft_text *png)
                        (int)(255.5 - 255 * share), (size_t)cell);
         }
     }
-    weft_status status = weft_picture_encode(&p, png);
+    weft_status status = weft_picture_encode(&p, NULL, png);
     free(p.pixels);
     return status;
 }

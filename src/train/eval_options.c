@@ -41,6 +41,10 @@ static const weft_option predict_table[] = {
            .help = "write predictions to FILE; - is standard output"),
     OPTION("join", NULL, FLAG, EVAL(join),
            .help = "write the columns of the table as well, and the probabilities of all classes"),
+    OPTION("masks", "DIR", TEXT, EVAL(masks),
+           .help =
+               "write the predicted classes of the pixels of each picture to DIR/NAME.png, in a "
+               "new folder"),
     {.name = NULL},
 };
 

@@ -5,6 +5,8 @@
 #include "base/settings.h"
 #include "data/data.h"
 #include "models/models.h"
+#include "program/program.h"
+#include "train/mask_files.h"
 #include "train/train.h"
 
 /* A checkpoint with its data and a forward program. */
@@ -101,6 +103,24 @@ static weft_status are_trained_on(session *s, bool *same)
     return WEFT_OK;
 }
 
+/* Tells that data are those of the training part, whose test part has files of its own. */
+static weft_status note_trained(const session *s, const char *data)
+{
+    const weft_split_id *then = s->checkpoint.splits;
+    weft_split_id now;
+    if (then[WEFT_TRAIN].samples == 0 || !weft_dataset_labelled(s->data) ||
+        weft_dataset_count(s->data, WEFT_TEST) != then[WEFT_TRAIN].samples)
+        return WEFT_OK;
+    WEFT_TRY(weft_dataset_prepare(s->data, WEFT_TEST));
+    WEFT_TRY(weft_dataset_identify_file(s->data, WEFT_TEST, &now));
+    if (now.hash == then[WEFT_TRAIN].hash)
+        weft_log(s->context, WEFT_LOG_NOTE,
+                 "data '%s' have as many samples as the training part of %s, and the few that were "
+                 "compared are the same: the model was trained on them",
+                 data, s->checkpoint.path);
+    return WEFT_OK;
+}
+
 static const char *const parts[WEFT_SPLITS] = {"train", "test", "validation"};
 
 /* The split of a part's name; WEFT_SPLITS: it is "all". */
@@ -140,7 +160,8 @@ static weft_status choose_part(session *s, const char *wanted, const char *data)
             same ? ", since the run had no --validation" : "");
     if (!wanted || strcmp(wanted, "all") != 0) return WEFT_OK;
     s->part = "all";
-    if (divisible) return weft_dataset_divide(s->data, 1);
+    if (divisible) WEFT_TRY(weft_dataset_divide(s->data, 1));
+    if (divisible) return same ? WEFT_OK : note_trained(s, data);
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "split is all, and data '%s' have their parts from elsewhere than one file; "
                      "give --split train or --split test",
@@ -210,6 +231,7 @@ static weft_status build_program(session *s, const weft_eval_options *o)
     model.seed = (uint64_t)t->task.seed;
     model.loss = t->update.loss;
     WEFT_TRY(weft_store_create(s->context, o->device, (uint64_t)t->task.seed, &s->store));
+    weft_store_leave_blank(s->store);
     WEFT_TRY(weft_checkpoint_tune(&s->checkpoint, s->store));
     WEFT_TRY(weft_evaluator_create(s->context, s->store, real, &model, &s->checkpoint.model, NULL,
                                    &s->evaluator));
@@ -265,9 +287,14 @@ weft_status weft_predict(weft_context *context, const weft_eval_options *options
     weft_eval_options own;
     weft_not_finite lost = {0};
     WEFT_TRY(weft_options_take(weft_predict_table(), options, &own));
+    weft_mask_files *masks = NULL;
     weft_status status = session_open(context, &own, true, &s);
+    if (status == WEFT_OK && own.masks)
+        status = weft_mask_files_open(own.masks, &s.checkpoint.stats, fn, user, &masks);
     if (status == WEFT_OK)
-        status = weft_evaluator_run(s.evaluator, s.data, s.split, NULL, NULL, fn, user, &lost);
+        status = weft_evaluator_run(s.evaluator, s.data, s.split, NULL, NULL,
+                                    masks ? weft_mask_files_take : fn, masks ? masks : user, &lost);
+    if (masks) status = weft_mask_files_close(&masks, status);
     if (status == WEFT_OK) status = check_lost(&s, &lost);
     session_close(&s);
     return status;

@@ -123,7 +123,11 @@ refuses 1 "weft: nowhere/x.svg: cannot" "$weft" find-lr $small --plot nowhere/x.
 # Looking at a run writes nothing.
 echo kept >m.jsonl
 # shellcheck disable=SC2086
-accepts "inspect leaves metrics alone" "$weft" inspect $small --metrics m.jsonl --checkpoint untouched
+refuses 2 "--metrics has no effect in weft inspect" "$weft" inspect $small --metrics m.jsonl
+refuses 2 "--checkpoint has no effect in weft inspect" "$weft" inspect $small --checkpoint untouched
+refuses 2 "--resume has no effect in weft inspect" "$weft" inspect $small --resume
+printf 'metrics: m.jsonl\ncheckpoint: untouched\n' >inspected.yaml
+accepts "inspect leaves metrics alone" "$weft" inspect inspected.yaml $small
 [ "$(cat m.jsonl)" = kept ] && [ ! -e untouched ] && pass || flunk "inspect wrote"
 
 # Every command says when standard output takes no more, and is closed.

@@ -133,7 +133,9 @@ def sentences():
     begin()
     for spec, words in (("embedding=a", "t.csv: embedding=a is the name or number of no column of categories; give COLUMN, COLUMN:SIZE, all or all:SIZE"), ("embedding=cty", "embedding=cty is"),
                         ("embedding=y", "embedding=y is"), ("embedding=city:0", "embedding=city:0: the size must be from 1 to 4096"), ("embedding=city+code:x", "embedding=code:x: the size"),
-                        ("embedding=all:5000", "embedding=all:5000: the size")):
+                        ("embedding=all:5000", "embedding=all:5000: the size"),
+                        ("embedding=city:5+city:4", "embedding=city:4: entries before it have what it names; leave one of them out"),
+                        ("embedding=all+city:4", "embedding=city:4: entries before it have"), ("embedding=all+all:3", "embedding=all:3: entries before it have")):
         said = train("bad", "csv:t.csv,missing=mean," + spec, "-e", 1, code=2)
         check(spec, words in said.stderr, said.stderr)
     chance = random.Random(2)

@@ -177,5 +177,43 @@ def archives():
         check(f"archive {seed}, byte {at}", done.returncode == 0 or (done.returncode == 1 and last.startswith("weft: ") and "a.tar" in last), (done.returncode, last))
 
 
+def put_archive(path, files):
+    with tarfile.open(path, "w") as tar:
+        for name, data in files:
+            about = tarfile.TarInfo(name)
+            about.size = len(data)
+            tar.addfile(about, io.BytesIO(data))
+
+
+def labels():
+    """Later archives have the key of labels that the training had; what is there twice is refused."""
+    draw = random.Random(2)
+    first, later, plain = ([(f"{i}.{end}", data) for i in range(12) for end, data in
+                            (("seg.png", good(draw)), ("png", good(draw)), ("cls", b"1"), ("json", b'{"kind": "%s", "x": 1}' % b"pq"[i % 2:i % 2 + 1]))] for _ in range(3))
+    put_archive("first.tar", first)
+    put_archive("later.tar", later)
+    put_archive("plain.tar", [(name, b"pq"[int(name.split(".")[0]) % 2:][:1] if name.endswith(".cls") else data) for name, data in plain if not name.endswith(".json")])
+    for more in (), ("--validation", "tar:later.tar"):
+        run("train", "--data", f"tar:first.tar,size={SIDE},label=kind", "--model", "mlp", "--steps", "2", "--batch", "4", "-t", "1", "-q", "-c", "labels" + str(len(more)), *more)
+    for data in "later.tar", "plain.tar":
+        found = [run("eval", "labels0", "-d", f"tar:{data}{key}", "-t", "1", "--json", "-q").stdout for key in ("", ",label=kind")[:1 + (data == "later.tar")]]
+        check(f"{data} without the key", found[0] == found[-1] and '"samples":12' in found[0], found)
+    alone = [(name, data) for name, data in first if not name.startswith("3.")]
+    dots = [(name, data) for name, data in alone if name.count(".") == 1]
+    put_archive("dots.tar", dots)
+    put_archive("alone.tar", alone)
+    found = [run("predict", "labels0", "-d", f"tar:{name}.tar", "-t", "1").stdout.replace(f"{name}.tar/", "") for name in ("alone", "dots")]
+    check("the picture is the one with one dot", found[0] == found[1], found)
+    for name, files, said in (
+            ("again", first + first[4:8], "again.tar: the sample '1' is in it twice"),
+            ("parts", first[:4] + first[8:] + [(f"a/{n}", d) for n, d in first[:4]], None),
+            ("classes", [*first[:4], ("0.json", b'{"kind": "p"}'), *first[4:]], "classes.tar: the sample '0' has 0.json and 0.json, of which one is too many"),
+            ("kinds", [*first[:3], ("0.jpg", good(draw)), *first[3:]], "kinds.tar: the sample '0' has 0.png and 0.jpg, of which one is too many"),
+            ("keys", [("0.png", good(draw)), ("0.json", b'{"kind": "p", "x": [1],\n "kind": "q"}'), *first[4:]], "keys.tar: 0.json: an object has the same key twice")):
+        put_archive(name + ".tar", files)
+        done = run("train", "--data", f"tar:{name}.tar,size={SIDE},label=kind", "--model", "mlp", "--steps", "1", "--batch", "4", "-t", "1", code=1 if said else 0)
+        check(f"{name}.tar", not said or said in done.stderr, done.stderr)
+
+
 if __name__ == "__main__":
-    main(folders, reconstructed, none_left, archives)
+    sys.exit(main(folders, reconstructed, none_left, archives, labels))

@@ -237,7 +237,7 @@ for name, more in ("flat", ()), ("mask", ()), ("mask4", ()), ("mask", ("-n", "3"
     found.append(answers("run", "npy:image.npy,layout=hw")[1])
 check("masks are labels of pixels", all(near(each, found[0], 1e-5 if i == 3 else 0) for i, each in enumerate(found)))
 said = train("run", "unet:depth=1,width=2", "npy:image.npy,mask.npy,layout=hw", "--augment", "flip")
-check("augmented masks", "a class for each of 48 positions would leave their classes behind" in said.stderr, said.stderr)
+check("augmented masks", said.returncode == 0, said.stderr)
 for model, data, words in (("unet:depth=2", "image.npy,mask.npy", "sides are multiples of 4, or a smaller depth"), ("unet:depth=1", "image.npy,y.npy", "each of the 6 by 8 pixels")):
     said = train("run", model, f"npy:{data},layout=hw")
     check(f"{model} on {data}", words in said.stderr, said.stderr)

@@ -139,4 +139,44 @@ def tests_of_their_own():
         run("train", "-q", "-t", 1, "-m", "mlp", "-d", "reconstruct:csv:own.csv,test=own_1.csv+own_2.csv", "-b", 8, "-e", 1)
 
 
-sys.exit(main(oracle, sentences, tests_of_their_own))
+def repeated():
+    """Rows that are trained on and tested on are counted; so are files of the training that are given again as other data."""
+    chance = random.Random(4)
+    head = ["a", "city", "day", "y"]
+    rows = [[f"{chance.gauss(0, 9):.3f}", chance.choice(("Rom", "Bern")), f"2024-02-{chance.randrange(10, 29)}", chance.choice("pq")] for _ in range(30)]
+    other = [[f"{chance.gauss(0, 9):.3f}", *row[1:]] for row in rows[:4]]
+    relabelled = [[*row[:3], "q" if row[3] == "p" else "p"] for row in rows[:3]]
+    write_file("seen.csv", head, rows)
+    keys = "dates=day,rare=1"
+    for name, test, count in ("some", [rows[3], *other, rows[9], rows[3]], 3), ("none", other + relabelled, 0), ("all", rows, 30), ("moved", [[row[3], *row[:3]] for row in rows[5:9]], 4):
+        write_file("again.csv", [head[3], *head[:3]] if name == "moved" else head, test)
+        for part, more in ("test", [f"csv:seen.csv,{keys},test=again.csv"]), ("test", [f"csv:seen.csv,target=a,{keys},test=again.csv"]), (
+                "validation", [f"csv:seen.csv,{keys},test=0", "--validation", "csv:again.csv"]):
+            numeric = "target" in more[0]
+            told = run("train", "-t", 1, "-m", "mlp", "-d", more[0], "-b", 8, "-e", 1, *more[1:]).stderr
+            words = f"{count} of the {len(test)} rows of the {part} part are also rows of the training part"
+            check(f"{name} {more}", told.count(words) == (count > 0) and told.count("also rows of") == (count > 0), told) if not numeric or name != "none" else None
+    write_file("again.csv", head, other)
+    train("m", f"csv:seen.csv,{keys},test=again.csv", "-e", 1)
+    for data, trained in ("seen.csv", True), ("again.csv", False), ("./seen.csv", True):
+        told = run("eval", "m", "-t", 1, "-d", "csv:" + data).stderr
+        check(f"{data} given again", ("the model was trained on them" in told) == trained, told)
+
+
+def share():
+    """Texts that the test part of one file alone has are told."""
+    chance = random.Random(5)
+    rows = [[f"{chance.gauss(0, 9):.3f}", chance.choice(("Rom", "Bern")), chance.choice("pq")] for _ in range(40)]
+    write_file("one.csv", ["a", "city", "y"], rows)
+    train("m", "csv:one.csv,test=0.3", "-e", 1)
+    tested = {row["sample"] for row in predictions("m")}
+    check("a part", len(tested) == 12, tested)
+    for strange in [3], [7, 9], sorted(tested)[:1], sorted(tested)[1:4], [*sorted(tested)[:1], *(i for i in range(40) if i not in tested)][:2]:
+        write_file("one.csv", ["a", "city", "y"], [[row[0], "Oslo" if i in strange else row[1], row[2]] for i, row in enumerate(rows)])
+        told = run("train", "-t", 1, "-m", "mlp", "-d", "csv:one.csv,test=0.3", "-b", 8, "-e", 1).stderr
+        count = len(strange) if set(strange) <= tested else 0
+        words = f"column city has texts that are no categories of the training, in {count} row{'s' * (count > 1)}, such as 'Oslo'"
+        check(f"texts of rows {strange}", told.count(words) == (count > 0) and told.count("no categories") == (count > 0), told)
+
+
+sys.exit(main(oracle, sentences, tests_of_their_own, repeated, share))

@@ -121,6 +121,9 @@ def later():
     lines = run("predict", "n", "-t", 1).stdout.splitlines()
     check("columns of numbers", lines[0] == "sample,target_price,target_size,predicted_price,predicted_size", lines[0])
     told = json.loads(run("eval", "n", "-t", 1, "--json").stdout)
+    check("names of numbers", [t["name"] for t in told["targets"]] == ["price", "size"], told)
+    shown = run("eval", "n", "-t", 1).stdout
+    check("names in lines", re.search(r"^  price: R2 .*\n  size: R2 ", shown, re.M), shown)
     check("each number is learned", all(t["r2"] > 0.9 for t in told["targets"]), told)
 
 
@@ -144,6 +147,11 @@ def sentences():
             (["target=a+b", "--loss", "bce"], "loss 'bce' needs several labels"), (["label=hot+5", "--metric", "r2"], "must be of the metrics of labels: loss, accuracy, f1_macro, f1_micro")):
         said = train("bad", "csv:t.csv,drop=w," + words[0] if "drop" not in words[0] else "csv:t.csv," + words[0], "-e", 1, *words[1:], code=2)
         check(f"{words}", sentence in said.stderr, said.stderr)
+    write_rows("none.csv", table)
+    said = train("bad", "csv:none.csv,label=hot+dry", "-e", 1, code=2).stderr
+    check("no header", "none.csv: label: no column is named 'hot', and row 1 has numbers; if it is no header, give the numbers of the columns, counted from 0, as in label=3+4" in said, said)
+    said = run("eval", "m", "-d", "csv:none.csv", code=2).stderr
+    check("no header later", "none.csv: has no header and 7 columns, and training had 5 features and 2 labels; give these by their numbers, counted from 0, as in label=3+4" in said, said)
     for folder, words, sentence in (("m", ["eval", "m", "-d", "csv:t.csv,target=hot+5"], "target=hot+5 asks for numbers, the training data had labels of 0 and 1"),
                                     ("m", ["eval", "m", "--confusion"], "confusion counts classes, and"), ("m", ["eval", "m", "-d", "csv:t.csv,label=hot"], "have 1 target a sample, the training data had 2"),
                                     ("c", ["eval", "c", "-d", "csv:t.csv,label=hot+5"], "")):

@@ -99,6 +99,42 @@ static void test_promises(void **state)
     assert_int_equal(places, 25);
 }
 
+/* The classes of pixels go where these go: in a picture of two colours, one of each class, a pixel
+ * that is of one colour alone has its class. Changes that move no pixels leave classes alone. */
+static void test_classes(void **state)
+{
+    (void)state;
+    const weft_shape shape = weft_shape_of(3, (int64_t[]){CHANNELS, HEIGHT, WIDTH});
+    float x[COUNT], before[PLANE], classes[PLANE], spare[COUNT];
+    weft_augment a;
+    for (int k = 0; built_in(WEFT_KIND_AUGMENTATION, k); k++) {
+        assert_ok(weft_augment_parse(context, built_in(WEFT_KIND_AUGMENTATION, k), &a));
+        bool changes = false;
+        for (int64_t i = 0; i < 30; i++) {
+            const weft_sample_key key = {7, 2, WEFT_TRAIN, i};
+            draw_picture(x);
+            for (int j = 0; j < PLANE; j++) before[j] = classes[j] = (float)((int)x[j] % 2);
+            for (int j = 0; j < COUNT; j++) x[j] = 200 * before[j % PLANE];
+            weft_augment_apply(&a, &key, &shape, 0, 200, x, spare);
+            weft_augment_move(&a, &key, &shape, classes, spare);
+            changes = changes || memcmp(before, classes, sizeof(before)) != 0;
+            for (int j = 0; j < COUNT && weft_augment_moves(&a); j++)
+                if (x[j] == 0 || x[j] == 200) assert_true(classes[j % PLANE] == x[j] / 200);
+            for (int j = 0; j < PLANE; j++) assert_true(classes[j] == 0 || classes[j] == 1);
+        }
+        assert_true(changes == weft_augment_moves(&a));
+    }
+    /* Lists are moved in their order. */
+    assert_ok(weft_augment_parse(context, "color,crop:pad=3,flip,erase,rotate=0", &a));
+    const weft_sample_key key = {1, 1, WEFT_TRAIN, 5};
+    for (int j = 0; j < PLANE; j++) x[j] = before[j] = (float)(j % 251);
+    const weft_shape grey = weft_shape_of(3, (int64_t[]){1, HEIGHT, WIDTH});
+    weft_augment_move(&a, &key, &shape, before, spare);
+    assert_ok(weft_augment_parse(context, "crop:pad=3,flip", &a));
+    weft_augment_apply(&a, &key, &grey, 0, 255, x, spare);
+    assert_memory_equal(before, x, sizeof(before));
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -262,9 +298,10 @@ static void test_shares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),          cmocka_unit_test(test_promises),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_mixed_batches), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_keys),    cmocka_unit_test(test_promises),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_batches), cmocka_unit_test(test_mixed_batches),
+        cmocka_unit_test(test_shares),
     };
     return cmocka_run_group_tests_name("augment", tests, setup, teardown);
 }

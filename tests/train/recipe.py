@@ -51,4 +51,4 @@ def killed():
 
 
 if __name__ == "__main__":
-    main(ranks, killed)
+    sys.exit(main(ranks, killed))

@@ -112,6 +112,26 @@ void weft_augment_apply(const weft_augment *a, const weft_sample_key *key, const
     }
 }
 
+void weft_augment_move(const weft_augment *a, const weft_sample_key *key, const weft_shape *shape,
+                       float *classes, float *spare)
+{
+    weft_augmented p = picture_of(shape, classes);
+    p.spare = spare;
+    p.channels = 1;
+    p.nearest = true;
+    for (int i = 0; i < a->count; i++) {
+        weft_random random = numbers_of(a->item[i].what->name, key);
+        if (a->item[i].what->moves) a->item[i].what->apply(&p, a->item[i].amount, &random);
+    }
+}
+
+bool weft_augment_moves(const weft_augment *a)
+{
+    bool some = false;
+    for (int i = 0; i < a->count; i++) some = some || a->item[i].what->moves;
+    return some;
+}
+
 double weft_augment_mix(const weft_augment *a, const weft_sample_key *key, const weft_shape *shape,
                         float *x, const float *other)
 {

@@ -10,6 +10,7 @@ typedef struct weft_augmented {
     float *x, *spare; /* spare: room for a copy */
     int channels, height, width;
     double low, high; /* black and white, between which numbers stay */
+    bool nearest;     /* numbers are not mixed, since they are those of classes */
 } weft_augmented;
 
 typedef struct weft_augmentation {
@@ -18,6 +19,7 @@ typedef struct weft_augmentation {
     double low, high; /* inclusive bounds */
     double usual;     /* if it is left out */
     bool integer;     /* it must be whole */
+    bool moves;       /* it moves pixels, and with each the class that it may have */
     void (*apply)(weft_augmented *p, double amount, weft_random *random);
     /* In place of `apply`: mixes a normalised picture with that of another sample of the batch.
      * Returns the share of its own, from 0 to 1. */
@@ -50,6 +52,12 @@ const char *weft_augment_mixing(const weft_augment *augment);
  * numbers. */
 void weft_augment_apply(const weft_augment *augment, const weft_sample_key *key,
                         const weft_shape *shape, double low, double high, float *x, float *spare);
+/* Moves the classes [height, width] of the pixels of a picture as weft_augment_apply with the same
+ * key moves these; where nothing is moved to is class 0. */
+void weft_augment_move(const weft_augment *augment, const weft_sample_key *key,
+                       const weft_shape *shape, float *classes, float *spare);
+/* Whether some of the list move pixels. */
+bool weft_augment_moves(const weft_augment *augment);
 /* Mixes a normalised picture with another one. Returns the share of its own. */
 double weft_augment_mix(const weft_augment *augment, const weft_sample_key *key,
                         const weft_shape *shape, float *x, const float *other);

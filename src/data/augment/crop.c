@@ -28,5 +28,6 @@ const weft_augmentation weft_augment_crop = {
     .high = 1024,
     .usual = 4,
     .integer = true,
+    .moves = true,
     .apply = apply,
 };

@@ -22,5 +22,6 @@ const weft_augmentation weft_augment_flip = {
     .low = 0,
     .high = 1,
     .usual = 0.5,
+    .moves = true,
     .apply = apply,
 };

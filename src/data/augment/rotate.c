@@ -12,6 +12,7 @@ static double at(const weft_augmented *p, int c, int y, int x)
 
 static double between(const weft_augmented *p, int c, double y, double x)
 {
+    if (p->nearest) return at(p, c, (int)floor(y + 0.5), (int)floor(x + 0.5));
     int top = (int)floor(y), left = (int)floor(x);
     double down = y - top, right = x - left;
     return (1 - down) * ((1 - right) * at(p, c, top, left) + right * at(p, c, top, left + 1)) +
@@ -41,5 +42,6 @@ const weft_augmentation weft_augment_rotate = {
     .low = 0,
     .high = 180,
     .usual = 10,
+    .moves = true,
     .apply = apply,
 };

@@ -52,8 +52,7 @@ void weft_picture_convert(const unsigned char *from, unsigned char *to, size_t p
     }
 }
 
-/* The size of a picture that covers width x height and touches two of its sides. */
-static void cover(int *width, int *height, const weft_picture *p)
+void weft_picture_cover(int *width, int *height, const weft_picture *p)
 {
     int wide = *width, high = *height;
     if (p->width < 1 || p->height < 1) return; /* no picture is so */
@@ -82,7 +81,7 @@ static weft_status decode(const char *name, const void *data, size_t size, int64
         width = height;
         height = across;
     }
-    if (width > 0) cover(&width, &height, p);
+    if (width > 0) weft_picture_cover(&width, &height, p);
     WEFT_TRY(weft_jpeg_decode(name, data, size, width, height, p));
     return weft_picture_turn(p, orientation);
 }
@@ -106,7 +105,7 @@ weft_status weft_picture_fill(const char *name, const void *data, size_t size, i
     weft_picture picture = {.channels = (int)shape->dim[0]};
     weft_status status = decode(name, data, size, most, width, height, &picture);
     if (status == WEFT_OK) {
-        cover(&wide, &high, &picture);
+        weft_picture_cover(&wide, &high, &picture);
         const weft_picture_part part = {(int)lrint((wide - width) / 2.0),
                                         (int)lrint((high - height) / 2.0), width, height};
         status = weft_picture_scale_part(&picture, wide, high, &part, out);

@@ -31,8 +31,10 @@ WEFT_PRIVATE_API weft_status weft_picture_size(const char *name, const void *dat
 WEFT_PRIVATE_API weft_status weft_picture_decode(const char *name, const void *data, size_t size,
                                                  int channels, int64_t most,
                                                  weft_picture *out) WEFT_NODISCARD;
-/* png_write.c: appends a picture as PNG. */
-weft_status weft_picture_encode(const weft_picture *picture, weft_text *out) WEFT_NODISCARD;
+/* png_write.c: appends a picture as PNG. palette: red, green and blue of 256 numbers, of which the
+ * pixels of one channel are; NULL: they are colours. */
+weft_status weft_picture_encode(const weft_picture *picture, const unsigned char *palette,
+                                weft_text *out) WEFT_NODISCARD;
 WEFT_PRIVATE_API void weft_picture_free(weft_picture *picture);
 /* Scales a picture to width x height with a triangle filter whose half-width is one pixel of the
  * coarser picture. out: [channels, height, width], whole numbers from 0 to 255. A picture that has
@@ -53,6 +55,16 @@ weft_status weft_picture_scale_part(const weft_picture *picture, int width, int 
 WEFT_PRIVATE_API weft_status weft_picture_fill(const char *name, const void *data, size_t size,
                                                int64_t most, const weft_shape *shape,
                                                float *out) WEFT_NODISCARD;
+
+/* The size of picture p, or of a mask, once it is scaled until it covers width x height and touches
+ * two of its sides. */
+void weft_picture_cover(int *width, int *height, const weft_picture *p);
+/* mask.c: decodes a mask [height, width] of the picture `of`, whose pixels are those of the picture
+ * as weft_picture_fill gives it; of a scaled one the nearest. FORMAT: it is no PNG with one number
+ * of 8 bits or fewer for each pixel (a palette or grey), or has another size than the picture. */
+weft_status weft_mask_fill(const char *name, const weft_bytes *bytes, int64_t most, const char *of,
+                           const weft_bytes *picture, int width, int height,
+                           uint8_t *out) WEFT_NODISCARD;
 
 /* Brightness of a colour. */
 unsigned char weft_picture_grey(unsigned red, unsigned green, unsigned blue);
@@ -82,5 +94,9 @@ weft_status weft_png_size(const char *name, const void *data, size_t size, int *
  * also after a failure. */
 weft_status weft_png_decode(const char *name, const void *data, size_t size,
                             weft_picture *out) WEFT_NODISCARD;
+/* As weft_png_decode, with the numbers of the pixels as they are: indices of a palette, or grey.
+ * FORMAT: a pixel has several numbers, or one of 16 bits. */
+weft_status weft_png_decode_numbers(const char *name, const void *data, size_t size,
+                                    weft_picture *out) WEFT_NODISCARD;
 
 #endif

@@ -13,7 +13,7 @@ typedef struct decoder {
     png_infop info;
     jmp_buf failed;
     char why[160];
-    unsigned char *pixels; /* [height, width, 4] */
+    unsigned char *pixels; /* [height, width, channels] */
     png_bytep *rows;
     int width, height;
 } decoder;
@@ -66,18 +66,23 @@ static bool begin(decoder *d)
     return true;
 }
 
-/* Reads the pixels as four channels of 8 bits. */
-static bool read_pixels(decoder *d)
+/* Reads the pixels: as they are, of one channel of up to 8 bits, or as four channels of 8 bits. */
+static bool read_pixels(decoder *d, int channels)
 {
     if (setjmp(d->failed)) return false;
-    png_set_expand(d->png);
-    png_set_scale_16(d->png);
-    png_set_gray_to_rgb(d->png);
-    png_set_add_alpha(d->png, 0xFF, PNG_FILLER_AFTER);
+    if (channels == 1) {
+        png_set_packing(d->png);
+    } else {
+        png_set_expand(d->png);
+        png_set_scale_16(d->png);
+        png_set_gray_to_rgb(d->png);
+        png_set_add_alpha(d->png, 0xFF, PNG_FILLER_AFTER);
+    }
     (void)png_set_interlace_handling(d->png);
     png_read_update_info(d->png, d->info);
     size_t bytes = png_get_rowbytes(d->png, d->info);
-    if (bytes != (size_t)d->width * 4) png_error(d->png, "its rows have an unknown form");
+    if (bytes != (size_t)d->width * (size_t)channels)
+        png_error(d->png, "its rows have an unknown form");
     d->pixels = malloc(bytes * (size_t)d->height);
     d->rows = malloc(sizeof(*d->rows) * (size_t)d->height);
     if (!d->pixels || !d->rows) png_error(d->png, "there is no memory for its pixels");
@@ -106,12 +111,32 @@ weft_status weft_png_size(const char *name, const void *data, size_t size, int *
 weft_status weft_png_decode(const char *name, const void *data, size_t size, weft_picture *out)
 {
     decoder d = {.data = data, .size = size};
-    weft_status status = begin(&d) && read_pixels(&d) ? WEFT_OK : broken(name, &d);
+    weft_status status = begin(&d) && read_pixels(&d, 4) ? WEFT_OK : broken(name, &d);
     size_t pixels = (size_t)d.width * (size_t)d.height;
     out->width = d.width;
     out->height = d.height;
     if (status == WEFT_OK) status = WEFT_NEW(&out->pixels, pixels * (size_t)out->channels);
     if (status == WEFT_OK) weft_picture_convert(d.pixels, out->pixels, pixels, out->channels);
+    end(&d);
+    return status;
+}
+
+weft_status weft_png_decode_numbers(const char *name, const void *data, size_t size,
+                                    weft_picture *out)
+{
+    decoder d = {.data = data, .size = size};
+    weft_status status = begin(&d) ? WEFT_OK : broken(name, &d);
+    int type = status == WEFT_OK ? png_get_color_type(d.png, d.info) : 0,
+        depth = status == WEFT_OK ? png_get_bit_depth(d.png, d.info) : 0;
+    if (status == WEFT_OK &&
+        ((type != PNG_COLOR_TYPE_PALETTE && type != PNG_COLOR_TYPE_GRAY) || depth > 8))
+        status = weft_fail(WEFT_ERR_FORMAT,
+                           "%s: this PNG has %s; a mask has one number of up to 8 bits for each "
+                           "pixel, that of its class, as an index of a palette or as grey",
+                           name, depth > 8 ? "16 bits" : "several numbers for each pixel");
+    if (status == WEFT_OK && !read_pixels(&d, 1)) status = broken(name, &d);
+    *out = (weft_picture){.width = d.width, .height = d.height, .channels = 1, .pixels = d.pixels};
+    d.pixels = NULL;
     end(&d);
     return status;
 }

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""Pictures with masks: tests/data/masks.py PATH/TO/weft
+
+images:DIR,masks trains to the bits of the same numbers as arrays; palettes, grey of 1, 2, 4 and 8 bits, and black and white have the
+same classes; a mask is scaled and cut as its picture is; predicted masks are what the table of predictions says, in a folder of their
+own; --plot lays them over the pictures; and what is wrong is refused with a sentence.
+"""
+import base64
+import csv
+import os
+import random
+import re
+import shutil
+import struct
+import sys
+import zlib
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, main, run
+from npy import write_npy
+from png import png
+
+WIDE, HIGH, COUNT, CLASSES = 12, 8, 7, 3
+UNET = ["--model", "unet:depth=1,width=2", "--batch", "3", "--epochs", "2", "-t", "1", "-q"]
+
+
+def mask_png(width, height, numbers, bits=8, colours=None):
+    """A PNG of grey, or with a palette, of so many bits a pixel."""
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    rows = b""
+    for y in range(height):
+        text = "".join(f"{number:0{bits}b}" for number in numbers[width * y:width * (y + 1)])
+        text += "0" * (-len(text) % 8)
+        rows += b"\0" + bytes(int(text[i:i + 8], 2) for i in range(0, len(text), 8))
+    palette = chunk(b"PLTE", bytes(colours)) if colours else b""
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, 3 if colours else 0, 0, 0, 0)) + palette + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def read_palette_png(data):
+    """Width, height, numbers and palette of a PNG of one byte a pixel, whose rows have filters."""
+    at, chunks = 8, {}
+    while at < len(data):
+        size, = struct.unpack(">I", data[at:at + 4])
+        chunks[data[at + 4:at + 8]] = chunks.get(data[at + 4:at + 8], b"") + data[at + 8:at + 8 + size]
+        at += 12 + size
+    width, height, bits, kind = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
+    assert (bits, kind) == (8, 3)
+    raw, before, numbers = zlib.decompress(chunks[b"IDAT"]), bytes(width), []
+    for y in range(height):
+        how, row = raw[(width + 1) * y], bytearray(raw[(width + 1) * y + 1:(width + 1) * (y + 1)])
+        for x in range(width):
+            a, b, c = row[x - 1] if x else 0, before[x], before[x - 1] if x else 0
+            nearest = min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
+            row[x] = row[x] + [0, a, b, (a + b) // 2, nearest][how] & 255
+        before = bytes(row)
+        numbers += row
+    return width, height, numbers, chunks[b"PLTE"]
+
+
+def write(path, data):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as out:
+        out.write(data)
+
+
+def draw_samples(seed=3):
+    draw = random.Random(seed)
+    pictures = [[draw.randrange(256) for _ in range(3 * WIDE * HIGH)] for _ in range(COUNT)]
+    return pictures, [[draw.randrange(CLASSES) for _ in range(WIDE * HIGH)] for _ in range(COUNT)]
+
+
+def write_folder(folder, pictures, masks, encode=mask_png, **how):
+    shutil.rmtree(folder, ignore_errors=True)
+    for i, (picture, mask) in enumerate(zip(pictures, masks)):
+        write(f"{folder}/images/{i}.png", png(WIDE, HIGH, picture, 2))
+        write(f"{folder}/masks/{i}.png", encode(WIDE, HIGH, mask, **how))
+
+
+def losses(data, *more):
+    run("train", *UNET, "--data", data, "--metrics", "metrics", *more)
+    with open("metrics") as lines:
+        return re.findall(r'"loss":([^,]*)', lines.read())
+
+
+def arrays():
+    """The bits of arrays, also with samples that are held out, classes that weigh, and changed pictures."""
+    pictures, masks = draw_samples()
+    write_folder("folder", pictures, masks)
+    write_npy("x.npy", "u1", (COUNT, HIGH, WIDE, 3), [x for picture in pictures for x in picture])
+    write_npy("y.npy", "u1", (COUNT, HIGH, WIDE), [x for mask in masks for x in mask])
+    for more in ((), ("--validation", "0.3"), ("--augment", "flip,crop:pad=2,rotate:degrees=40,color,erase"),
+                 ("--augment", "crop:pad=5", "--class-weights", "balanced"), ("-n", "2", "--mesh", "domain=2")):
+        ours, theirs = losses("images:folder,masks", *more), losses("npy:x.npy,y.npy,layout=hwc", *more)
+        check(f"the losses of arrays {more}", ours == theirs and len(ours) > 4, (ours, theirs))
+    whole = losses("images:folder,masks")
+    for kind in ({"colours": list(range(9))}, {"bits": 2}, {"bits": 4}, {"bits": 2, "colours": [9, 8, 7, 6, 5, 4, 3, 2, 1]}):
+        write_folder("other", pictures, masks, **kind)
+        check(f"the losses of masks {kind}", losses("images:other,masks") == whole)
+    check("the losses with a number of classes", losses("images:folder,masks,classes=3") == whole)
+    check("the losses with decoded masks that are not kept", losses("images:folder,masks,cache=0") == whole)
+    for size in (5, 6):
+        scaled = losses(f"images:folder,masks,size={size * 2}", "-n", "2", "--virtual-workers", "2")
+        check("the losses on two ranks", scaled == losses(f"images:folder,masks,size={size * 2}", "--virtual-workers", "2"))
+
+
+def black_and_white():
+    pictures, masks = draw_samples()
+    two = [[number > 0 for number in mask] for mask in masks]
+    said = []
+    for bits, factor in ((8, 255), (8, 1), (1, 1)):
+        write_folder("two", pictures, [[factor * number for number in mask] for mask in two], bits=bits)
+        done = run("train", *[word for word in UNET if word != "-q"], "--data", "images:two,masks", "--metrics", "metrics")
+        said.append("read as the classes 0 and 1" in done.stderr)
+        with open("metrics") as lines:
+            said.append(re.findall(r'"loss":([^,]*)', lines.read()))
+    check("black and white is classes 0 and 1", said[1] == said[3] == said[5] and said[::2] == [True, False, False], said)
+
+
+def labels_of(*words):
+    rows = list(csv.DictReader(run("predict", *words, "-t", "1").stdout.splitlines()))
+    found = {}
+    for row in rows:
+        found.setdefault(row.get("id") or row["sample"], []).append((int(row["label"] or -1), int(row["predicted"])))
+    return found
+
+
+def scaled():
+    """A mask of blocks becomes the mask of the blocks, and its sides are cut as those of the picture."""
+    pictures, masks = draw_samples()
+
+    def block(numbers, side, channels=1):
+        at = [numbers[channels * i:channels * (i + 1)] for i in range(WIDE * HIGH)]
+        return [x for y in range(HIGH * side) for column in range(WIDE * side) for x in at[y // side * WIDE + column // side]]
+    for i in range(COUNT):
+        write(f"blocks/images/{i}.png", png(3 * WIDE, 3 * HIGH, block(pictures[i], 3, 3), 2))
+        write(f"blocks/masks/{i}.png", mask_png(3 * WIDE, 3 * HIGH, block(masks[i], 3)))
+    run("train", *UNET, "--data", f"images:blocks,masks,size={HIGH}x{WIDE}", "-c", "blocks_run")
+    found = labels_of("-c", "blocks_run", "--split", "all")
+    check("a mask of a third of the sides", all([label for label, _ in found[f"{i}.png"]] == masks[i] for i in range(COUNT)), found.keys())
+    run("train", *UNET, "--data", f"images:blocks,masks,size={HIGH}", "-c", "cut_run")
+    found = labels_of("-c", "cut_run", "--split", "all")
+    cut = [[mask[WIDE * y + x] for y in range(HIGH) for x in range((WIDE - HIGH) // 2, (WIDE + HIGH) // 2)] for mask in masks]
+    check("the middle of a mask", all([label for label, _ in found[f"{i}.png"]] == cut[i] for i in range(COUNT)))
+
+
+def predictions():
+    pictures, masks = draw_samples()
+    for part in ("train", "valid", "test"):
+        write_folder(f"parts/{part}", pictures, masks)
+    run("train", *UNET, "--data", "images:parts,masks", "-c", "run")
+    found = labels_of("-c", "run")
+    done = run("predict", "-c", "run", "--masks", "new/predicted", "-t", "1")
+    check("a line tells of the masks", done.stdout == f"wrote {COUNT} masks to new/predicted\n", done.stdout)
+    names = sorted(os.listdir("new/predicted"))
+    check("names of masks", names == [f"{i}.png" for i in range(COUNT)] == sorted(found), names)
+    for name in names:
+        with open(f"new/predicted/{name}", "rb") as file:
+            width, height, numbers, palette = read_palette_png(file.read())
+        check(f"the predicted mask {name}", (width, height, list(numbers)) == (WIDE, HIGH, [predicted for _, predicted in found[name]]))
+        check("the colours of classes", list(palette[:12]) == [0, 0, 0, 128, 0, 0, 0, 128, 0, 128, 128, 0])
+    table = run("predict", "-c", "run", "--masks", "both", "--json", "-t", "1").stdout
+    check("masks and lines", len(table.splitlines()) == COUNT * WIDE * HIGH and len(os.listdir("both")) == COUNT)
+    # Pictures alone, in the folder itself or in images/, need no masks.
+    for folder, below in (("alone", ""), ("beside", "images/sub/")):
+        for i in range(3):
+            write(f"{folder}/{below}{i}.png", png(WIDE, HIGH, pictures[i], 2))
+        out = run("predict", "-c", "run", "--data", f"images:{folder}", "--masks", folder + "_out", "-t", "1").stdout
+        check(f"pictures in {folder}/{below}", f"wrote 3 masks to {folder}_out" in out and os.path.exists(f"{folder}_out/{'sub/' if below else ''}2.png"), out)
+    run("eval", "-c", "run", "--data", "images:parts/test,masks", "--metric", "iou_macro", "-t", "1")
+    refused = run("predict", "-c", "run", "--masks", "both", code=2).stderr
+    check("a folder that has masks", "the folder is not empty; give a new one" in refused, refused)
+    run("train", "--model", "lenet", "--data", "glyphs:size=16,train=20,test=5", "--batch", "10", "-q", "-c", "glyphs")
+    refused = run("predict", "-c", "glyphs", "--masks", "none", code=2).stderr
+    check("a model without classes of pixels", "does not give each pixel" in refused and not os.path.exists("none"), refused)
+
+
+def sheet():
+    pictures, masks = draw_samples()
+    grey = [[100] * len(picture) for picture in pictures]
+    write_folder("sheet", grey, masks)
+    done = run("inspect", "--data", "images:sheet,masks,test=0", "--plot", "sheet.svg")
+    for number in range(CLASSES):
+        pixels = sum(mask.count(number) for mask in masks)
+        check("pixels of a class", re.search(rf"^{number} +{pixels} +0$", done.stdout, re.M), done.stdout)
+    with open("sheet.svg") as file:
+        drawn = [base64.b64decode(text) for text in re.findall(r'href="data:image/png;base64,([^"]*)"', file.read())]
+    colour = [(100, 100, 100), (114, 50, 50), (50, 114, 50)]
+    for i, data in enumerate(drawn):
+        rows = data[data.index(b"IDAT") + 6:]  # stored blocks of a row each, with five bytes and a filter in front
+        each = 3 * WIDE + 6
+        pixels = [tuple(rows[each * y + 6 + 3 * x:each * y + 9 + 3 * x]) for y in range(HIGH) for x in range(WIDE)]
+        check(f"masks over picture {i}", pixels == [colour[number] for number in masks[i]], pixels[:4])
+    check("pictures of the sheet", len(drawn) == COUNT)
+
+
+def refusals():
+    pictures, masks = draw_samples()
+
+    def refused(said, data="images:bad,masks", code=2, *more):
+        done = run("train", *UNET, "--data", data, *more, code=code)
+        check(said, re.search(said, done.stderr), done.stderr)
+        write_folder("bad", pictures, masks)
+    write_folder("bad", pictures, masks)
+    os.remove("bad/masks/3.png")
+    refused(r"bad/images/3\.png: the picture has no mask bad/masks/3\.png \(No such file")
+    write("bad/masks/2.png", mask_png(WIDE, HIGH - 1, masks[2][WIDE:]))
+    refused(r"bad/masks/2\.png: the mask is 12 pixels wide and 7 high, and its picture bad/images/2\.png is 12 wide and 8 high", code=1)
+    write("bad/masks/2.png", png(WIDE, HIGH, pictures[2], 2))
+    refused(r"bad/masks/2\.png: this PNG has several numbers for each pixel; a mask has one", code=1)
+    write("bad/masks/2.png", mask_png(WIDE, HIGH, masks[2])[:60])
+    refused(r"bad/masks/2\.png: this PNG is broken", code=1)
+    write("bad/masks/2.png", b"\xff\xd8\xff" + bytes(99))
+    refused(r"bad/masks/2\.png: is no PNG; a mask is one", code=1)
+    write("bad/masks/2.png", mask_png(WIDE, HIGH, [9] + masks[2][1:]))
+    refused(r"bad/masks/2\.png: row 0, column 0: the class is 9, and the 3 classes are from 0 to 2", "images:bad,masks,classes=3,test=0", code=1)
+    write("bad/test/images/1.png", png(WIDE, HIGH, pictures[1], 2))
+    write("bad/test/masks/1.png", mask_png(WIDE, HIGH, [9] + masks[1][1:]))
+    shutil.copytree("bad/images", "bad/train/images")
+    shutil.copytree("bad/masks", "bad/train/masks")
+    refused(r"bad/test/images/1\.png: its mask has a class that the training has not, whose 3 classes are from 0 to 2", code=1)
+    refused("has the folders images and masks; give images:bad,masks", "images:bad")
+    refused("classes= is the number of classes in masks; give masks", "images:bad,classes=3")
+    refused("leave broken= out", "images:bad,masks,broken=0.5")
+    refused("mixup mixes samples of one class each", "images:bad,masks", 2, "--augment", "mixup")
+    write_folder("bad", pictures, [[0] * len(mask) for mask in masks])
+    refused("the masks of the training part have class 0 alone")
+    write_npy("w.npy", "f4", (COUNT, WIDE * HIGH), [1] * COUNT * WIDE * HIGH)
+    refused("pixels that are moved would leave their weights behind", "npy:x.npy,y.npy,layout=hwc,weight=w.npy", 2, "--augment", "flip")
+    os.remove("bad/images/1.png")
+    write("bad/images/1.png", b"no picture")
+    refused(r"bad/images/1\.png: is neither PNG nor JPEG nor WebP", code=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(arrays, black_and_white, scaled, predictions, sheet, refusals))
