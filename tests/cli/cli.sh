@@ -122,11 +122,11 @@ accepts "run file" "$weft" train run.yaml --lr 0.001 --metrics n.jsonl
 for command in inspect plan; do
     accepts "$command of a run file" "$weft" $command run.yaml --batch 30
     cp out with-file
-    "$weft" $command --model mlp --data glyphs:size=16,train=60,test=20 --batch 30 --checkpoint run >without 2>err
+    "$weft" $command --model mlp --data glyphs:size=16,train=60,test=20 --batch 30 >without 2>err
     cmp with-file without && pass || flunk "$command of a run file is another one"
 done
 holds n.jsonl '"lr":0.00[0-9]+'
-# A look at a run takes its options, also those about its processes and checkpoints, and is the same look. (By default a rank
+# A look at a run takes its run file, also options about its processes and checkpoints, and is the same look. (By default a rank
 # that shares its machine with another one has fewer threads.)
 cp run.yaml kept.yaml
 mpi=$("$weft" inspect --list | grep -E '^ +mpi ')

@@ -120,6 +120,7 @@ ALLOWED = {
     ("weft_number_put", "i", "INT64_MAX"): "the caller's array has so many",
     ("weft_generation_request", "sampling.seed"): "any number",
     ("weft_eval_options", "output"): "an evaluation has no output",
+    ("weft_eval_options", "masks"): "an evaluation writes no masks",
     ("weft_transfer", "what"): "any text", ("weft_transfer", "peer"): "an all-reduce has no root",
     ("weft_batch_queue_batch_time", "rows", "INT64_MAX"): "the time is estimated for any number",
     ("weft_batch_queue_batch_time", "busy", "INT_MAX"): "as for all executors",
