@@ -17,9 +17,8 @@ from checks import check, main, run, weft
 
 with open(os.path.join(HERE, "../../docs/guide/models.md")) as guide:
     text = guide.read()
-network = re.search(r"    name: fashion\n(?:    .*\n)+", text).group(0)
-words = shlex.split(re.search(r"    weft (train --model fashion.yaml .*)\n", text).group(1))
-INSTEAD = {"--data": "glyphs:size=28,train=150,test=20", "--epochs": "2", "--batch": "16"}
+words = shlex.split(re.search(r"    weft (train --model examples/fashion.yaml .*)\n", text).group(1))
+INSTEAD = {"--model": os.path.join(HERE, "../../examples/fashion.yaml"), "--data": "glyphs:size=28,train=150,test=20", "--epochs": "2", "--batch": "16"}
 command = words[:1] + [INSTEAD.get(before, word) for before, word in zip(words, words[1:])] + ["--virtual-workers", "4", "-t", "1", "-q"]
 
 
@@ -30,8 +29,6 @@ def weights(folder):
 
 
 def ranks():
-    with open("fashion.yaml", "w") as file:
-        file.write(re.sub("^    ", "", network, flags=re.M))
     run(*command, "--checkpoint", "alone")
     for n in (2, 4):
         run(*command, "--checkpoint", f"ranks{n}", "-n", n)
