@@ -77,6 +77,11 @@ def write_folder(folder, pictures, masks, encode=mask_png, **how):
         write(f"{folder}/masks/{i}.png", encode(WIDE, HIGH, mask, **how))
 
 
+def write_arrays(pictures, masks):
+    write_npy("x.npy", "u1", (COUNT, HIGH, WIDE, 3), [x for picture in pictures for x in picture])
+    write_npy("y.npy", "u1", (COUNT, HIGH, WIDE), [x for mask in masks for x in mask])
+
+
 def losses(data, *more):
     run("train", *UNET, "--data", data, "--metrics", "metrics", *more)
     with open("metrics") as lines:
@@ -87,8 +92,7 @@ def arrays():
     """The bits of arrays, also with samples that are held out, classes that weigh, and changed pictures."""
     pictures, masks = draw_samples()
     write_folder("folder", pictures, masks)
-    write_npy("x.npy", "u1", (COUNT, HIGH, WIDE, 3), [x for picture in pictures for x in picture])
-    write_npy("y.npy", "u1", (COUNT, HIGH, WIDE), [x for mask in masks for x in mask])
+    write_arrays(pictures, masks)
     for more in ((), ("--validation", "0.3"), ("--augment", "flip,crop:pad=2,rotate:degrees=40,color,erase"),
                  ("--augment", "crop:pad=5", "--class-weights", "balanced"), ("-n", "2", "--mesh", "domain=2")):
         ours, theirs = losses("images:folder,masks", *more), losses("npy:x.npy,y.npy,layout=hwc", *more)
@@ -225,6 +229,7 @@ def refusals():
     refused("mixup mixes samples of one class each", "images:bad,masks", 2, "--augment", "mixup")
     write_folder("bad", pictures, [[0] * len(mask) for mask in masks])
     refused("the masks of the training part have class 0 alone")
+    write_arrays(pictures, masks)
     write_npy("w.npy", "f4", (COUNT, WIDE * HIGH), [1] * COUNT * WIDE * HIGH)
     refused("pixels that are moved would leave their weights behind", "npy:x.npy,y.npy,layout=hwc,weight=w.npy", 2, "--augment", "flip")
     os.remove("bad/images/1.png")
