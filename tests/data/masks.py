@@ -179,6 +179,17 @@ def predictions():
     check("a model without classes of pixels", "does not give each pixel" in refused and not os.path.exists("none"), refused)
 
 
+def pictures_of(path):
+    """The pixels of the pictures of a sheet."""
+    with open(path) as file:
+        drawn = [base64.b64decode(text) for text in re.findall(r'href="data:image/png;base64,([^"]*)"', file.read())]
+    each, found = 3 * WIDE + 6, []
+    for data in drawn:
+        rows = data[data.index(b"IDAT") + 6:]  # stored blocks of a row each, with five bytes and a filter in front
+        found.append([tuple(rows[each * y + 6 + 3 * x:each * y + 9 + 3 * x]) for y in range(HIGH) for x in range(WIDE)])
+    return found
+
+
 def sheet():
     pictures, masks = draw_samples()
     grey = [[100] * len(picture) for picture in pictures]
@@ -187,15 +198,18 @@ def sheet():
     for number in range(CLASSES):
         pixels = sum(mask.count(number) for mask in masks)
         check("pixels of a class", re.search(rf"^{number} +{pixels} +0$", done.stdout, re.M), done.stdout)
-    with open("sheet.svg") as file:
-        drawn = [base64.b64decode(text) for text in re.findall(r'href="data:image/png;base64,([^"]*)"', file.read())]
-    colour = [(100, 100, 100), (114, 50, 50), (50, 114, 50)]
-    for i, data in enumerate(drawn):
-        rows = data[data.index(b"IDAT") + 6:]  # stored blocks of a row each, with five bytes and a filter in front
-        each = 3 * WIDE + 6
-        pixels = [tuple(rows[each * y + 6 + 3 * x:each * y + 9 + 3 * x]) for y in range(HIGH) for x in range(WIDE)]
+    drawn, colour = pictures_of("sheet.svg"), [(100, 100, 100), (114, 50, 50), (50, 114, 50)]
+    for i, pixels in enumerate(drawn):
         check(f"masks over picture {i}", pixels == [colour[number] for number in masks[i]], pixels[:4])
     check("pictures of the sheet", len(drawn) == COUNT)
+    # Masks move with pictures: the colour of a pixel still tells its class, and what comes in is black and of class 0.
+    coloured = [[100 + 50 * number for number in mask for _ in range(3)] for mask in masks]
+    write_folder("sheet", coloured, masks)
+    kinds = [(100, 100, 100), (139, 75, 75), (100, 164, 100), (0, 0, 0)]
+    for changes in "crop:pad=3", "flip=1", "flip,crop:pad=2", "rotate=0,flip":
+        run("inspect", "--data", "images:sheet,masks,test=0", "--augment", changes, "--plot", "sheet.svg")
+        moved = [pixel for picture in pictures_of("sheet.svg") for pixel in picture]
+        check(f"masks move by {changes}", set(moved) <= set(kinds) and ((0, 0, 0) in moved) == ("crop" in changes), set(moved) - set(kinds))
 
 
 def refusals():
