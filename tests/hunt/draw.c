@@ -223,6 +223,18 @@ static void draw_types(dice *d, hunt_case *c)
     if (o[VIRTUAL_WORKERS] == 0 && chance(d, 0.1)) o[SUM_DTYPE] = NARROW;
 }
 
+/* The slopes of l1 and quantile jump, and rounding decides them where a prediction is next to its
+ * target, which in double precision is next to never. */
+static void draw_loss(dice *d, hunt_case *c)
+{
+    double *o = c->options;
+    bool wide = o[DTYPE] == F64 && o[SUM_DTYPE] == WIDE && o[WEIGHTS] == WIDE;
+    if (o[LABEL_SMOOTHING] != 0 || !chance(d, 0.2)) return;
+    o[LOSS] = c->samples.targets == 0  ? FOCAL
+              : wide && chance(d, 0.6) ? ONE_OF(d, L1, QUANTILE)
+                                       : HUBER;
+}
+
 void draw_case(dice *d, hunt_case *c)
 {
     memset(c, 0, sizeof(*c));
@@ -264,9 +276,7 @@ void draw_case(dice *d, hunt_case *c)
         if (chance(d, 0.5)) draw_way(d, c, most, &c->later);
     }
     draw_generation(d, c);
-    /* Neither l1 nor quantile, whose slope jumps: rounding may decide it. */
-    bool plain = c->options[LABEL_SMOOTHING] == 0;
-    if (plain && chance(d, 0.2)) c->options[LOSS] = c->samples.targets ? HUBER : FOCAL;
+    draw_loss(d, c);
     if (chance(d, 0.15)) c->options[EVALUATE_EVERY] = between(d, 1, 3);
     draw_judging(d, c);
 }

@@ -210,7 +210,7 @@ enum { CPU, REFERENCE };
 enum { F32, F64, BF16 };
 enum { WIDE, NARROW }; /* of sums and weights */
 enum { AUTO, NONE };
-enum { FOCAL = 1, HUBER = 4 }; /* of the losses */
+enum { FOCAL = 1, L1 = 3, HUBER = 4, QUANTILE = 5 }; /* of the losses */
 
 /* Options that judge a run, and those that change its samples. held: samples of the training part
  * that
