@@ -40,6 +40,15 @@ weft_status weft_comm_open(weft_context *context, const char *engine, int ranks,
     return ((const weft_engine *)entry->ops)->open(entry->ops, context, ranks, out, local);
 }
 
+size_t weft_comm_share(const weft_context *context, const char *engine, int size)
+{
+    const weft_entry *entry;
+    if (weft_registry_find(context, WEFT_KIND_ENGINE, engine, strlen(engine), &entry) != WEFT_OK)
+        return 0;
+    const weft_engine *of = entry->ops;
+    return of->share ? of->share(size) : 0;
+}
+
 void weft_comm_close(weft_comm **comm)
 {
     if (!comm || !*comm) return;

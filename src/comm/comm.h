@@ -114,7 +114,11 @@ typedef struct weft_engine {
     weft_status (*open)(const struct weft_engine *engine, weft_context *context, int ranks,
                         weft_comm **out, int *local);
     bool implied; /* chosen by the number of ranks, and not offered by options */
+    /* The bytes that a rank takes for a communicator of `size` ranks; NULL: few. */
+    size_t (*share)(int size);
 } weft_engine;
+/* The bytes that a rank takes for a communicator of the engine; 0: few, or not known. */
+size_t weft_comm_share(const weft_context *context, const char *engine, int size);
 
 extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi,
     weft_engine_processes;

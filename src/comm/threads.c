@@ -33,6 +33,17 @@ static void hub_release(hub *h)
     free(h);
 }
 
+static size_t bytes_of_cells(int ranks)
+{
+    return (size_t)RING * (size_t)ranks * sizeof(cell);
+}
+
+/* The cells of the rank, and the workspace of its sums. */
+static size_t threads_share(int size)
+{
+    return bytes_of_cells(1) + weft_tree_room(size, 0);
+}
+
 static weft_status hub_new(int size, hub *root, hub **out)
 {
     hub *h;
@@ -42,7 +53,7 @@ static weft_status hub_new(int size, hub *root, hub **out)
     atomic_store(&h->references, 1); /* of the creator */
     pthread_mutex_init(&h->lock, NULL);
     if (root) atomic_fetch_add(&root->references, 1);
-    weft_status status = weft_new_aligned((size_t)RING * (size_t)size * sizeof(cell), &h->cells);
+    weft_status status = weft_new_aligned(bytes_of_cells(size), &h->cells);
     if (status == WEFT_OK) status = WEFT_NEW(&h->boxes, size);
     if (status == WEFT_OK) status = WEFT_NEW(&h->world, size);
     if (status == WEFT_OK && !root)
@@ -63,8 +74,20 @@ static void forget(weft_operation *o)
 {
     pending *p = o->state;
     free((void *)p->source);
-    free(p->room);
     free(p);
+}
+
+/* Makes the workspace of the communicator large enough for a sum of so many leaves. */
+static weft_status make_room(threads *t, int leaves)
+{
+    size_t bytes = weft_tree_room(leaves, 0);
+    void *room;
+    if (bytes <= t->room_bytes) return WEFT_OK;
+    WEFT_TRY(weft_new_aligned(bytes, &room));
+    free(t->room);
+    t->room = room;
+    t->room_bytes = bytes;
+    return WEFT_OK;
 }
 
 static weft_status threads_prepare(weft_operation *o)
@@ -74,8 +97,7 @@ static weft_status threads_prepare(weft_operation *o)
     int leaves = o->t.leaves ? o->t.leaves : o->comm->size;
     WEFT_TRY(WEFT_NEW(&p, 1));
     if (weft_is_sum(o->t.kind)) status = WEFT_NEW(&p->source, o->comm->size);
-    if (weft_is_sum(o->t.kind) && status == WEFT_OK)
-        status = weft_new_aligned(weft_tree_room(leaves, 0), &p->room);
+    if (weft_is_sum(o->t.kind) && status == WEFT_OK) status = make_room((threads *)o->comm, leaves);
     o->state = p;
     if (status != WEFT_OK) forget(o);
     return status;
@@ -179,6 +201,7 @@ static const char *threads_aborted(weft_comm *comm)
 static void threads_close(weft_comm *comm)
 {
     hub_release(((threads *)comm)->hub);
+    free(((threads *)comm)->room);
     free(comm);
 }
 
@@ -314,4 +337,5 @@ const weft_engine weft_engine_threads = {
     .name = "threads",
     .summary = "ranks are threads of this process; needs nothing installed",
     .open = threads_open,
+    .share = threads_share,
 };

@@ -64,13 +64,14 @@ typedef struct hub {
 typedef struct threads {
     weft_comm head;
     hub *hub;
+    void *room; /* workspace of a sum, of `room_bytes`; its sums follow one another in one thread */
+    size_t room_bytes;
 } threads;
 
 typedef struct pending {
     int stage; /* of a collective; POSTED: a receive in memory of a device is queued */
     message message;
     const void **source; /* [ranks] of a sum */
-    void *room;          /* workspace of a sum */
 } pending;
 
 static inline hub *hub_of(const weft_operation *o)

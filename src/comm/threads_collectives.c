@@ -90,7 +90,7 @@ static weft_status sum_part(const weft_operation *o, int64_t begin, int64_t end,
                       .leaves = o->t.leaves ? o->t.leaves : n,
                       .source = p->source,
                       .stride = o->t.count,
-                      .room = p->room};
+                      .room = ((const threads *)o->comm)->room};
     weft_tree_sum(&tree, begin, end, (char *)o->t.receive + (size_t)to * size_of(o));
     return WEFT_OK;
 }
