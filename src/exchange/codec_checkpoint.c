@@ -42,8 +42,8 @@ static weft_status list(weft_codec_checkpoint *checkpoint, weft_codec *sample)
         weft_codec_state_name(mine->name, sizeof(mine->name), "", sample->ops->name, s.name);
         (void)snprintf(mine->what, sizeof(mine->what), "%s of %s", s.what, sample->ops->name);
         mine->extent = s.extent;
-        WEFT_TRY(weft_new_aligned(bytes_of(checkpoint, mine), &mine->data));
-        memset(mine->data, 0, bytes_of(checkpoint, mine));
+        /* Zeros that are not written, as in a run without checkpoints, are not resident. */
+        WEFT_TRY(weft_new_bytes(&mine->data, bytes_of(checkpoint, mine), 1));
         checkpoint->state_count++;
         if (s.extent == WEFT_CODEC_SENDER) memcpy(mine->data, s.data, sizeof(double));
         if (s.extent != WEFT_CODEC_RANGE) continue;

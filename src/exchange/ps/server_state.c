@@ -12,7 +12,8 @@ static bool belongs_to_each(const weft_exchange_state *s, int64_t count)
     return s->type.shape.rank == 1 && s->type.shape.dim[0] == count;
 }
 
-/* Adds a state. All numbers of it have at first the value of a sample. */
+/* Adds a state. All numbers of it have at first the value of a sample. Memory that begins as zeros
+ * and is not written, as in a run without checkpoints, is not resident. */
 static weft_status add_state(weft_ps_exchange *x, const weft_ps_exchange_state *like,
                              const void *sample, size_t sample_bytes)
 {
@@ -20,9 +21,10 @@ static weft_status add_state(weft_ps_exchange *x, const weft_ps_exchange_state *
     *s = *like;
     s->bytes = s->like_parameters ? (size_t)x->count * weft_dtype_size(s->type.dtype)
                                   : weft_type_bytes(&s->type);
-    WEFT_TRY(weft_new_aligned(s->bytes, &s->data));
+    WEFT_TRY(weft_new_bytes(&s->data, s->bytes, 1));
     x->state_count++;
-    for (size_t at = 0; at < s->bytes; at += sample_bytes)
+    bool zero = s->bytes < sample_bytes || memcmp(s->data, sample, sample_bytes) == 0;
+    for (size_t at = 0; !zero && at < s->bytes; at += sample_bytes)
         memcpy((char *)s->data + at, sample, sample_bytes);
     return WEFT_OK;
 }
