@@ -48,6 +48,9 @@ bool suffix_fits(const char *command_name, const char *option, const char *path,
                  const char *formats, const char *written, const char *right);
 /* Suffixes of pictures that are no SVG. */
 #define OTHER_PICTURES "png jpg jpeg gif webp bmp tif tiff pdf eps ps html"
+/* arrays.c: for commands that train: arrays that are freed do not stay in the process. A value of
+ * the user's (MALLOC_MMAP_THRESHOLD_) stays. */
+void map_arrays(void);
 /* errno of the first write to standard output that failed; 0: none has. */
 int stdout_error(void);
 /* topics.c: the pages of the manual about the entries of each kind. topic_of: the name of the page

@@ -352,6 +352,7 @@ static int report_rank(weft_status status)
 static int run(weft_context *context, int argc, char **argv)
 {
     weft_train_options options = {0};
+    map_arrays();
     weft_status status = read_train_options(context, &options, argc, argv);
     int code = 2;
     if (status == WEFT_OK) status = take_resumed_options(context, &options, argc, argv);
