@@ -61,7 +61,7 @@ static double share(const chart_axis *a, double v)
     return log(fmax(v, a->low) / a->low) / log(a->high / a->low);
 }
 
-static double at_x(const chart_panel *p, double v)
+double chart_x(const chart_panel *p, double v)
 {
     return p->left + p->width * fmin(fmax(share(&p->x, v), 0), 1);
 }
@@ -96,7 +96,7 @@ void chart_cover(chart_axis *axis, double low, double high)
 
 /* --- ticks --- */
 
-enum { MOST_TICKS = 16 };
+enum { MOST_TICKS = 40 };
 
 typedef struct ticks {
     chart_tick at[MOST_TICKS];
@@ -165,23 +165,23 @@ static void choose_ticks(const chart_axis *a, int most, ticks *out)
         add_tick(out, a, k == 0 ? 0 : k * step);
 }
 
-/* Returns the centre of a tick's label along the axis; *size gets the label's extent with a gap. A
- * label at the edge is shifted to stay within the frame. */
-static double place_label(const chart_panel *p, bool vertical, const chart_tick *t, double *size)
+/* Returns the centre of a tick's label along the axis, which is at the tick; *size gets the label's
+ * extent with a gap. Only a label that would leave the picture is shifted. */
+static double place_label(const chart *c, const chart_panel *p, bool vertical, const chart_tick *t,
+                          double *size)
 {
     const double GAP = 8;
-    double begin = vertical ? p->top : p->left, length = vertical ? p->height : p->width;
-    double at = vertical ? at_y(p, t->at) : at_x(p, t->at);
     double own = vertical ? CHART_FONT : chart_text_width(t->text, CHART_FONT);
     *size = own + GAP;
-    return fmin(fmax(at, begin + own / 2), begin + length - own / 2);
+    if (vertical) return at_y(p, t->at);
+    return fmin(fmax(chart_x(p, t->at), own / 2), c->width - own / 2);
 }
 
-static bool labels_fit(const chart_panel *p, bool vertical, const ticks *t)
+static bool labels_fit(const chart *c, const chart_panel *p, bool vertical, const ticks *t)
 {
     double before = 0, size_before = 0, size;
     for (int i = 0; i < t->count; i++) {
-        double at = place_label(p, vertical, &t->at[i], &size);
+        double at = place_label(c, p, vertical, &t->at[i], &size);
         if (i > 0 && fabs(at - before) < (size + size_before) / 2) return false;
         before = at;
         size_before = size;
@@ -205,13 +205,13 @@ static double put_ticks(chart *c, const chart_panel *p, bool vertical)
     double size, widest = 0;
     for (int most = 8; most > 0; most--) {
         choose_ticks(a, most, &t);
-        if (labels_fit(p, vertical, &t)) break;
+        if (labels_fit(c, p, vertical, &t)) break;
     }
     /* Ticks that the caller gives may still be too close together; then some get no label. */
     double before = 0, size_before = 0;
     for (int i = 0; i < t.count; i++) {
-        double at = place_label(p, vertical, &t.at[i], &size);
-        put_grid(c, p, vertical, vertical ? at_y(p, t.at[i].at) : at_x(p, t.at[i].at));
+        double at = place_label(c, p, vertical, &t.at[i], &size);
+        put_grid(c, p, vertical, vertical ? at_y(p, t.at[i].at) : chart_x(p, t.at[i].at));
         if (size_before > 0 && fabs(at - before) < (size + size_before) / 2) continue;
         before = at;
         size_before = size;
@@ -286,11 +286,11 @@ static void put_markers(chart *c, const chart_panel *p, const chart_style *s, ch
 {
     enum { EACH = 4 };
     chart_point q = get(curve, 0);
-    double before = at_x(p, q.x), height = at_y(p, q.y);
+    double before = chart_x(p, q.x), height = at_y(p, q.y);
     int put = 0;
     for (size_t i = 1; i < count; i++) {
         q = get(curve, i);
-        double x = at_x(p, q.x), y = at_y(p, q.y);
+        double x = chart_x(p, q.x), y = at_y(p, q.y);
         for (int k = 0; k < EACH; k++) {
             double part = (s->number * 5 % CHART_LAYERS + 0.5) / CHART_LAYERS;
             double at = p->left + p->width * (k + part) / EACH;
@@ -317,10 +317,10 @@ void chart_curve(chart *c, const chart_panel *p, const chart_style *style, bool 
     CHART_PUT(c,
               "<path class='curve' fill='none' stroke='%s' stroke-width='2' "
               "stroke-linejoin='round' stroke-dasharray='%s' d='M%.1f,%.1f",
-              style->colour, style->dash, at_x(p, first.x), into_frame(p, at_y(p, first.y)));
+              style->colour, style->dash, chart_x(p, first.x), into_frame(p, at_y(p, first.y)));
     for (size_t i = 0; i < count; i += step) {
         chart_point point = at(curve, i + step >= count && i > 0 ? count - 1 : i);
-        draw_to(&q, at_x(p, point.x), at_y(p, point.y), i == 0);
+        draw_to(&q, chart_x(p, point.x), at_y(p, point.y), i == 0);
     }
     CHART_PUT(c, "'/>\n");
     if (marked) put_markers(c, p, style, at, curve, count);
@@ -329,7 +329,7 @@ void chart_curve(chart *c, const chart_panel *p, const chart_style *style, bool 
 void chart_mark(chart *c, const chart_panel *p, const chart_style *style, chart_point at,
                 const char *note)
 {
-    chart_put_marker(c, style, at_x(p, at.x), into_frame(p, at_y(p, at.y)), note);
+    chart_put_marker(c, style, chart_x(p, at.x), into_frame(p, at_y(p, at.y)), note);
 }
 
 void chart_cross(chart *c, const chart_panel *p, const chart_style *style, chart_point at)
@@ -337,5 +337,5 @@ void chart_cross(chart *c, const chart_panel *p, const chart_style *style, chart
     CHART_PUT(c,
               "<path d='M%.1f,%.1fm-6,-6l12,12m0,-12l-12,12' fill='none' stroke='%s' "
               "stroke-width='3'/>\n",
-              at_x(p, at.x), into_frame(p, at_y(p, at.y)), style->colour);
+              chart_x(p, at.x), into_frame(p, at_y(p, at.y)), style->colour);
 }

@@ -11,6 +11,7 @@
 typedef struct chart {
     weft_output *to;
     weft_status status; /* the first failure; nothing is written after it */
+    double width;       /* of the picture, in pixels */
 } chart;
 
 /* Writes a piece of SVG, unless an earlier one has failed. */
@@ -40,12 +41,14 @@ typedef struct chart_panel {
     chart_axis x, y;
 } chart_panel;
 
-/* Margins of a frame for ticks, labels and title, in pixels. */
-enum { CHART_LEFT = 100, CHART_TOP = 34, CHART_BOTTOM = 52 };
+/* Margins of a frame for ticks, labels and title, in pixels. The one on the right holds half of the
+ * last tick's label. */
+enum { CHART_LEFT = 100, CHART_TOP = 34, CHART_BOTTOM = 52, CHART_RIGHT = 48 };
 
 typedef struct chart_style {
     const char *colour, *dash;
     int number; /* determines the marker */
+    bool bar;   /* the legend shows a bar in place of a line */
 } chart_style;
 
 typedef struct chart_point {
@@ -90,7 +93,12 @@ void chart_mark(chart *c, const chart_panel *p, const chart_style *style, chart_
 /* Draws a cross where a curve ends prematurely. */
 void chart_cross(chart *c, const chart_panel *p, const chart_style *style, chart_point at);
 
-/* Draws the legend, `width` pixels wide, in as many columns as fit; long entries are wrapped.
+/* Draws a bar from one x to another, whose middle and height in pixels are given, with a tooltip
+ * (NULL: none). */
+void chart_bar(chart *c, const chart_panel *p, const char *colour, double from, double to,
+               double middle, double height, const char *note);
+
+/* Draws the legend, one entry below the other, `width` pixels wide; long entries are wrapped.
  * Returns its height. to NULL: only computes the height. */
 double chart_legend(chart *to, double left, double top, double width, const chart_entry *entries,
                     int count);

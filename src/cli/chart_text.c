@@ -86,6 +86,7 @@ void chart_text(chart *c, double x, double y, double room, const char *attribute
 
 void chart_begin(chart *c, double width, double height, const char *title)
 {
+    c->width = width;
     CHART_PUT(c,
               "<svg xmlns='http://www.w3.org/2000/svg' width='%.0f' height='%.0f' viewBox='0 0 "
               "%.0f %.0f' font-family='Helvetica, Arial, sans-serif' font-size='%d' fill='#222'>\n"
@@ -100,9 +101,32 @@ void chart_end(chart *c)
     CHART_PUT(c, "</svg>\n");
 }
 
+/* --- bars --- */
+
+static void put_bar(chart *c, const char *colour, double x, double width, double top, double height,
+                    const char *note)
+{
+    CHART_PUT(c, "<rect class='bar' x='%.2f' y='%.1f' width='%.2f' height='%.1f' fill='%s'", x, top,
+              width, height, colour);
+    if (note) {
+        CHART_PUT(c, "><title>");
+        chart_put_escaped(c, note);
+        CHART_PUT(c, "</title></rect>\n");
+    } else {
+        CHART_PUT(c, "/>\n");
+    }
+}
+
+void chart_bar(chart *c, const chart_panel *p, const char *colour, double from, double to,
+               double middle, double height, const char *note)
+{
+    double x = chart_x(p, from);
+    put_bar(c, colour, x, chart_x(p, to) - x, middle - height / 2, height, note);
+}
+
 /* --- legends --- */
 
-enum { ROW = 20, STROKE = 56, BETWEEN = 24 }; /* pixels */
+enum { ROW = 20, STROKE = 56 }; /* pixels */
 
 /* Number of bytes that fit on a line; the line ends after a blank, comma or colon if possible. */
 static size_t line_bytes(const char *text, double room)
@@ -129,7 +153,9 @@ static int put_entry(chart *c, double x, double y, double room, const chart_entr
     char shown[SHOWN];
     const char *text = entry_text(e, shown);
     int lines = 0;
-    if (c) {
+    if (c && e->style.bar) {
+        put_bar(c, e->style.colour, x, STROKE - 10, y + 3, 12, NULL);
+    } else if (c) {
         CHART_PUT(c,
                   "<path class='legend' fill='none' stroke='%s' stroke-width='2' "
                   "stroke-dasharray='%s' d='M%.1f,%.1fh%d'/>\n",
@@ -150,30 +176,11 @@ static int put_entry(chart *c, double x, double y, double room, const chart_entr
     return lines;
 }
 
-static int count_columns(const chart_entry *entries, int count, double width)
-{
-    enum { MOST_COLUMNS = 4, EACH = 4 };
-    double longest = 0;
-    char shown[SHOWN];
-    for (int i = 0; i < count; i++)
-        longest = fmax(longest, chart_text_width(entry_text(&entries[i], shown), CHART_FONT));
-    int columns = (int)fmin((width + BETWEEN) / (STROKE + longest + BETWEEN), MOST_COLUMNS);
-    int wanted = (count + EACH - 1) / EACH;
-    columns = columns < wanted ? columns : wanted;
-    return columns < 1 ? 1 : columns;
-}
-
 double chart_legend(chart *to, double left, double top, double width, const chart_entry *entries,
                     int count)
 {
-    int columns = count_columns(entries, count, width), each = (count + columns - 1) / columns;
-    double column = (width + BETWEEN) / columns, most = 0;
-    for (int k = 0, i = 0; k < columns; k++) {
-        int rows = 0;
-        for (; i < count && i < (k + 1) * each; i++)
-            rows += put_entry(to, left + k * column, top + ROW * rows, column - BETWEEN - STROKE,
-                              &entries[i]);
-        most = fmax(most, rows);
-    }
-    return ROW * most;
+    int rows = 0;
+    for (int i = 0; i < count; i++)
+        rows += put_entry(to, left, top + ROW * rows, width - STROKE, &entries[i]);
+    return ROW * rows;
 }

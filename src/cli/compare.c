@@ -1,6 +1,7 @@
 /* weft compare: checks several runs with different strategies, runs one after the other, on this
  * machine or simulated, and prints and plots their results. */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ typedef struct comparison {
     char **argv; /* options of all runs */
     compared_run all[MOST_RUNS];
     int count, measured;
-    bool simulated, quiet;
+    bool simulated, quiet, json;
     progress *bar; /* of the current run; NULL: quiet */
     /* The current run, its batch per learner, and the bytes sent in its steps so far. */
     compared_run *now;
@@ -25,24 +26,14 @@ typedef struct comparison {
 
 /* --- events of a run --- */
 
-static void add_point(compared_run *c, point p)
+static void take_evaluation(compared_run *c, const weft_report *report, point at)
 {
-    if (c->count == c->capacity) {
-        size_t more = c->capacity ? 2 * c->capacity : 256;
-        point *larger = realloc(c->points, more * sizeof(*larger));
-        if (!larger) return; /* without memory the curve lacks its further points */
-        c->points = larger;
-        c->capacity = more;
+    weft_figure f = {.value = NAN};
+    if (weft_report_figure(report, 1, &f)) {
+        (void)snprintf(c->quality_name, sizeof(c->quality_name), "%s", f.name);
+        (void)snprintf(c->quality_title, sizeof(c->quality_title), "%s", f.title);
     }
-    c->points[c->count++] = p;
-}
-
-static void take_quality(compared_run *c, const weft_report *report)
-{
-    weft_figure f;
-    if (!weft_report_figure(report, 1, &f)) return;
-    c->quality = f.value;
-    c->quality_name = f.title;
+    add_evaluation(c, report->part, report->loss, f.value, at);
 }
 
 static void take_summary(comparison *k, const weft_event *e)
@@ -50,9 +41,12 @@ static void take_summary(comparison *k, const weft_event *e)
     compared_run *c = k->now;
     /* Messages of a simulated run may arrive after its last step, and their updates are part of the
      * result: the curve ends when they have arrived, and all its times are stretched by as much. */
-    double last = c->count > 0 ? c->points[c->count - 1].seconds : 0;
-    for (size_t i = 0; k->simulated && last > 0 && i < c->count; i++)
-        c->points[i].seconds *= e->seconds / last;
+    const course *training = &c->courses[TRAINING];
+    double last = training->count > 0 ? training->points[training->count - 1].seconds : 0;
+    for (int i = 0; k->simulated && last > 0 && i < COURSES; i++)
+        for (size_t j = 0; j < c->courses[i].count; j++)
+            c->courses[i].points[j].seconds =
+                fmin(c->courses[i].points[j].seconds * e->seconds / last, e->seconds);
     c->seconds = e->seconds;
     c->samples_per_second = e->samples_per_second;
     c->staleness = mean_staleness(e);
@@ -78,10 +72,12 @@ static void on_event(void *user, const weft_event *e)
     if (e->kind == WEFT_EVENT_START) k->now->learners = e->learners;
     if (e->kind == WEFT_EVENT_STEP) {
         k->comm_bytes += e->comm_bytes;
-        if (!isnan(e->loss)) add_point(k->now, (point){e->seconds, samples_by(k, e), e->loss});
+        if (!isnan(e->loss))
+            add_point(&k->now->courses[TRAINING], (point){e->seconds, samples_by(k, e), e->loss});
         if (k->bar) progress_event(k->bar, e);
     }
-    if (e->kind == WEFT_EVENT_EVAL) take_quality(k->now, e->report);
+    if (e->kind == WEFT_EVENT_EVAL)
+        take_evaluation(k->now, e->report, (point){e->seconds, samples_by(k, e), 0});
     if (e->kind == WEFT_EVENT_SUMMARY) take_summary(k, e);
 }
 
@@ -143,11 +139,7 @@ static bool take_strategies(comparison *k, const char *given)
     int count = split_strategies(list, words, MOST_RUNS);
     bool fits = count >= 0;
     for (; k->count < count; k->count++)
-        k->all[k->count] = (compared_run){.words = words[k->count],
-                                          .label = strategy_label(words[k->count]),
-                                          .quality = NAN,
-                                          .staleness = -1,
-                                          .utilisation = -1};
+        k->all[k->count] = compared_run_of(words[k->count], strategy_label(words[k->count]));
     if (fits && k->count >= 2) return true;
     fprintf(stderr,
             "weft: strategies '%s' are %s; give from 2 to %d with semicolons between them, as in "
@@ -216,7 +208,7 @@ static weft_status run_all(comparison *k)
             fprintf(stderr, "weft: in the run '%s':\n", k->now->label);
             return status;
         }
-        smooth_losses(k->now);
+        smooth_course(&k->now->courses[TRAINING]);
         k->measured++;
     }
     return WEFT_OK;
@@ -243,7 +235,7 @@ static int compare(comparison *k, const weft_compare_options *o)
                      ".svg"))
         return 2;
     k->simulated = o->base.cluster != NULL;
-    k->quiet = o->base.train.show.quiet;
+    k->quiet = o->base.train.show.quiet || k->json;
     print_log(k->context, k->quiet);
     catch_signals();
     int wrong = check_all(k);
@@ -259,10 +251,12 @@ static int compare(comparison *k, const weft_compare_options *o)
     else if (interrupted)
         fprintf(stderr, "weft: stopped in run 1 of %d, so there is nothing to compare\n", k->count);
     /* Results are printed even if a later run has failed or was stopped. */
-    if (k->measured > 0) print_comparison(k->all, k->measured, o->target);
+    if (k->measured > 0)
+        (k->json ? print_comparison_json : print_comparison)(k->all, k->measured, o->target);
     bool drawn = plot && k->measured > 0 && (status == WEFT_OK || interrupted);
     if (drawn) {
-        weft_status plotted = plot_losses(k->all, k->measured, k->simulated, plot);
+        weft_status plotted =
+            plot_runs(k->all, k->measured, k->simulated ? RUNS_SIMULATED : RUNS_MEASURED, plot);
         drawn = plotted == WEFT_OK;
         if (!drawn) code = report_failure(plotted);
     }
@@ -274,14 +268,19 @@ static int compare(comparison *k, const weft_compare_options *o)
     return 1;
 }
 
-static int run(weft_context *context, int argc, char **argv)
+static const weft_option own_table[] = {
+    {.name = "json",
+     .initial = "false",
+     .group = "Comparison",
+     .help = "print the results as a JSON array",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(comparison, json)},
+    {.name = NULL},
+};
+
+static int run_all_options(comparison *k, weft_context *context, int argc, char **argv)
 {
-    comparison *k = calloc(1, sizeof(*k));
     weft_compare_options options = {.target = 0};
-    if (!k) {
-        fprintf(stderr, "weft: compare: not enough memory\n");
-        return 1;
-    }
     k->context = context;
     k->argc = argc;
     k->argv = argv;
@@ -289,18 +288,30 @@ static int run(weft_context *context, int argc, char **argv)
     if (status == WEFT_OK) status = weft_dataset_keep(context); /* all runs read it once */
     int code = status == WEFT_OK ? compare(k, &options) : usage_failure("compare");
     weft_options_free(weft_compare_table(context), &options);
-    for (int i = 0; i < k->count; i++) {
-        free(k->all[i].words);
-        free(k->all[i].subject);
-        free(k->all[i].points);
+    for (int i = 0; i < k->count; i++) compared_run_free(&k->all[i]);
+    return code;
+}
+
+static int run(weft_context *context, int argc, char **argv)
+{
+    comparison *k = calloc(1, sizeof(*k));
+    if (!k) {
+        fprintf(stderr, "weft: compare: not enough memory\n");
+        return 1;
     }
+    weft_status status = take_own_options(own_table, k, &argc, argv);
+    int code = status == WEFT_OK ? compare_files(context, k->json, argc, argv) : 2;
+    if (status != WEFT_OK) (void)usage_failure("compare");
+    if (code < 0) code = run_all_options(k, context, argc, argv);
     free(k);
     return code;
 }
 
 const command command_compare = {
     .name = "compare",
-    .usage = "[RUN.yaml] --strategies LIST | --sweep RANGE [options]",
+    .usage = "[RUN.yaml] --strategies LIST | --sweep RANGE [options]\n"
+             "       weft compare METRICS.jsonl METRICS.jsonl ... [--plot FILE] [--target LOSS] "
+             "[--json]",
     .summary = "run several strategies on the same model, data and seed, and compare them",
     .text =
         "Runs one strategy after the other, on this machine or, with --cluster, in virtual\n"
@@ -317,6 +328,7 @@ const command command_compare = {
                 "      'exchange=server:policy=bsp; exchange=server:policy=async servers=2'\n"
                 "  weft compare --model mlp --sweep lr=1e-4..1e-1:log:8\n",
     .table = weft_compare_table,
+    .own = own_table,
     .run = run,
     .tasks = TASKS_ALONE,
     .computes = true,

@@ -1,4 +1,4 @@
-/* The table of weft compare: one row for each strategy. */
+/* The results of weft compare as a table, one row for each run, and as JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,26 +7,35 @@
 #include "cli.h"
 #include "compare.h"
 
-static double lowest(const compared_run *c)
+static double lowest(const course *c)
 {
     double low = INFINITY;
-    for (size_t i = 0; i < c->count; i++) low = fmin(low, c->points[i].loss);
+    for (size_t i = 0; i < c->count; i++) low = fmin(low, c->points[i].value);
     return low;
 }
 
-static double find_target(const compared_run *all, int count, double asked)
+/* The lowest loss that all runs reach, and the time when each run has reached it, or the target
+ * that was asked for. */
+static double find_reached(compared_run *all, int count, double asked)
 {
-    double target = 0;
+    double target = asked > 0 ? asked : -INFINITY;
     for (int i = 0; i < count && asked <= 0; i++)
-        if (!all[i].failed) target = fmax(target, lowest(&all[i]));
-    return asked > 0 ? asked : target;
+        if (!all[i].failed && all[i].courses[TRAINING].count > 0)
+            target = fmax(target, lowest(&all[i].courses[TRAINING]));
+    for (int i = 0; i < count; i++) {
+        const course *c = &all[i].courses[TRAINING];
+        all[i].reached = -1;
+        for (size_t k = 0; k < c->count && all[i].reached < 0; k++)
+            if (c->points[k].value <= target) all[i].reached = c->points[k].seconds;
+    }
+    return target;
 }
 
-static void find_reached(compared_run *c, double target)
+/* The smoothed training loss at the end; NaN: there is none. */
+static double last_loss(const compared_run *c)
 {
-    c->reached = -1;
-    for (size_t i = 0; i < c->count && c->reached < 0; i++)
-        if (c->points[i].loss <= target) c->reached = c->points[i].seconds;
+    const course *t = &c->courses[TRAINING];
+    return t->count > 0 ? t->points[t->count - 1].value : NAN;
 }
 
 /* NaN, which is printed as a dash, for a number below 0, by which runs mark unknown figures. Not
@@ -48,28 +57,42 @@ static const char *number(double x, const char *form, char *out, size_t size)
     return out;
 }
 
-enum { REACHED, RATE, QUALITY, SENT, STALENESS, UTILISATION, FIGURES, ROOM = 32 };
+enum { REACHED, RATE, TRAINED, LOSS, QUALITY, SENT, STALENESS, UTILISATION, FIGURES, ROOM = 40 };
+
+static void score(double x, char *out)
+{
+    if (isfinite(x))
+        (void)score_text(x, out, ROOM);
+    else
+        (void)snprintf(out, ROOM, "-");
+}
 
 static void figures_of(const compared_run *c, char text[FIGURES][ROOM])
 {
     (void)number(known(c->reached), "%.4g", text[REACHED], ROOM);
     (void)number(known(c->samples_per_second), "%.0f", text[RATE], ROOM);
-    if (isfinite(c->quality))
-        (void)score_text(c->quality, text[QUALITY], ROOM);
-    else
-        (void)snprintf(text[QUALITY], ROOM, "-");
-    (void)snprintf(text[SENT], ROOM, "%s", bytes_text(c->bytes, (char[ROOM]){0}, ROOM));
+    score(last_loss(c), text[TRAINED]);
+    score(c->held_out_loss, text[LOSS]);
+    score(c->quality, text[QUALITY]);
+    (void)snprintf(text[SENT], ROOM, "%s",
+                   c->bytes < 0 ? "-" : bytes_text(c->bytes, (char[ROOM]){0}, ROOM));
     (void)number(known(c->staleness), "%.2f", text[STALENESS], ROOM);
     (void)number(100 * known(c->utilisation), "%.0f %%", text[UTILISATION], ROOM);
 }
 
 static void heads_of(const compared_run *all, int count, double target, char text[FIGURES][ROOM])
 {
-    const char *quality = "accuracy";
+    const char *quality = "accuracy", *part = "test";
+    for (int i = 0; i < count; i++) {
+        if (*all[i].quality_title) quality = all[i].quality_title;
+        if (*all[i].part) part = all[i].part;
+    }
     for (int i = 0; i < count; i++)
-        if (all[i].quality_name) quality = all[i].quality_name;
+        if (*all[i].part && strcmp(all[i].part, part) != 0) part = "held-out";
     (void)snprintf(text[REACHED], ROOM, "s to loss %.4g", target);
     (void)snprintf(text[RATE], ROOM, "samples/s");
+    (void)snprintf(text[TRAINED], ROOM, "train loss");
+    (void)snprintf(text[LOSS], ROOM, "%s loss", part);
     (void)snprintf(text[QUALITY], ROOM, "%s", quality);
     (void)snprintf(text[SENT], ROOM, "sent");
     (void)snprintf(text[STALENESS], ROOM, "staleness");
@@ -120,9 +143,8 @@ static void print_row(const layout *l, const char *label, char text[FIGURES][ROO
 
 void print_comparison(compared_run *all, int count, double asked)
 {
-    double target = find_target(all, count, asked);
+    double target = find_reached(all, count, asked);
     char text[FIGURES][ROOM];
-    for (int i = 0; i < count; i++) find_reached(&all[i], target);
     heads_of(all, count, target, text);
     layout l = lay_out(all, count, text);
     print_row(&l, "strategy", text);
@@ -135,4 +157,50 @@ void print_comparison(compared_run *all, int count, double asked)
         figures_of(&all[i], text);
         print_row(&l, all[i].label, text);
     }
+}
+
+/* --- JSON --- */
+
+/* Prints a member of an object; nothing if the number is unknown. */
+static void json_number(const char *name, double x)
+{
+    if (isfinite(x)) printf(",\"%s\":%.9g", name, x);
+}
+
+static void json_text(const char *name, const char *text)
+{
+    if (!text || !*text) return;
+    printf(",\"%s\":", name);
+    print_json_string(text);
+}
+
+static void print_object(const compared_run *c, double target)
+{
+    printf("{\"strategy\":");
+    print_json_string(c->words);
+    json_text("run", c->subject);
+    if (c->learners > 0) printf(",\"learners\":%d", c->learners);
+    printf(",\"diverged\":%s", c->failed ? "true" : "false");
+    json_number("target_loss", target);
+    json_number("seconds_to_target", known(c->reached));
+    json_number("seconds", known(c->seconds));
+    json_number("samples_per_second", known(c->samples_per_second));
+    json_number("train_loss", last_loss(c));
+    json_text("split", c->part);
+    json_number("loss", c->held_out_loss);
+    if (*c->quality_name) json_number(c->quality_name, c->quality);
+    json_number("bytes_sent", known(c->bytes));
+    json_number("staleness", known(c->staleness));
+    json_number("utilisation", known(c->utilisation));
+    printf("}");
+}
+
+void print_comparison_json(compared_run *all, int count, double asked)
+{
+    double target = find_reached(all, count, asked);
+    for (int i = 0; i < count; i++) {
+        printf(i ? ",\n " : "[");
+        print_object(&all[i], target);
+    }
+    printf("]\n");
 }

@@ -6,7 +6,7 @@
 #include "cli.h"
 #include "find_lr.h"
 
-enum { WIDTH = 640, HEIGHT = 320, TOP = 48, RIGHT = 16, LINES = 20, BAR = 40 };
+enum { WIDTH = 640, HEIGHT = 320, TOP = 48, LINES = 20, BAR = 40 };
 
 /* The largest loss that the chart shows: that of the steps before its end, where it may burst. */
 static double top_of(const lr_test *t)
@@ -31,15 +31,15 @@ weft_status lr_test_plot(const lr_test *t, const char *title, weft_output *to)
     while (tenth > 0 && t->rate[tenth] > t->rate[t->lowest] / 10) tenth--;
     chart_panel p = {.left = CHART_LEFT,
                      .top = TOP,
-                     .width = WIDTH - CHART_LEFT - RIGHT,
+                     .width = WIDTH - CHART_LEFT - CHART_RIGHT,
                      .height = HEIGHT,
                      .x = {.label = "learning rate (logarithmic)", .logarithmic = true},
                      .y = {.label = "training loss, moving mean"}};
     chart_cover(&p.x, t->rate[0], t->rate[t->count - 1]);
     chart_cover(&p.y, low - margin, top_of(t) + margin);
     chart_begin(&c, WIDTH, TOP + HEIGHT + CHART_BOTTOM + 40, "Learning-rate range test");
-    chart_text(&c, CHART_LEFT, 26, WIDTH - CHART_LEFT - RIGHT, "font-size='15' font-weight='bold'",
-               title);
+    chart_text(&c, CHART_LEFT, 26, WIDTH - CHART_LEFT - CHART_RIGHT,
+               "font-size='15' font-weight='bold'", title);
     chart_frame(&c, &p);
     const chart_style curve = chart_style_of(0), marks[] = {chart_style_of(1), chart_style_of(2)};
     chart_curve(&c, &p, &curve, false, point_at, t, t->count);
@@ -51,8 +51,8 @@ weft_status lr_test_plot(const lr_test *t, const char *title, weft_output *to)
     if (t->steepest > 0) {
         chart_mark(&c, &p, &marks[0], point_at(t, t->steepest), note[0]);
         chart_mark(&c, &p, &marks[1], point_at(t, tenth), note[1]);
-        (void)chart_legend(&c, CHART_LEFT, TOP + HEIGHT + CHART_BOTTOM, WIDTH - CHART_LEFT - RIGHT,
-                           entries, 2);
+        (void)chart_legend(&c, CHART_LEFT, TOP + HEIGHT + CHART_BOTTOM,
+                           WIDTH - CHART_LEFT - CHART_RIGHT, entries, 2);
     }
     chart_end(&c);
     return c.status;

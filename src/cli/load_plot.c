@@ -137,7 +137,7 @@ static void put_percentiles(plot *p, double left, bool closed)
     static const chart_tick nines[] = {{MEDIAN, "50 %"}, {1, "90 %"},    {2, "99 %"},
                                        {3, "99.9 %"},    {4, "99.99 %"}, {5, "99.999 %"},
                                        {6, "99.9999 %"}};
-    enum { NAMED = 16, WIDE = 32 };
+    enum { NAMED = 15, WIDE = 32 };
     chart_entry entries[NAMED];
     char names[NAMED][WIDE];
     int named = 0, every = (p->shown + NAMED - 1) / NAMED;

@@ -1,22 +1,25 @@
-/* Smooths the losses of a comparison and plots those of all runs as SVG, on the left against time,
- * on the right against samples. */
+/* Plots the runs of a comparison as SVG: a row of panels for the training loss, and one each for
+ * the loss and the metric of evaluations, if there are some; on the left against time, on the right
+ * against samples. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "chart.h"
 #include "compare.h"
 
-enum { WIDTH = 1000, TOP = 66, PANEL = 384, HEIGHT = 300, RIGHT = 16 };
+enum { WIDTH = 1000, TOP = 66, PANEL = 352, HEIGHT = 300, LOWER = 200 /* of further rows */ };
 
 typedef struct picture {
     chart chart;
     const compared_run *all;
     int count;
-    bool simulated;
+    run_source source;
     chart_panel panel;
-    bool samples; /* the current panel is against samples instead of time */
-    int drawn;    /* index of the current curve */
+    char label[80]; /* of the y axis of the panel */
+    bool samples;   /* the current panel is against samples instead of time */
+    int row, drawn; /* of the current curve: which course of which run */
 } picture;
 
 static double x_of(const picture *p, const point *q)
@@ -24,25 +27,9 @@ static double x_of(const picture *p, const point *q)
     return p->samples ? q->samples : q->seconds;
 }
 
-/* --- smoothing --- */
-
-/* A window is as long as a block, so it is the rest of a block and the beginning of the next one,
- * and no loss is ever subtracted: a huge loss would leave its rounding error in all other means.
- * The loop runs over the blocks backwards, so that the losses of the block before are unchanged. */
-void smooth_losses(compared_run *c)
+static const course *course_of(const picture *p, int run)
 {
-    size_t window = c->count / 40 + 1;
-    for (size_t block = (c->count + window - 1) / window; block-- > 0;) {
-        size_t begin = block * window;
-        point *now = c->points + begin, *last = now - (block > 0 ? window : 0);
-        double rest = 0;
-        for (size_t i = 1; i < window && begin + i < c->count; i++) now[i].loss += now[i - 1].loss;
-        for (size_t i = window; i-- > 0;) {
-            double size = (double)(block > 0 ? window : i + 1);
-            if (begin + i < c->count) now[i].loss = (now[i].loss + rest) / size;
-            if (block > 0) rest += last[i].loss;
-        }
-    }
+    return &p->all[run].courses[p->row];
 }
 
 /* --- ranges of the axes --- */
@@ -54,13 +41,15 @@ static void fit_x(picture *p)
     const double FAR = 6;
     double first = INFINITY, shortest = INFINITY, longest = 0;
     for (int c = 0; c < p->count; c++) {
-        const compared_run *k = &p->all[c];
+        const course *k = &p->all[c].courses[TRAINING];
         for (size_t i = 0; i < k->count; i++)
             if (x_of(p, &k->points[i]) > 0) first = fmin(first, x_of(p, &k->points[i]));
         if (k->count == 0) continue;
         double end = x_of(p, &k->points[k->count - 1]);
         longest = fmax(longest, end);
-        if (!k->failed) shortest = fmin(shortest, end);
+        if (!p->all[c].failed) shortest = fmin(shortest, end);
+        const course *last = &p->all[c].courses[HELD_OUT_LOSS];
+        if (last->count > 0) longest = fmax(longest, x_of(p, &last->points[last->count - 1]));
     }
     chart_axis *a = &p->panel.x;
     a->logarithmic = shortest > 0 && isfinite(shortest) && longest > FAR * shortest;
@@ -71,35 +60,69 @@ static void fit_x(picture *p)
 
 /* Whether a run decides about the range of the y axis: runs that failed, whose losses diverged, do
  * so only if there are no others. */
-static bool sets_range(const picture *p, const compared_run *k)
+static bool sets_range(const picture *p, int run)
 {
     bool others = false;
-    for (int c = 0; c < p->count; c++) others |= !p->all[c].failed && p->all[c].count > 0;
-    return !k->failed || !others;
+    for (int c = 0; c < p->count; c++) others |= !p->all[c].failed && course_of(p, c)->count > 0;
+    return !p->all[run].failed || !others;
 }
 
-/* Sets the range of the y axis to that of the curves without their steep beginnings, which would
- * flatten the other parts. A diverging loss leaves the frame at the top. */
-static void fit_y(picture *p)
+static bool is_loss(const picture *p)
 {
-    const double BEGINNING = 0.03, FAR = 20, MARGIN = 0.04;
-    double low = INFINITY, first = -INFINITY, high = -INFINITY;
+    return p->row != HELD_OUT_METRIC;
+}
+
+/* The range of the current curves without their steep beginnings, which would flatten the other
+ * parts: *low to *high. A diverging loss leaves the frame at the top. */
+static void find_range(const picture *p, double *low, double *high)
+{
+    const double BEGINNING = 0.03;
+    double first = -INFINITY;
     double begin = p->panel.x.low + BEGINNING * (p->panel.x.high - p->panel.x.low);
+    *low = INFINITY;
+    *high = -INFINITY;
     for (int c = 0; c < p->count; c++) {
-        const compared_run *k = &p->all[c];
-        if (!sets_range(p, k)) continue;
-        if (k->count > 0) first = fmax(first, k->points[0].loss);
+        const course *k = course_of(p, c);
+        if (!sets_range(p, c)) continue;
+        if (k->count > 0) first = fmax(first, k->points[0].value);
         for (size_t i = 0; i < k->count; i++) {
             const point *q = &k->points[i];
-            low = fmin(low, q->loss);
-            if (x_of(p, q) >= begin || i + 1 == k->count) high = fmax(high, q->loss);
+            *low = fmin(*low, q->value);
+            if (x_of(p, q) >= begin || i + 1 == k->count) *high = fmax(*high, q->value);
         }
     }
-    double most = first + (first - low) / 4;
-    if (most > low) high = fmin(high, most);
-    if (!isfinite(low)) low = 0, high = 1; /* no run has a point */
+    double most = first + (first - *low) / 4;
+    if (is_loss(p) && most > *low) *high = fmin(*high, most);
+    if (!isfinite(*low)) *low = 0, *high = 1; /* no run has a point */
+}
+
+static void name_y(picture *p)
+{
+    const char *part = "", *title = "metric";
+    for (int c = 0; c < p->count; c++) {
+        const compared_run *k = &p->all[c];
+        if (*part && *k->curve_part && strcmp(part, k->curve_part) != 0)
+            part = "held-out";
+        else if (*k->curve_part && strcmp(part, "held-out") != 0)
+            part = k->curve_part;
+        if (*k->quality_title) title = k->quality_title;
+    }
+    const char *scale = p->panel.y.logarithmic ? " (logarithmic)" : "";
+    if (p->row == TRAINING)
+        (void)snprintf(p->label, sizeof(p->label), "training loss, smoothed%s", scale);
+    else
+        (void)snprintf(p->label, sizeof(p->label), "%s %s%s", part, is_loss(p) ? "loss" : title,
+                       scale);
+    p->panel.y.label = p->label;
+}
+
+static void fit_y(picture *p)
+{
+    const double FAR = 20, MARGIN = 0.04;
+    double low, high;
+    find_range(p, &low, &high);
     chart_axis *a = &p->panel.y;
-    a->logarithmic = low > 0 && high > FAR * low;
+    a->logarithmic = is_loss(p) && low > 0 && high > FAR * low;
     if (a->logarithmic) {
         double part = pow(high / low, MARGIN);
         chart_cover(a, low / part, high * part);
@@ -109,7 +132,7 @@ static void fit_y(picture *p)
         a->low -= part;
         a->high += part;
     }
-    a->label = a->logarithmic ? "training loss, smoothed (logarithmic)" : "training loss, smoothed";
+    name_y(p);
 }
 
 /* --- drawing --- */
@@ -117,35 +140,47 @@ static void fit_y(picture *p)
 static chart_point point_at(const void *curve, size_t i)
 {
     const picture *p = curve;
-    const point *q = &p->all[p->drawn].points[i];
-    return (chart_point){x_of(p, q), q->loss};
+    const point *q = &course_of(p, p->drawn)->points[i];
+    return (chart_point){x_of(p, q), q->value};
 }
 
 static void put_curve(picture *p, int number)
 {
-    const compared_run *k = &p->all[number];
+    const course *k = course_of(p, number);
     chart_style style = chart_style_of(number);
     p->drawn = number;
     chart_curve(&p->chart, &p->panel, &style, true, point_at, p, k->count);
-    if (k->failed && k->count > 0)
+    if (p->all[number].failed && p->row == TRAINING && k->count > 0)
         chart_cross(&p->chart, &p->panel, &style, point_at(p, k->count - 1));
+}
+
+static const char *name_x(const picture *p)
+{
+    bool log = p->panel.x.logarithmic, steps = p->source == RUNS_OF_FILES;
+    if (p->samples && steps) return log ? "steps (logarithmic)" : "steps";
+    if (p->samples)
+        return log ? "samples of all learners (logarithmic)" : "samples of all learners";
+    if (p->source == RUNS_SIMULATED)
+        return log ? "virtual time, seconds (logarithmic)" : "virtual time, seconds";
+    return log ? "time, seconds (logarithmic)" : "time, seconds";
+}
+
+/* Sets the panel of a row and a side, and its ranges. */
+static void set_panel(picture *p, int row, int side, double top)
+{
+    p->row = row;
+    p->samples = side == 1;
+    p->panel = (chart_panel){.left = CHART_LEFT + side * (PANEL + CHART_LEFT + CHART_RIGHT),
+                             .top = top,
+                             .width = PANEL,
+                             .height = row == TRAINING ? HEIGHT : LOWER};
+    fit_x(p);
+    fit_y(p);
+    p->panel.x.label = name_x(p);
 }
 
 static void put_panel(picture *p)
 {
-    int side = p->samples ? 1 : 0;
-    p->panel = (chart_panel){.left = CHART_LEFT + side * (PANEL + CHART_LEFT + RIGHT),
-                             .top = TOP,
-                             .width = PANEL,
-                             .height = HEIGHT};
-    fit_x(p);
-    fit_y(p);
-    bool log = p->panel.x.logarithmic;
-    p->panel.x.label =
-        p->samples     ? log ? "samples of all learners (logarithmic)" : "samples of all learners"
-        : p->simulated ? log ? "virtual time, seconds (logarithmic)" : "virtual time, seconds"
-        : log          ? "time, seconds (logarithmic)"
-                       : "time, seconds";
     chart_frame(&p->chart, &p->panel);
     for (int layer = 0; layer < CHART_LAYERS; layer++)
         for (int i = 0; i < p->count; i++)
@@ -156,48 +191,97 @@ static void put_panel(picture *p)
  * them. */
 static void put_title(picture *p)
 {
+    static const char *const sources[] = {[RUNS_MEASURED] =
+                                              "measured on this machine: loss of learner 0",
+                                          [RUNS_SIMULATED] = "simulated: mean loss of all learners",
+                                          [RUNS_OF_FILES] = "from their files of metrics"};
     const char *subject = p->all[0].subject;
     int least = p->all[0].learners, most = least;
     char line[160], learners[48];
     for (int i = 1; i < p->count; i++) {
         const compared_run *k = &p->all[i];
-        if (!subject || !k->subject || strcmp(k->subject, subject) != 0)
-            subject = "several models or data";
+        bool alike =
+            subject == k->subject || (subject && k->subject && strcmp(k->subject, subject) == 0);
+        if (!alike) subject = "several models or data";
         if (k->learners < least) least = k->learners;
         if (k->learners > most) most = k->learners;
     }
     (void)snprintf(learners, sizeof(learners),
-                   least < most ? "%d to %d learners"
-                   : least == 1 ? "%d learner"
-                                : "%d learners",
+                   most == 0      ? ""
+                   : least < most ? ", %d to %d learners"
+                   : least == 1   ? ", %d learner"
+                                  : ", %d learners",
                    least, most);
-    (void)snprintf(line, sizeof(line), "%d strategies, %s, %s", p->count, learners,
-                   p->simulated ? "simulated: mean loss of all learners"
-                                : "measured on this machine: loss of learner 0");
-    double room = WIDTH - CHART_LEFT - RIGHT;
+    (void)snprintf(line, sizeof(line), "%d %s%s, %s", p->count,
+                   p->source == RUNS_OF_FILES ? "runs" : "strategies", learners,
+                   sources[p->source]);
+    double room = WIDTH - CHART_LEFT - CHART_RIGHT;
     chart_text(&p->chart, CHART_LEFT, 26, room, "font-size='15' font-weight='bold'",
                subject ? subject : "comparison");
     chart_text(&p->chart, CHART_LEFT, 46, room, "fill='#555'", line);
 }
 
-weft_status plot_losses(const compared_run *all, int count, bool simulated, weft_output *to)
-{
-    picture p = {.chart = {.to = to}, .all = all, .count = count, .simulated = simulated};
+/* --- the legend --- */
+
+enum { NOTE = 120 };
+
+typedef struct legend {
     chart_entry entries[MOST_RUNS];
+    char notes[MOST_RUNS][NOTE];
+} legend;
+
+/* The legend's note about a run: that its loss is not finite, or beyond the frame
+ * of the current panel. Returns NULL for nothing. */
+static const char *note_of(const picture *p, int run, char *out)
+{
+    const course *k = course_of(p, run);
+    double most = -INFINITY, begin = k->count > 0 ? k->points[0].value : 0;
+    for (size_t i = 0; i < k->count; i++)
+        if (k->points[i].value > begin) most = fmax(most, k->points[i].value);
+    bool beyond = most > p->panel.y.high, failed = p->all[run].failed;
+    if (failed)
+        (void)snprintf(out, NOTE, "×: the loss became NaN or infinite%s",
+                       beyond ? "; clipped at the frame" : "");
+    else if (beyond)
+        (void)snprintf(out, NOTE, "clipped at the frame: its loss rises to %.4g", most);
+    return failed || beyond ? out : NULL;
+}
+
+/* --- the picture --- */
+
+static bool has_row(const compared_run *all, int count, int row)
+{
+    bool has = row == TRAINING;
+    for (int i = 0; i < count; i++) has = has || all[i].courses[row].count > 0;
+    return has;
+}
+
+weft_status plot_runs(const compared_run *all, int count, run_source source, weft_output *to)
+{
+    picture p = {.chart = {.to = to}, .all = all, .count = count, .source = source};
+    legend *l = calloc(1, sizeof(*l));
+    if (!l) return WEFT_ERR_MEMORY;
+    double left = CHART_LEFT, top = TOP, width = WIDTH - left - CHART_RIGHT;
+    set_panel(&p, TRAINING, 0, TOP);
     for (int i = 0; i < count; i++)
-        entries[i] =
-            (chart_entry){.style = chart_style_of(i),
-                          .text = all[i].label,
-                          .note = all[i].failed ? "×: the loss became NaN or infinite" : NULL};
-    double left = CHART_LEFT, top = TOP + HEIGHT + CHART_BOTTOM + 8, width = WIDTH - left - RIGHT;
-    double height = chart_legend(NULL, left, top, width, entries, count);
+        l->entries[i] = (chart_entry){
+            .style = chart_style_of(i), .text = all[i].label, .note = note_of(&p, i, l->notes[i])};
+    for (int row = 0; row < COURSES; row++)
+        if (has_row(all, count, row)) top += (row == TRAINING ? HEIGHT : LOWER) + CHART_BOTTOM + 12;
+    double height = chart_legend(NULL, left, top, width, l->entries, count);
     chart_begin(&p.chart, WIDTH, top + height + 12, "Training losses of a comparison");
     put_title(&p);
-    for (int side = 0; side < 2; side++) {
-        p.samples = side == 1;
-        put_panel(&p);
+    top = TOP;
+    for (int row = 0; row < COURSES; row++) {
+        if (!has_row(all, count, row)) continue;
+        for (int side = 0; side < 2; side++) {
+            set_panel(&p, row, side, top);
+            put_panel(&p);
+        }
+        top += p.panel.height + CHART_BOTTOM + 12;
     }
-    (void)chart_legend(&p.chart, left, top, width, entries, count);
+    (void)chart_legend(&p.chart, left, top, width, l->entries, count);
     chart_end(&p.chart);
+    free(l);
     return p.chart.status;
 }

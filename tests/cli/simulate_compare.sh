@@ -95,15 +95,15 @@ refuses 2 "nowhere.yaml: cannot open" "$weft" simulate $small --cluster nowhere.
 # Runs side by side.
 pair='exchange=server:policy=async servers=2; exchange=gossip compress=bf16'
 accepts compare "$weft" compare $small --cluster cluster.yaml --strategies "$pair" --plot pair.svg
-holds out '^strategy +s to loss [0-9.]+ +samples/s +accuracy +sent +staleness +utilisation$'
-holds out '^server:policy=async servers=2 +[0-9.]+ +[0-9]+ +0\.[0-9]+ +[0-9.]+ MB +[0-9.]+ +[0-9]+ %$'
-holds out '^gossip compress=bf16 +[0-9.]+ +[0-9]+ +0\.[0-9]+ +[0-9.]+ MB +- +[0-9]+ %$'
+holds out '^strategy +s to loss [0-9.]+ +samples/s +train loss +test loss +accuracy +sent +staleness +utilisation$'
+holds out '^server:policy=async servers=2 +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ +0\.[0-9]+ +[0-9.]+ MB +[0-9.]+ +[0-9]+ %$'
+holds out '^gossip compress=bf16 +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ +0\.[0-9]+ +[0-9.]+ MB +- +[0-9]+ %$'
 python3 - <<'PY' && pass || flunk "pair.svg is no picture of two curves"
 import xml.etree.ElementTree as tree
 root = tree.parse("pair.svg").getroot()
 name = "{http://www.w3.org/2000/svg}"
 lines = [e for e in root.iter(name + "path") if e.get("class") == "curve"]
-assert len(lines) == 4 and len({(line.get("stroke"), line.get("stroke-dasharray")) for line in lines}) == 2
+assert len(lines) == 12 and len({(line.get("stroke"), line.get("stroke-dasharray")) for line in lines}) == 2
 words = " ".join(root.itertext())
 for said in ("gossip compress=bf16", "virtual time, seconds", "training loss", " on glyphs:size=16", "2 strategies, 4 learners, simulated: mean loss of all learners"):
     assert said in words, (said, words)
@@ -134,7 +134,7 @@ refuses 2 "no option is named 'learning'" "$weft" compare $small --sweep learnin
 "$weft" compare $small --cluster cluster.yaml --strategies "$pair" >out 2>err
 cmp out pair.txt && pass || flunk "a comparison in virtual time says something else the second time"
 accepts "real comparison" "$weft" compare $small -n 2 --strategies 'mesh=data=2; exchange=average batch=10' --target 9 --quiet
-holds out '^average batch=10 +[0-9.]+ +[0-9]+ +0\.[0-9]+ +[0-9.]+ MB +- +-$'
+holds out '^average batch=10 +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ +0\.[0-9]+ +[0-9.]+ MB +- +-$'
 printf 'batch: 20\nmodel: mlp\nstrategies: >-\n  exchange=gossip;\n  lr=100000 optimizer=sgd exchange=server\n' >race.yaml
 "$weft" compare race.yaml -n 2 --data glyphs:size=16,train=400,test=20 --epochs 3 --plot race.svg >out 2>err
 holds out '^lr=100000 optimizer=sgd exchange=server +the loss became NaN or infinite$'

@@ -10,7 +10,7 @@
 
 enum { MOST_POINTS = 40 };
 
-static char *draw(const compared_run *all, int count, bool simulated)
+static char *draw(const compared_run *all, int count, run_source source)
 {
     char path[] = "/tmp/chart-XXXXXX";
     weft_output *to;
@@ -18,7 +18,7 @@ static char *draw(const compared_run *all, int count, bool simulated)
     assert_true(file >= 0);
     close(file);
     assert_ok(weft_output_open(path, WEFT_OUTPUT_REPLACE, &to));
-    assert_ok(plot_losses(all, count, simulated, to));
+    assert_ok(plot_runs(all, count, source, to));
     assert_ok(weft_output_close(&to, true));
     weft_bytes bytes;
     assert_ok(weft_file_map(path, &bytes));
@@ -37,7 +37,7 @@ static double between(weft_random *r, double low, double high)
 
 /* Makes a loss curve of a kind: 0 ordinary, 1 of any scale, 2 partly negative, 3 constant, 4
  * diverging, 5 zero. */
-static void make_course(weft_random *r, int kind, compared_run *c, point *points)
+static void make_course(weft_random *r, int kind, course *c, point *points)
 {
     double seconds = 0, samples = 0, scale = kind == 1 ? pow(10, between(r, -30, 30)) : 1;
     double step = pow(10, kind == 1 ? between(r, -9, 6) : between(r, -2, 0));
@@ -53,6 +53,13 @@ static void make_course(weft_random *r, int kind, compared_run *c, point *points
         if (kind == 5) loss = 0;
         points[i] = (point){seconds, samples, scale * loss};
     }
+}
+
+/* Evaluations at the begin, in the middle and at the end of a run of a second. */
+static void add_evaluations(weft_random *r, compared_run *c)
+{
+    for (int i = 0; i < 3; i++)
+        add_evaluation(c, "test", between(r, 0, 3), between(r, 0, 1), (point){0.5 * i, 100 * i, 0});
 }
 
 static void test_random(void **state)
@@ -80,15 +87,21 @@ static void test_random(void **state)
             c->subject = (char *)(uintptr_t)names[round % 5];
             c->learners = 1 + (int)(weft_random_u32(&r) % 1024);
             c->failed = weft_random_u32(&r) % 6 == 0;
-            make_course(&r, mixed == 6 ? (int)(weft_random_u32(&r) % 6) : mixed, c, points[i]);
+            course *training = &c->courses[TRAINING];
+            make_course(&r, mixed == 6 ? (int)(weft_random_u32(&r) % 6) : mixed, training,
+                        points[i]);
             if (equal && i > 0) memcpy(points[i], points[0], sizeof(points[i]));
-            if (equal) c->count = all[0].count;
-            if (c->failed && !equal && i % 2) c->count = 0; /* it failed in its first step */
-            drawn += c->count > 0;
+            if (equal) training->count = all[0].courses[TRAINING].count;
+            if (c->failed && !equal && i % 2) training->count = 0; /* it failed in its first step */
+            drawn += training->count > 0;
+            if (round % 3 == 0) add_evaluations(&r, c);
         }
-        char *text = draw(all, count, round % 2);
+        char *text = draw(all, count, (run_source)(round % 2));
         drawing *d = read_drawing(text);
-        check_drawing(d, count, drawn);
+        int rows = round % 3 == 0 ? 3 : 1;
+        check_drawing(d, count, rows, 2 * drawn + (rows - 1) * 2 * count);
+        for (int i = 0; i < count; i++)
+            for (int row = HELD_OUT_LOSS; row < COURSES; row++) free(all[i].courses[row].points);
         assert_non_null(strstr(text, round % 2 ? "virtual time, seconds" : "time, seconds"));
         free(text);
     }
@@ -108,12 +121,13 @@ static void test_styles(void **state)
     static point points[12][3];
     compared_run all[12] = {{.words = NULL}};
     for (int i = 0; i < 12; i++) {
-        all[i] = (compared_run){.label = "same", .points = points[i], .count = 3, .learners = 2};
+        all[i] = (compared_run){
+            .label = "same", .courses[TRAINING] = {.points = points[i], .count = 3}, .learners = 2};
         for (int k = 0; k < 3; k++) points[i][k] = (point){k, 100 * k, 3 - k};
     }
-    char *text = draw(all, 12, false);
+    char *text = draw(all, 12, RUNS_MEASURED);
     drawing *d = read_drawing(text);
-    check_drawing(d, 12, 12);
+    check_drawing(d, 12, 1, 24);
     assert_string_equal(d->strokes[0], d->legend_strokes[0]); /* solid lines first */
     assert_string_equal(d->strokes[1], d->legend_strokes[9]);
     assert_string_equal(d->strokes[11], d->legend_strokes[8]);
@@ -128,19 +142,19 @@ static void test_smooth(void **state)
     weft_random r;
     weft_random_start(&r, 3, 1);
     for (size_t count = 0; count <= WEFT_COUNT(points); count += count < 90 ? 1 : 91) {
-        compared_run run = {.points = points, .count = count};
+        course run = {.points = points, .count = count};
         size_t window = count / 40 + 1;
         for (size_t i = 0; i < count; i++) {
             bool huge = i == count / 3 || i + 1 == count;
-            raw[i].loss = points[i].loss = huge ? 1e291 : between(&r, 0.1, 2);
+            raw[i].value = points[i].value = huge ? 1e291 : between(&r, 0.1, 2);
         }
-        smooth_losses(&run);
+        smooth_course(&run);
         for (size_t i = 0; i < count; i++) {
             size_t begin = i + 1 < window ? 0 : i + 1 - window;
             double mean = 0;
-            for (size_t k = begin; k <= i; k++) mean += raw[k].loss / (double)(i + 1 - begin);
-            if (!(fabs(points[i].loss - mean) <= 1e-12 * mean))
-                fail_msg("mean %zu of %zu losses is %g, not %g", i, count, points[i].loss, mean);
+            for (size_t k = begin; k <= i; k++) mean += raw[k].value / (double)(i + 1 - begin);
+            if (!(fabs(points[i].value - mean) <= 1e-12 * mean))
+                fail_msg("mean %zu of %zu losses is %g, not %g", i, count, points[i].value, mean);
         }
     }
 }
@@ -152,15 +166,18 @@ static void test_range(void **state)
     (void)state;
     static point points[3][100];
     compared_run all[3] = {
-        {.label = "steep", .points = points[0], .count = 100, .learners = 4},
-        {.label = "flat", .points = points[1], .count = 100, .learners = 4},
-        {.label = "away", .points = points[2], .count = 50, .learners = 4, .failed = true}};
+        {.label = "steep", .courses[TRAINING] = {.points = points[0], .count = 100}, .learners = 4},
+        {.label = "flat", .courses[TRAINING] = {.points = points[1], .count = 100}, .learners = 4},
+        {.label = "away",
+         .courses[TRAINING] = {.points = points[2], .count = 50},
+         .learners = 4,
+         .failed = true}};
     for (int i = 0; i < 100; i++) {
         points[0][i] = (point){i + 1, 100 * (i + 1), i == 0 ? 50 : 1 + 0.005 * (100 - i)};
         points[1][i] = (point){i + 1, 100 * (i + 1), 1.5};
         points[2][i] = (point){i + 1, 100 * (i + 1), pow(10, i / 2.0)};
     }
-    char *text = draw(all, 2, false);
+    char *text = draw(all, 2, RUNS_MEASURED);
     const drawing *d = read_drawing(text);
     const box *frame = &d->frames[1];
     assert_true(d->reach.bottom - d->reach.top > 0.9 * (frame->bottom - frame->top));
@@ -169,22 +186,30 @@ static void test_range(void **state)
     assert_non_null(strstr(text, ">1.2<"));
     assert_null(strstr(text, ">50<"));
     free(text);
-    text = draw(all, 3, false);
+    text = draw(all, 3, RUNS_MEASURED);
     assert_null(strstr(text, "logarithmic"));
     assert_non_null(strstr(text, ">1.2<"));
     assert_null(strstr(text, ">50<"));
-    assert_non_null(strstr(text, "away (×: the loss became NaN or infinite)"));
+    assert_non_null(
+        strstr(text, "away (×: the loss became NaN or infinite; clipped at the frame)"));
     free(text);
-    for (int i = 0; i < 100; i++) points[0][i].loss = exp(-i / 10.0);
+    /* A finite loss that rises out of the frame is told, too. */
+    all[2].failed = false;
+    for (int i = 0; i < 50; i++) points[2][i].value = 40 + 4 * i;
+    text = draw(all, 3, RUNS_MEASURED);
+    assert_non_null(strstr(text, "away (clipped at the frame: its loss rises to 236)"));
+    assert_null(strstr(text, "steep ("));
+    free(text);
+    for (int i = 0; i < 100; i++) points[0][i].value = exp(-i / 10.0);
     for (int i = 0; i < 100; i++) points[1][i].seconds = 100 * (i + 1);
-    text = draw(all, 2, true);
+    text = draw(all, 2, RUNS_SIMULATED);
     assert_non_null(strstr(text, "smoothed (logarithmic)"));
     assert_non_null(strstr(text, "virtual time, seconds (logarithmic)"));
     assert_non_null(strstr(text, "2 strategies, 4 learners, simulated"));
     free(text);
     /* The ticks of one or two decades are at 1, 2 and 5 times a power of ten. */
-    for (int i = 0; i < 100; i++) points[0][i].loss = points[1][i].loss = exp(-i / 25.0);
-    text = draw(all, 2, true);
+    for (int i = 0; i < 100; i++) points[0][i].value = points[1][i].value = exp(-i / 25.0);
+    text = draw(all, 2, RUNS_SIMULATED);
     assert_true(strstr(text, ">0.2<") && strstr(text, ">0.5<") && strstr(text, ">0.05<"));
     assert_true(!strstr(text, ">0.3<") && !strstr(text, ">0.4<"));
     free(text);
@@ -202,13 +227,12 @@ static void test_title(void **state)
             compared_run all[RUNS] = {{.words = NULL}};
             for (int i = 0; i < RUNS; i++)
                 all[i] = (compared_run){.label = "run",
-                                        .points = points,
-                                        .count = 2,
+                                        .courses[TRAINING] = {.points = points, .count = 2},
                                         .learners = i == odd ? 8 : 2,
                                         .subject = i != odd ? common
                                                    : known  ? other
                                                             : NULL};
-            char *text = draw(all, RUNS, false);
+            char *text = draw(all, RUNS, RUNS_MEASURED);
             assert_true((strstr(text, ">lenet on mnist<") != NULL) == (odd < 0));
             assert_true((strstr(text, ">several models or data<") != NULL) == (odd >= 0));
             assert_true((strstr(text, "2 to 8 learners") != NULL) == (odd >= 0));

@@ -1,0 +1,113 @@
+"""weft compare of metrics files, its JSON and its pictures: compare_files.py PATH/TO/weft"""
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as tree
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, main, run, weft, write
+
+DATA = "--data glyphs:size=16,train=200,test=40 --batch 20 --model mlp -t 1".split()
+
+
+def train(name, *words):
+    os.makedirs(f"runs/{name}", exist_ok=True)
+    run("train", *DATA, "-q", "--metrics", f"runs/{name}/metrics.jsonl", *words)
+    return [json.loads(line) for line in open(f"runs/{name}/metrics.jsonl")]
+
+
+def smoothed(losses):
+    window = len(losses) // 40 + 1
+    return [sum(losses[max(0, i + 1 - window):i + 1]) / len(losses[max(0, i + 1 - window):i + 1]) for i in range(len(losses))]
+
+
+def texts(file):
+    return [e.text or "" for e in tree.parse(file).getroot().iter() if e.tag.endswith("text")]
+
+
+def same_figures():
+    """A run from its file has the figures that the file has."""
+    lines = {name: train(name, *words.split()) for name, words in (("slow", "--lr 1e-4 --epochs 3"), ("fast", "--lr 1e-3 --epochs 3 -n 2 --mesh data=2"))}
+    done = run("compare", "runs/slow/metrics.jsonl", "runs/fast/metrics.jsonl", "--json", "--plot", "both.svg")
+    rows = json.loads(done.stdout)
+    check("order and labels", [row["strategy"] for row in rows] == ["slow", "fast"], rows)
+    last = {}
+    for row in rows:
+        steps, evals, end = ([e for e in lines[row["strategy"]] if e["event"] == kind] for kind in ("step", "eval", "summary"))
+        losses = smoothed([e["loss"] for e in steps])
+        last[row["strategy"]] = min(losses)
+        want = {"seconds": end[0]["seconds"], "samples_per_second": end[0]["samples_per_second"], "train_loss": losses[-1], "loss": evals[-1]["loss"],
+                "accuracy": evals[-1]["accuracy"], "bytes_sent": sum(e.get("comm_bytes", 0) for e in steps) * end[0]["learners"]}
+        for key, value in want.items():
+            check(f"{row['strategy']}: {key}", math.isclose(row[key], value, rel_tol=1e-8, abs_tol=1e-12), (row, value))
+        reached = [e["seconds"] for e, loss in zip(steps, losses) if loss <= row["target_loss"] * (1 + 1e-9)]
+        check("time to the target", math.isclose(row["seconds_to_target"], reached[0], rel_tol=1e-8), (row, reached))
+    check("the target is the lowest loss that both reach", math.isclose(rows[0]["target_loss"], max(last.values()), rel_tol=1e-8), (rows, last))
+    words = texts("both.svg")
+    for said in ("slow", "fast", "training loss, smoothed", "test loss", "test accuracy", "steps", "time, seconds", "2 runs, 1 learner, from their files of metrics"):
+        check(f"the picture says {said}", any(said in word for word in words), words)
+    table = run("compare", "--target", "0.5", "runs/slow/metrics.jsonl", "runs/fast/metrics.jsonl").stdout.splitlines()
+    check("table", re.match(r"strategy +s to loss 0.5 +samples/s +train loss +test loss +accuracy +sent +staleness +utilisation$", table[0]) and
+          [line.split()[0] for line in table[1:]] == ["slow", "fast"], table)
+    one = run("compare", "runs/slow/metrics.jsonl").stdout.splitlines()
+    check("one file", len(one) == 2, one)
+
+
+def same_as_run():
+    """A comparison that runs, and the files of the same runs, have the same losses."""
+    ran = json.loads(run("compare", *DATA, "--epochs", "2", "--strategies", "lr=1e-3; lr=1e-4 validation=0.2", "--json").stdout)
+    train("a", "--lr", "1e-3", "--epochs", "2")
+    train("b", "--lr", "1e-4", "--epochs", "2", "--validation", "0.2")
+    read = json.loads(run("compare", "runs/a/metrics.jsonl", "runs/b/metrics.jsonl", "--json").stdout)
+    for have, want in zip(read, ran):
+        for key in ("train_loss", "loss", "accuracy", "target_loss", "bytes_sent", "split"):
+            same = have[key] == want[key] if isinstance(have[key], str) else math.isclose(have[key], want[key], rel_tol=1e-8)
+            check(f"{key} of {want['strategy']}", same, (have, want))
+    check("the JSON is alone on standard output", ran[0]["run"] == "mlp on glyphs:size=16,train=200,test=40" and not ran[0]["diverged"], ran)
+
+
+def damaged():
+    """Damaged lines, a missing summary and unlike metrics are told, and the rest is compared."""
+    train("whole", "--epochs", "2")
+    lines = open("runs/whole/metrics.jsonl").read().splitlines(keepends=True)
+    os.makedirs("runs/cut", exist_ok=True)
+    write("runs/cut/metrics.jsonl", "".join(lines[:5]) + lines[5][:20])
+    done = run("compare", "runs/whole/metrics.jsonl", "runs/cut/metrics.jsonl", "--json")
+    check("a line that is cut off", "runs/cut/metrics.jsonl:6: is cut off or damaged; the other lines are compared" in done.stderr, done.stderr)
+    check("no summary", "runs/cut/metrics.jsonl: has no summary, since the run goes on or was broken off" in done.stderr, done.stderr)
+    rows = json.loads(done.stdout)
+    check("figures of what is there", "bytes_sent" not in rows[1] and math.isclose(rows[1]["train_loss"], json.loads(lines[4])["loss"], rel_tol=1e-8), rows)
+    write("numbers.csv", "".join(f"{i},{2 * i}\n" for i in range(100)))
+    run("train", "--model", "mlp", "--data", "csv:numbers.csv,target=1", "--batch", "20", "-q", "-t", "1", "--metrics", "runs/numbers.jsonl")
+    done = run("compare", "runs/whole/metrics.jsonl", "runs/numbers.jsonl")
+    check("unlike metrics", re.search("has the metric accuracy, and .* has r2", done.stderr), done.stderr)
+    write("bad.jsonl", "nothing\n")
+    for files, words in ((["bad.jsonl"], "bad.jsonl: has no step of a run"), (["gone.jsonl", "bad.jsonl"], "gone.jsonl: cannot read it: No such file"),
+                         (["runs/whole", "runs/cut"], "runs/whole: is not a regular file")):
+        done = run("compare", *files, code=1)
+        check(words, words in done.stderr and done.stderr.count("weft:") == 1 and not done.stdout, done.stderr)
+    both = ["runs/whole/metrics.jsonl", "runs/cut/metrics.jsonl"]
+    for more, words in ((["--model", "mlp"], "--model has no effect on runs that are files of metrics"), (["--plot", "x.png"], "SVG"),
+                        (["--plot", "runs/cut/metrics.jsonl"], "is a file that is compared")):
+        done = run("compare", *both, *more, code=2)
+        check(words, words in done.stderr, done.stderr)
+    check("files that are compared stay", open("runs/cut/metrics.jsonl").read().startswith(lines[0]))
+    done = run("compare", *(both * 33), code=2)
+    check("too many", "66 files of metrics; at most 64 are compared" in done.stderr, done.stderr)
+
+
+def resumed():
+    """The seconds of a run that resumes go on."""
+    train("first", "--epochs", "2", "-c", "kept")
+    subprocess.run([weft, "train", "-q", "-c", "kept", "--resume", "--epochs", "4", "-t", "1", "--metrics", "runs/first/metrics.jsonl"], check=True)
+    lines = [json.loads(line) for line in open("runs/first/metrics.jsonl")]
+    steps = [e for e in lines if e["event"] == "step"]
+    row = json.loads(run("compare", "runs/first/metrics.jsonl", "--json").stdout)[0]
+    ends = [e["seconds"] for e in lines if e["event"] == "summary"]
+    check("seconds", len(steps) == 40 and row["seconds"] >= sum(sorted(ends)[-1:]) and row["seconds"] > steps[-1]["seconds"], (row, ends))
+
+
+sys.exit(main(same_figures, same_as_run, damaged, resumed))
