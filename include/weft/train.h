@@ -181,6 +181,34 @@ WEFT_API const weft_dataset *weft_trainer_data(const weft_trainer *trainer);
 /* Sets *out to output i of the model (weft_model_output_at); false past the end. */
 WEFT_API bool weft_trainer_output(const weft_trainer *trainer, int i, weft_model_output *out);
 
+/* A layer of a model, with the figures of one sample. Its nodes are those of the graph that
+ * predicts whose names begin with its own; parameters that several layers share are those of the
+ * first. */
+typedef struct weft_layer_summary {
+    const char *name;
+    const char *kind;   /* the operator of the node that has its name alone, or of its first one */
+    weft_shape output;  /* of its last node */
+    int64_t parameters; /* elements */
+    int64_t frozen;     /* of them those that the option freeze keeps */
+    double flops;       /* of a forward pass */
+    double activation_bytes; /* of the output */
+    uint64_t room[4];        /* of later versions: 0 */
+} weft_layer_summary;
+/* Called once for each layer, in the order of the graph; the summary is valid during the call. */
+typedef void (*weft_layer_fn)(void *user, const weft_layer_summary *layer);
+
+/* Sums up the layers of the model of a run, of which nothing is run. input: the shape of a sample
+ * of real numbers, as in "3x224x224", and classes the number of classes (0: the target is a
+ * number); NULL: the data of the options have both, and classes is ignored. ARGUMENT: the shape is
+ * none, or does not suit the model. */
+WEFT_API WEFT_NODISCARD weft_status weft_train_summary(weft_context *context,
+                                                       const weft_train_options *options,
+                                                       const char *input, int classes,
+                                                       weft_layer_fn fn, void *user);
+/* As weft_train_summary, for the model of a checkpoint, whose data are not opened. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_summary(weft_context *context, const char *path,
+                                                            weft_layer_fn fn, void *user);
+
 /* Sets *out to a text about memory, computation and communication of each rank, without training.
  * dump_rank >= 0 adds that rank's graph and program. The caller frees the text with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_train_plan_text(weft_context *context,

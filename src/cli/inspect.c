@@ -8,12 +8,14 @@
 
 #include "cli.h"
 #include "sheet.h"
+#include "summary.h"
 #include "weft/plugin.h"
 #include "weft/registry.h"
 
 typedef struct inspect_options {
-    bool list, graph, dot, program;
-    char *plot;
+    bool list, graph, dot, program, summary, json;
+    char *plot, *input;
+    int64_t classes;
 } inspect_options;
 
 static const weft_option inspect_table[] = {
@@ -34,6 +36,27 @@ static const weft_option inspect_table[] = {
      .kind = WEFT_OPT_FLAG,
      .offset = offsetof(inspect_options, program),
      .help = "the lowered program: instructions, layouts, buffers, bytes"},
+    {.name = "summary",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(inspect_options, summary),
+     .help = "each layer of the model, or of a checkpoint's: its output of a sample, parameters, "
+             "operations of a forward pass, and bytes of activations"},
+    {.name = "input",
+     .argument = "SHAPE",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(inspect_options, input),
+     .help = "for --summary without data: the shape of a sample, as in 3x224x224"},
+    {.name = "classes",
+     .argument = "N",
+     .kind = WEFT_OPT_INT,
+     .offset = offsetof(inspect_options, classes),
+     .low = 0,
+     .high = 1e9,
+     .help = "with --input: how many classes there are; 0: the target is a number [1000]"},
+    {.name = "json",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(inspect_options, json),
+     .help = "print --summary as a JSON object"},
     {.name = "plot",
      .argument = "FILE",
      .kind = WEFT_OPT_STRING,
@@ -153,6 +176,8 @@ static int inspect_run(weft_context *context, const weft_train_options *options,
     char *text = NULL;
     print_log(context, options->show.quiet);
     bool model = what->graph || what->dot || what->program, all = !model && !what->plot;
+    if (what->summary)
+        return summary_print(context, options, NULL, what->input, (int)what->classes, what->json);
     weft_status status = all ? print_columns(context, options) : WEFT_OK;
     if (status == WEFT_OK && (all || model)) status = weft_trainer_create_dry(context, options, &t);
     if (status == WEFT_OK && what->graph)
@@ -185,17 +210,36 @@ static bool is_file(const char *path)
 /* Options of a run that goes on, or writes something. */
 static const char *const useless[] = {"checkpoint", "resume",  "drop-state", "without",
                                       "keep",       "metrics", "trace",      NULL};
+/* Whether the own options go together; prints an error if not. */
+static bool fit(const inspect_options *what)
+{
+    if (what->summary && (what->graph || what->dot || what->program || what->plot))
+        fprintf(stderr, "weft: --summary stands alone, without --graph, --dot, --program and "
+                        "--plot\nTry 'weft help inspect'.\n");
+    else if ((what->json || what->input) && !what->summary)
+        fprintf(stderr,
+                "weft: --%s is an option of --summary, which is not given\nTry 'weft help "
+                "inspect'.\n",
+                what->json ? "json" : "input");
+    else
+        return true;
+    return false;
+}
 
 static int run(weft_context *context, int argc, char **argv)
 {
-    inspect_options what = {0};
+    inspect_options what = {.classes = 1000};
     weft_train_options options = {0};
     const char *words[1];
     int count, code;
     weft_status status = take_own_options(inspect_table, &what, &argc, argv);
-    bool shows = what.graph || what.dot || what.program || what.plot;
+    bool shows = what.graph || what.dot || what.program || what.plot || what.input;
+    if (status == WEFT_OK && !fit(&what)) {
+        weft_options_free(inspect_table, &what);
+        return 2;
+    }
     if (status == WEFT_OK && what.list) {
-        code = print_lists(context, argc == 0 && !shows);
+        code = print_lists(context, argc == 0 && !shows && !what.summary);
         weft_options_free(inspect_table, &what);
         return code;
     }
@@ -216,6 +260,8 @@ static int run(weft_context *context, int argc, char **argv)
                 "so leave one of the two out\nTry 'weft help inspect'.\n",
                 words[0]);
         code = 2;
+    } else if (count && what.summary) {
+        code = summary_print(context, NULL, words[0], NULL, 0, what.json);
     } else if (count) {
         code = report_failure(inspect_checkpoint(context, words[0]));
     } else if (!refuse_given(
@@ -240,17 +286,24 @@ static int run(weft_context *context, int argc, char **argv)
 
 const command command_inspect = {
     .name = "inspect",
-    .usage = "[CHECKPOINT | [RUN.yaml] options of weft train] [--graph] [--dot] [--program] "
-             "[--plot FILE]",
+    .usage =
+        "[CHECKPOINT | [RUN.yaml] options of weft train] [--graph] [--dot] [--program] "
+        "[--plot FILE]\n       weft inspect --summary [CHECKPOINT | --input SHAPE | options of "
+        "weft train]",
     .summary = "show a checkpoint, or the graph and program of a training run",
     .text =
         "With a checkpoint: prints its options and tensors. Otherwise takes the options of weft\n"
         "train and prints the columns of a table, the model's parameters and costs, its graph, or\n"
         "its program, without training. With --plot it draws samples of pictures with their\n"
-        "classes, after --augment; that needs no model.",
+        "classes, after --augment; that needs no model.\n\n"
+        "--summary prints the layers of the model: the shape of what each makes of a sample, its\n"
+        "parameters, the floating point operations of a forward pass (a multiplication and an\n"
+        "addition are two) and the bytes of its output. It takes samples of the data, of the\n"
+        "checkpoint, or of the shape that --input gives.",
     .examples =
         "  weft inspect runs/a/latest\n"
         "  weft inspect --model mlp --data csv:passengers.csv,drop=name,missing=mean\n"
+        "  weft inspect --summary --model resnet --input 3x224x224\n"
         "  weft inspect --model vgg11 --data glyphs:size=32 --program\n"
         "  weft inspect --data glyphs:size=16 --augment crop:pad=2,rotate --plot sheet.svg\n"
         "  weft inspect --dot | dot -Tsvg > lenet.svg\n",

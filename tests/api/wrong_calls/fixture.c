@@ -196,6 +196,12 @@ void on_line(void *user, const char *line)
     (void)line;
 }
 
+void on_layer(void *user, const weft_layer_summary *layer)
+{
+    (void)user;
+    (void)layer;
+}
+
 void on_prediction(void *user, const weft_prediction *prediction)
 {
     (void)user;

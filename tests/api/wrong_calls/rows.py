@@ -40,6 +40,8 @@ RIGHT = {
     "weft_generate_fn": "on_text", "weft_step_part_fn": "on_part", "weft_cluster_fn": "NULL", "weft_load_tick *": "NULL",
     "void (*)(void *user, double latency)": "NULL", "void (*)(void *user, int port, const int *metrics)": "NULL",
     "weft_model_options *": "&scratch_model", "const weft_transfer *": "&right_weft_transfer",
+    "weft_layer_fn": "on_layer",
+    ("weft_train_summary", "input"): '"1x9x9"', ("weft_train_summary", "classes"): "2",
     ("weft_graph_node", "inputs"): "fetch", ("weft_graph_node", "input_count"): "1", ("weft_graph_node", "attr_count"): "0",
     ("weft_graph_leaf", "kind"): "WEFT_VALUE_INPUT",
     ("weft_plan_rewrite", "graph"): "graph", ("weft_instance_input", "input"): "0",
@@ -72,6 +74,7 @@ NULLABLE = {
     "weft_trainer_rejoin": ("stop",), "weft_cluster_look": ("stop",), "weft_trainer_was_lost": ("quiet_seconds",),
     "weft_simulate": ("stop", "fn"), "weft_measure": ("stop", "fn"), "weft_strategies_search": ("stop", "fn"), "weft_trainer_run": ("fn",), "weft_train_refuse_overwrite": ("path",),
     "weft_model_output_at": ("value",), "weft_free": ("memory",), "weft_job_run": ("tell", "arguments"), "weft_generate": ("fn",), "weft_predict": ("fn",),
+    "weft_train_summary": ("input",),
 }
 
 # The neutral value of a result `r`, where it is not 0, NULL, false, -1 or WEFT_NO_VALUE.
