@@ -91,6 +91,35 @@ WEFT_API WEFT_NODISCARD weft_status weft_estimate_step(weft_context *context,
                                                        const char *cluster,
                                                        weft_step_estimate *out);
 
+/* The acts of a rank in an estimated step, and of the link of a machine. */
+typedef enum weft_span_kind {
+    WEFT_SPAN_KERNEL,   /* an instruction runs */
+    WEFT_SPAN_REST,     /* loading of a batch, and everything else that a step does */
+    WEFT_SPAN_TRANSFER, /* the rank works on a transfer */
+    WEFT_SPAN_WAIT,     /* the rank waits for other ranks or the network */
+    WEFT_SPAN_SEND,     /* the link of a machine sends to others */
+    WEFT_SPAN_RECEIVE
+} weft_span_kind;
+typedef struct weft_span {
+    weft_span_kind kind;
+    int where;         /* the rank; of SEND and RECEIVE the machine */
+    const char *name;  /* of the instruction, as a trace has it: "conv+bias conv1"; NULL: of none */
+    weft_phase phase;  /* of the instruction */
+    double start, end; /* seconds from the begin of the step */
+    uint64_t room[4];  /* of later versions: 0 */
+} weft_span;
+/* The span is valid during the call. */
+typedef void (*weft_span_fn)(void *user, const weft_span *span);
+/* As weft_estimate_step; then calls fn for all spans of one step, those of a rank in their order,
+ * which fill the time until the last rank ends. Machines that vary (jitter, slow) take no longer
+ * than at their best in it; with an exchange the step ends with a meeting of the learners. */
+WEFT_API WEFT_NODISCARD weft_status weft_estimate_spans(weft_context *context,
+                                                        const weft_train_options *options,
+                                                        const char *cluster, weft_span_fn fn,
+                                                        void *user, weft_step_estimate *out);
+
+/* Sets *machines to the number of machines of a cluster's file. ARGUMENT: as above. */
+WEFT_API WEFT_NODISCARD weft_status weft_cluster_machines(const char *cluster, int64_t *machines);
 /* Why a step takes its time. */
 typedef enum weft_step_cause {
     WEFT_CAUSE_KERNELS,   /* a rank computes */

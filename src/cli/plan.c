@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "plan.h"
+#include "plan_timeline.h"
 
 static const weft_option own_table[] = {
     {.name = "dump",
@@ -35,6 +36,33 @@ static const weft_option own_table[] = {
              "exchange=average:every=4'",
      .kind = WEFT_OPT_STRING,
      .offset = offsetof(plan_options, strategies)},
+    {.name = "scale",
+     .argument = "LOW..HIGH",
+     .help =
+         "with --strategies: their steps on so many machines, as in 1..64, where N in a strategy "
+         "stands for their number",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, scale)},
+    {.name = "plot",
+     .argument = "FILE",
+     .help = "an SVG picture: of the step, by ranks and links; with --scale of rates and "
+             "efficiencies",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, plot)},
+    {.name = "timeline",
+     .help = "also a line of characters for each rank and link, of the step",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(plan_options, timeline)},
+    {.name = "trace",
+     .argument = "FILE",
+     .help = "write the predicted step as a trace, as weft train --trace does",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, trace)},
+    {.name = "measured",
+     .argument = "FILE",
+     .help = "with --plot or --timeline, also a step of this trace of weft train",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, measured)},
     {.name = "why",
      .argument = "TWO",
      .help = "with --cluster, in place of the plan: where the difference between the steps of two "
@@ -115,6 +143,12 @@ static const char *search_contradiction(const plan_options *p)
     return NULL;
 }
 
+/* Whether the step of one run is shown, and not the rates of several. */
+static bool shows_step(const plan_options *p)
+{
+    return (p->plot && !p->scale) || p->timeline || p->trace || p->measured;
+}
+
 /* The reason why the own options do not go together; NULL: they do. */
 static const char *contradiction(const plan_options *p)
 {
@@ -130,6 +164,18 @@ static const char *contradiction(const plan_options *p)
     if (tables > 0 && !p->verify && !p->cluster)
         return "--strategies and --why compare estimates, which need --cluster FILE; weft measure "
                "writes one";
+    if (p->scale && (!p->strategies || p->verify))
+        return "--scale is of --strategies alone, as in --strategies 'mesh=data=N; "
+               "exchange=average:every=4'";
+    if (shows_step(p) && tables > 0)
+        return "--plot, --timeline, --trace and --measured show the step of one run, and "
+               "--strategies, --why and --verify print tables; leave one of them out, or draw "
+               "--scale";
+    if (shows_step(p) && !p->cluster)
+        return "--plot, --timeline and --trace show the step on a cluster; give --cluster FILE, "
+               "which weft measure writes";
+    if (p->measured && !p->plot && !p->timeline)
+        return "--measured is shown by --plot or --timeline; give one of them";
     if (p->quick && !p->verify) return "--quick is about --verify, which is not given";
     if (p->json && tables == 0 && !p->searches)
         return "--json prints the table of --strategies, --auto, --why or --verify, and none is "
@@ -137,23 +183,60 @@ static const char *contradiction(const plan_options *p)
     return search_contradiction(p);
 }
 
-/* The estimate is made before the plan is printed, so that a file that is bad is all that is told.
- */
+/* Prints the plan, and the estimate, if there is one. */
 static weft_status print_plan(weft_context *context, const weft_train_options *options,
-                              const plan_options *plan)
+                              const plan_options *plan, const weft_step_estimate *step)
 {
     char *text = NULL;
-    weft_step_estimate step;
-    weft_status status = WEFT_OK;
-    if (plan->cluster) status = weft_estimate_step(context, options, plan->cluster, &step);
-    if (status == WEFT_OK)
-        status = plan->passes >= 0
-                     ? weft_train_passes_text(context, options, (int)plan->passes, &text)
-                     : weft_train_plan_text(context, options, (int)plan->dump, &text);
+    weft_status status = plan->passes >= 0
+                             ? weft_train_passes_text(context, options, (int)plan->passes, &text)
+                             : weft_train_plan_text(context, options, (int)plan->dump, &text);
     if (status == WEFT_OK) printf("%s", text);
-    if (status == WEFT_OK && plan->cluster) print_estimate(plan->cluster, &step);
+    if (status == WEFT_OK && plan->cluster) print_estimate(plan->cluster, step);
     weft_free(text);
     return status;
+}
+
+/* The estimate is made before the plan is printed, so that a file that is bad is all that is told.
+ */
+static int plan_one(weft_context *context, const weft_train_options *options,
+                    const plan_options *plan)
+{
+    weft_step_estimate step;
+    plan_steps steps = {.count = 0};
+    const plan_timeline_options show = {.plot = plan->plot,
+                                        .trace = plan->trace,
+                                        .measured = plan->measured,
+                                        .timeline = plan->timeline};
+    int code = 0;
+    if (plan->cluster && shows_step(plan))
+        code = plan_steps_make(context, options, plan->cluster, &show, &step, &steps);
+    else if (plan->cluster)
+        code = report_failure(weft_estimate_step(context, options, plan->cluster, &step));
+    if (code == 0) code = report_failure(print_plan(context, options, plan, &step));
+    if (code == 0 && plan->timeline) step_bars_print(&steps.predicted);
+    if (code == 0 && plan->timeline && steps.count > 1) step_bars_print(&steps.measured);
+    plan_steps_free(&steps);
+    return code;
+}
+
+static int scale(weft_context *context, const plan_options *plan, const weft_train_options *options,
+                 int argc, char **argv)
+{
+    char subject[160];
+    const plan_scale_options o = {.cluster = plan->cluster,
+                                  .strategies = plan->strategies,
+                                  .sizes = plan->scale,
+                                  .plot = plan->plot,
+                                  .subject = subject,
+                                  .json = plan->json};
+    if (!suffix_fits("plan", "plot", plan->plot ? plan->plot : "", OTHER_PICTURES, "an SVG picture",
+                     ".svg"))
+        return 2;
+    if (weft_train_refuse_overwrite(options, "plot", plan->plot) != WEFT_OK)
+        return usage_failure("plan");
+    (void)snprintf(subject, sizeof(subject), "%s on %s", options->task.model, options->task.data);
+    return plan_scale(context, &o, argc, argv);
 }
 
 static int run_with(weft_context *context, const plan_options *plan, int argc, char **argv)
@@ -172,12 +255,14 @@ static int run_with(weft_context *context, const plan_options *plan, int argc, c
                            argv);
     else if (code == 0 && plan->why)
         code = plan_why(context, plan->cluster, plan->why, plan->json, argc, argv);
+    else if (code == 0 && plan->scale)
+        code = scale(context, plan, &options, argc, argv);
     else if (code == 0 && plan->strategies)
         code = plan_strategies(context, plan, argc, argv);
     else if (code == 0 && plan->searches)
         code = plan_search(context, plan, &options);
     else if (code == 0)
-        code = report_failure(print_plan(context, &options, plan));
+        code = plan_one(context, &options, plan);
     weft_options_free(weft_train_table(context), &options);
     return code;
 }
@@ -231,7 +316,12 @@ const command command_plan = {
         "candidate is left out only if a bound says that it cannot be faster. --output FILE\n"
         "writes the best row, or --pick N, as a run file. The exit code is 1 if nothing fits.\n\n"
         "--verify makes the run, or those of --strategies, on this machine for some seconds each,\n"
-        "and prints their steps, memory and bytes beside the estimates.",
+        "and prints their steps, memory and bytes beside the estimates.\n\n"
+        "--plot draws the step by ranks and links, --timeline prints it, and --trace writes it "
+        "for\n"
+        "Perfetto; --measured FILE shows a step of a trace of weft train beside it. --scale "
+        "prints\n"
+        "the steps of --strategies on more and more machines, and --plot then draws their rates.",
     .examples = "  weft plan -n 4 --mesh data=2,tensor=2\n"
                 "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 10\n"
                 "  weft plan -n 8 --zero 3 --dump=1\n"
@@ -240,6 +330,9 @@ const command command_plan = {
                 "  weft plan --cluster here.yaml -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n"
                 "  weft plan --cluster here.yaml --auto --model lenet\n"
                 "  weft plan --cluster here.yaml -n 2 --why 'mesh=data=2; mesh=tensor=2'\n"
+                "  weft plan --cluster here.yaml -n 2 --mesh data=2 --timeline --plot step.svg\n"
+                "  weft plan --cluster many.yaml --scale 1..64 --plot scale.svg \\\n"
+                "      --strategies 'mesh=data=N; exchange=average:every=4'\n"
                 "  weft plan --verify --quick -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n",
     .table = weft_train_table,
     .own = own_table,

@@ -11,8 +11,8 @@
  * are not given. */
 typedef struct plan_options {
     int64_t dump, passes, top, pick;
-    char *cluster, *strategies, *why, *output;
-    bool verify, quick, json, searches, exhaustive, one_learner;
+    char *cluster, *strategies, *why, *output, *scale, *plot, *trace, *measured;
+    bool verify, quick, timeline, json, searches, exhaustive, one_learner;
 } plan_options;
 
 /* plan_estimate.c: prints an estimated step. Its parts are means over the ranks, which do not all
@@ -44,6 +44,14 @@ bool run_file_fits(const char *path);
 weft_status write_run_file(const weft_context *context, const weft_train_options *options,
                            const char *about, const char *path);
 
+/* plan_scale.c: prints the estimated steps of the strategies of a list on more and more machines,
+ * `sizes` as LOW..HIGH, and draws them as curves (plot NULL: not); returns the exit code. */
+typedef struct plan_scale_options {
+    const char *cluster, *strategies, *sizes, *plot;
+    const char *subject; /* "MODEL on DATA", the title of the picture */
+    bool json;
+} plan_scale_options;
+int plan_scale(weft_context *context, const plan_scale_options *options, int argc, char **argv);
 /* plan_why.c: prints where the difference between the estimated steps of two runs, "A; B", comes
  * from; returns the exit code. */
 int plan_why(weft_context *context, const char *cluster, const char *two, bool json, int argc,

@@ -69,6 +69,7 @@ static weft_status add_task(weft_timeline *t, int rank, line_task task)
     if (r->leader != rank)
         return weft_fail(WEFT_ERR_INTERNAL, "rank %d has the tasks of rank %d", rank, r->leader);
     WEFT_TRY(WEFT_GROW(&r->tasks, &r->task_capacity, r->task_count));
+    task.label = r->label;
     r->tasks[r->task_count++] = task;
     return WEFT_OK;
 }
@@ -141,7 +142,7 @@ weft_status weft_timeline_start(weft_timeline *t, int rank, uint64_t key, weft_m
     t->transfers[at].cost[me] = *cost;
     *out = (int)r->part_count;
     WEFT_TRY(WEFT_GROW(&r->parts, &r->part_capacity, r->part_count));
-    r->parts[r->part_count++] = (line_part){.transfer = at, .member = me};
+    r->parts[r->part_count++] = (line_part){.transfer = at, .member = me, .label = r->label};
     if (r->leader != rank) return WEFT_OK;
     return add_task(t, rank, (line_task){.kind = LINE_START, .start = *out});
 }
@@ -165,6 +166,17 @@ weft_status weft_timeline_carriers(weft_timeline *t, int rank, int transfer, con
 weft_status weft_timeline_finish(weft_timeline *t, int rank, int transfer)
 {
     return add_task(t, rank, (line_task){.kind = LINE_FINISH, .start = transfer});
+}
+
+void weft_timeline_label(weft_timeline *t, int rank, int label)
+{
+    t->rank[rank].label = label;
+}
+
+void weft_timeline_watch(weft_timeline *t, weft_line_fn fn, void *user)
+{
+    t->fn = fn;
+    t->user = user;
 }
 
 void weft_timeline_mark(weft_timeline *t, int rank)

@@ -69,6 +69,23 @@ typedef struct weft_rank_times {
 typedef struct weft_part_times {
     double worked, linked, waited;
 } weft_part_times;
+/* The label of the following tasks and transfers of a rank, for weft_timeline_watch; 0 if it is not
+ * called. */
+void weft_timeline_label(weft_timeline *t, int rank, int label);
+/* The acts of a rank, and of a machine's link. A rank waits until the last rank has ended. label:
+ * of the task, or of the transfer; of waits and links 0. */
+typedef enum weft_line_act {
+    WEFT_LINE_COMPUTES,
+    WEFT_LINE_TRANSFERS,
+    WEFT_LINE_WAITS,
+    WEFT_LINE_SENDS,
+    WEFT_LINE_RECEIVES
+} weft_line_act;
+typedef void (*weft_line_fn)(void *user, weft_line_act act, int where, int label, double start,
+                             double end);
+/* From now on runs tell fn all that happens, each rank's in order; NULL: no longer. */
+void weft_timeline_watch(weft_timeline *t, weft_line_fn fn, void *user);
+
 /* Runs all tasks from time 0, any number of times; whole: also those behind a mark. factors:
  * [ranks] how many times as long each rank computes this time; NULL: all 1. INTERNAL: ranks wait
  * for each other for ever, or a link has carried more than it can. */

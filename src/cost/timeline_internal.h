@@ -8,6 +8,7 @@ typedef enum line_kind { LINE_COMPUTE, LINE_START, LINE_FINISH } line_kind;
 typedef struct line_task {
     line_kind kind;
     bool polls;
+    int label;
     int start; /* the number of the transfer among those of the rank */
     double seconds;
 } line_task;
@@ -33,13 +34,14 @@ typedef struct line_active {
 
 /* A transfer that a rank begins, and its index among the members. */
 typedef struct line_part {
-    int transfer, member;
+    int transfer, member, label;
     weft_part_times times;
 } line_part;
 
 /* The rank waits for no transfer; it polls all of them next. */
 enum { WAITS_NOT = -1, POLLS = -2 };
 typedef struct line_rank {
+    int label;           /* of the next task */
     int machine, leader; /* leader: the rank whose tasks it has, perhaps itself */
     line_task *tasks;    /* of a leader */
     size_t task_count, task_capacity, next;
@@ -87,6 +89,8 @@ struct weft_timeline {
     uint64_t stamps;
     double now; /* of the event that was taken last, and its turn */
     int turn;
+    weft_line_fn fn; /* is told what happens; NULL: nobody */
+    void *user;
 };
 
 #endif

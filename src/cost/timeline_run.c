@@ -46,6 +46,13 @@ static line_event take(weft_timeline *t)
     return first;
 }
 
+/* Tells what a rank or a link does. */
+static void tell(const weft_timeline *t, weft_line_act act, int where, int label, double start,
+                 double end)
+{
+    if (t->fn && end > start) t->fn(t->user, act, where, label, start, end);
+}
+
 /* --- links --- */
 
 /* Carries a member's bytes of a stage, from time `at`; returns when they have arrived. */
@@ -58,6 +65,7 @@ static double carry(weft_timeline *t, int machine, int way, double bytes, double
     l->until[way] = begin + takes;
     l->busy[way] += takes;
     if (way == 0) l->bytes += bytes;
+    tell(t, way == 0 ? WEFT_LINE_SENDS : WEFT_LINE_RECEIVES, machine, 0, begin, begin + takes);
     return l->until[way] + l->wire.latency;
 }
 
@@ -148,7 +156,10 @@ static weft_status poll(weft_timeline *t, line_rank *r)
         bool works = !is_done(x, a) && a->stage < last_stage(x) && next_time(x, a) <= r->clock &&
                      !(x->meeting == WEFT_MEET_PASS && a->member == 0);
         if (works) {
+            double before = r->clock;
             r->clock += x->cost[a->member].work;
+            tell(t, WEFT_LINE_TRANSFERS, (int)(r - t->rank), r->parts[a->part].label, before,
+                 r->clock);
             r->times.transferred += x->cost[a->member].work;
             r->parts[a->part].times.worked += x->cost[a->member].work;
             a->stage++;
@@ -223,6 +234,7 @@ static weft_status go_on(weft_timeline *t, int rank, double at)
     const line_task *task = &t->rank[r->leader].tasks[r->next++];
     if (task->kind == LINE_COMPUTE) {
         double seconds = task->seconds / r->speed * r->factor;
+        tell(t, WEFT_LINE_COMPUTES, rank, task->label, r->clock, r->clock + seconds);
         r->clock += seconds;
         r->times.computed += seconds;
         /* The rank polls when others have had their turn until then. */
@@ -284,6 +296,7 @@ weft_status weft_timeline_run(weft_timeline *t, bool whole, const double *factor
         t->now = e.at;
         t->turn = e.turn;
         if (e.at > r->clock) {
+            tell(t, WEFT_LINE_WAITS, e.rank, 0, r->clock, e.at);
             count_wait(t, r, e.at);
             r->clock = e.at;
         }
@@ -294,5 +307,6 @@ weft_status weft_timeline_run(weft_timeline *t, bool whole, const double *factor
             return weft_fail(WEFT_ERR_INTERNAL, "rank %d of a timeline waits for ever", r);
         end = WEFT_MAX(end, t->rank[r].clock);
     }
+    for (int r = 0; r < t->ranks; r++) tell(t, WEFT_LINE_WAITS, r, 0, t->rank[r].clock, end);
     return check_links(t, end);
 }

@@ -192,6 +192,12 @@ bool weft_instruction_updates(const weft_program *p, int i)
     return p->code[i].phase == WEFT_PHASE_UPDATE;
 }
 
+weft_phase weft_instruction_text(const weft_program *p, int i, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%s", p->code[i].name);
+    return p->code[i].phase;
+}
+
 const weft_node *weft_instruction_transfer(const weft_program *p, int i)
 {
     return p->code[i].transfer ? p->code[i].group.node[0] : NULL;

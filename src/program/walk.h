@@ -37,6 +37,8 @@ bool weft_instruction_node(const weft_program *program, int i, int k, const char
                            double *flops);
 /* Whether an instruction is part of the update. */
 bool weft_instruction_updates(const weft_program *program, int i);
+/* Writes the name of an instruction as a trace has it, "conv+bias conv1", and returns its phase. */
+weft_phase weft_instruction_text(const weft_program *program, int i, char *out, size_t size);
 /* The node of a transfer; NULL: the instruction is none. */
 const weft_node *weft_instruction_transfer(const weft_program *program, int i);
 /* The bytes that a rank sends in a transfer: those of sums with the padding of their layouts. */

@@ -270,6 +270,51 @@ static void test_equal(void **state)
     weft_timeline_free(&line);
 }
 
+/* Sums of the told spans: by rank and kind, and by machine and direction; where each was last. */
+typedef struct told {
+    double sum[64][3], link[64][2], rank_end[64], link_end[64][2];
+} told;
+
+static void on_line(void *user, weft_line_act act, int where, int label, double start, double end)
+{
+    told *t = user;
+    (void)label;
+    if (act == WEFT_LINE_SENDS || act == WEFT_LINE_RECEIVES) {
+        int way = act == WEFT_LINE_RECEIVES;
+        assert_true(start >= t->link_end[where][way]);
+        t->link_end[where][way] = end;
+        t->link[where][way] += end - start;
+        return;
+    }
+    assert_true(start == t->rank_end[where]); /* without a gap */
+    t->rank_end[where] = end;
+    t->sum[where][act] += end - start;
+}
+
+/* The spans of a rank are its times, and it waits for the last one; links are busy for their bytes.
+ */
+static void check_told(weft_timeline *line, int ranks, int machines, double bandwidth, double end)
+{
+    told t;
+    memset(&t, 0, sizeof(t));
+    double sent, busy;
+    weft_timeline_watch(line, on_line, &t);
+    assert_ok(weft_timeline_run(line, true, NULL));
+    weft_timeline_watch(line, NULL, NULL);
+    for (int r = 0; r < ranks; r++) {
+        weft_rank_times times = weft_timeline_rank(line, r);
+        assert_true(t.rank_end[r] == end);
+        assert_near(t.sum[r][WEFT_LINE_COMPUTES], times.computed, "told kernels");
+        assert_near(t.sum[r][WEFT_LINE_TRANSFERS], times.transferred, "told transfers");
+        assert_near(t.sum[r][WEFT_LINE_WAITS], times.waited + end - times.end, "told waits");
+    }
+    for (int m = 0; m < machines; m++) {
+        weft_timeline_link(line, m, &sent, &busy);
+        assert_near(t.link[m][0], busy, "told link");
+        assert_near(t.link[m][0] * bandwidth, sent, "told bytes");
+    }
+}
+
 static void test_random(void **state)
 {
     (void)state;
@@ -298,6 +343,7 @@ static void test_random(void **state)
         }
         assert_ok(weft_timeline_run(line, true, NULL));
         assert_true(end_of(line, ranks) == end);
+        check_told(line, ranks, (ranks + each - 1) / each, bandwidth, end);
         weft_timeline_free(&line);
     }
 }

@@ -16,6 +16,7 @@ typedef struct forecast {
     weft_tracks tracks;
     int64_t period; /* steps from one meeting of the learners to the next; 0: none within the run */
     weft_step_part_fn fn; /* gets the parts of the step; NULL: nobody wants them */
+    weft_span_fn on_span; /* gets its spans; NULL: nobody wants them */
     void *user;
     weft_parts parts;
     bool apart, actors;     /* learners do not wait for all others; of an exchange of actors */
@@ -307,8 +308,11 @@ static weft_status forecast_step(forecast *f, const weft_site *site, weft_contex
     f->cluster = site->cluster;
     f->times = site->times;
     *out = (weft_step_estimate){.struct_size = sizeof(*out)};
+    f->tracks.labelled = f->on_span != NULL;
     WEFT_TRY(open_forecast(f, context, options));
-    return play(f, out);
+    WEFT_TRY(play(f, out));
+    if (!f->on_span) return WEFT_OK;
+    return weft_tracks_tell(&f->tracks, f->t, &f->hosts, f->period > 0, f->on_span, f->user);
 }
 
 static void close_forecast(forecast *f)
@@ -365,6 +369,17 @@ weft_status weft_estimate_parts(weft_context *context, const weft_train_options 
 {
     WEFT_NEED(context, options, cluster, fn, out);
     forecast f = {.fn = fn, .user = user};
+    weft_status status = forecast_at(&f, cluster, context, options, out);
+    close_forecast(&f);
+    return status;
+}
+
+weft_status weft_estimate_spans(weft_context *context, const weft_train_options *options,
+                                const char *cluster, weft_span_fn fn, void *user,
+                                weft_step_estimate *out)
+{
+    WEFT_NEED(context, options, cluster, fn, out);
+    forecast f = {.on_span = fn, .user = user};
     weft_status status = forecast_at(&f, cluster, context, options, out);
     close_forecast(&f);
     return status;

@@ -100,6 +100,7 @@ static weft_status begin_message(builder *b, const weft_track_part *part, int *o
 
 static weft_status begin_part(builder *b, const weft_track_part *part, int *out)
 {
+    weft_timeline_label(b->out->line, b->id, part->label);
     if (part->with == WEFT_WITH_PLACE) return begin_message(b, part, out);
     const weft_rank_groups *way = weft_groups_with(b->groups, part->with);
     const company *c = &b->with[way - b->groups->ways];
@@ -121,6 +122,7 @@ static weft_status lead(builder *b, const weft_track *track)
         const weft_track_task *task = &track->tasks[i];
         int part;
         if (i == track->mark) weft_timeline_mark(line, b->id);
+        weft_timeline_label(line, b->id, task->label);
         if (task->kind == WEFT_TRACK_COMPUTE)
             WEFT_TRY(weft_timeline_compute(line, b->id, task->seconds, task->polls));
         else if (task->kind == WEFT_TRACK_START)

@@ -103,3 +103,14 @@ weft_status weft_measured_here(const char *path, char **processor)
     weft_cluster_free(&c);
     return status;
 }
+
+weft_status weft_cluster_machines(const char *cluster, int64_t *machines)
+{
+    WEFT_NEED(cluster, machines);
+    weft_cluster c;
+    int64_t count = 1;
+    WEFT_TRY(weft_cluster_open(cluster, &count, &c));
+    *machines = count;
+    weft_cluster_free(&c);
+    return WEFT_OK;
+}

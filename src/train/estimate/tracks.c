@@ -14,6 +14,7 @@ typedef struct walker {
     const weft_program *program;
     weft_estimate *known; /* [instructions] of this rank; seconds below 0: not yet */
     int *named;           /* [instructions] their names, where they are known */
+    int *label;           /* [instructions] their labels; 0: not yet */
     int *begun;           /* [instructions, slots] the transfer that has begun */
 } walker;
 
@@ -55,6 +56,24 @@ static weft_status name_of(const walker *k, int i, int *number)
 
 /* --- instructions --- */
 
+/* The label of an instruction; 0: there are none. */
+static weft_status label_of(walker *k, int i, int *label)
+{
+    char text[128];
+    weft_tracks *out = k->out;
+    *label = 0;
+    if (!out->labelled) return WEFT_OK;
+    if (k->label[i] == 0) {
+        WEFT_TRY(WEFT_GROW(&out->labels, &out->label_capacity, out->label_count));
+        weft_track_label *next = &out->labels[out->label_count];
+        next->phase = weft_instruction_text(k->program, i, text, sizeof(text));
+        WEFT_TRY(weft_strdup(text, &next->text));
+        k->label[i] = (int)++out->label_count;
+    }
+    *label = k->label[i];
+    return WEFT_OK;
+}
+
 static weft_status estimate(walker *k, int i, weft_estimate *out)
 {
     weft_work work;
@@ -83,8 +102,9 @@ static weft_status run(walker *k, int i)
     track->kernels[k->named[i]] += e.seconds;
     k->track->by[e.by] += e.seconds;
     k->track->errors[e.by] += e.seconds * e.error;
-    return add_task(
-        k, (weft_track_task){.kind = WEFT_TRACK_COMPUTE, .seconds = e.seconds, .polls = true});
+    weft_track_task task = {.kind = WEFT_TRACK_COMPUTE, .seconds = e.seconds, .polls = true};
+    WEFT_TRY(label_of(k, i, &task.label));
+    return add_task(k, task);
 }
 
 /* --- transfers --- */
@@ -119,6 +139,7 @@ static weft_status begin(walker *k, int i, int *out)
         part.bytes = weft_instruction_sends(k->program, i);
     }
     WEFT_TRY(name_of(k, i, &part.name));
+    WEFT_TRY(label_of(k, i, &part.label));
     if (part.kind != WEFT_RECEIVE) k->track->sent[0] += part.bytes;
     return begin_part(k, part, out);
 }
@@ -225,6 +246,7 @@ static weft_status walk(walker *k)
     weft_status status = WEFT_NEW(&k->known, count + 1);
     if (status == WEFT_OK) status = WEFT_NEW(&k->begun, (count + 1) * slots);
     if (status == WEFT_OK) status = WEFT_NEW(&k->named, count + 1);
+    if (status == WEFT_OK) status = WEFT_NEW(&k->label, count + 1);
     for (size_t i = 0; i < count && status == WEFT_OK; i++) k->known[i].seconds = -1;
     k->track->bytes = bytes_of(&info);
     if (status == WEFT_OK) status = add_rest(k, &info);
@@ -233,8 +255,9 @@ static weft_status walk(walker *k)
     free(k->known);
     free(k->begun);
     free(k->named);
+    free(k->label);
     k->known = NULL;
-    k->begun = k->named = NULL;
+    k->begun = k->named = k->label = NULL;
     return status;
 }
 
@@ -313,6 +336,8 @@ void weft_tracks_free(weft_tracks *tracks)
         free(tracks->tracks[i].kernels);
     }
     for (size_t i = 0; i < tracks->name_count; i++) free(tracks->names[i]);
+    for (size_t i = 0; i < tracks->label_count; i++) free(tracks->labels[i].text);
+    free(tracks->labels);
     free(tracks->names);
     weft_names_free(&tracks->numbers);
     free(tracks->tracks);

@@ -7,6 +7,7 @@
 #include "cost/timeline.h"
 #include "cost/times.h"
 #include "train/trainer.h"
+#include "weft/estimate.h"
 
 /* The machines of a run. */
 typedef struct weft_hosts {
@@ -39,6 +40,7 @@ typedef struct weft_track_part {
     int with;       /* a mask of axes, or one of the above */
     int place, tag; /* of a message */
     int name;       /* of `names` */
+    int label;      /* of `labels`, from 1; 0: none */
     double bytes;   /* that a rank sends */
     double passes;  /* bytes of memory that it reads and writes beside that */
 } weft_track_part;
@@ -52,6 +54,7 @@ typedef struct weft_track_task {
     weft_track_kind kind;
     int part;       /* of `parts`: begun, or waited for */
     double seconds; /* of a machine of speed 1 */
+    int label;      /* of `labels`, from 1; 0: none */
     bool polls;
 } weft_track_task;
 
@@ -70,6 +73,12 @@ typedef struct weft_track {
     double sent[2]; /* bytes in transfers of the program, and of a meeting of the learners */
 } weft_track;
 
+/* The label of an instruction: its name as a trace has it, and its phase. */
+typedef struct weft_track_label {
+    char *text;
+    weft_phase phase;
+} weft_track_label;
+
 typedef struct weft_tracks {
     weft_timeline *line;
     double by[WEFT_ESTIMATES], errors[WEFT_ESTIMATES]; /* sums over the ranks */
@@ -81,6 +90,9 @@ typedef struct weft_tracks {
     /* Also set by the caller: how many times the bytes of parameters and of the optimizer's state a
      * learner reads and writes then. */
     double pass_parameters, pass_state;
+    bool labelled; /* set by the caller: instructions have labels */
+    weft_track_label *labels;
+    size_t label_count, label_capacity;
     weft_track *tracks;
     int count;      /* of the tracks, and of programs made */
     int *of, *kind; /* [ranks of a mesh] its track; its kind, as of weft_trainer_each_kind */
@@ -110,6 +122,11 @@ void weft_tracks_free(weft_tracks *tracks);
 weft_status weft_estimate_check_devices(const weft_trainer *t) WEFT_NODISCARD;
 /* Logs that keys about single messages have no effect, where the file has them. */
 void weft_estimate_note_unused(const weft_context *context, const weft_cluster *cluster);
+/* spans.c: plays a step once more, with no machine slower than at its best, and tells fn the spans
+ * of all ranks and machines of the run. whole: with a meeting of the learners. */
+weft_status weft_tracks_tell(const weft_tracks *tracks, const weft_trainer *t,
+                             const weft_hosts *hosts, bool whole, weft_span_fn fn,
+                             void *user) WEFT_NODISCARD;
 
 /* The kind of a transfer in tables of times: its name and the engine, as "all-reduce threads". */
 enum { WEFT_TRANSFER_KIND = 64 };

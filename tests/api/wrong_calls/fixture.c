@@ -196,6 +196,12 @@ void on_line(void *user, const char *line)
     (void)line;
 }
 
+void on_span(void *user, const weft_span *span)
+{
+    (void)user;
+    (void)span;
+}
+
 void on_layer(void *user, const weft_layer_summary *layer)
 {
     (void)user;

@@ -84,6 +84,7 @@ extern weft_search_options right_weft_search_options;
 void on_line(void *user, const char *line);
 void on_prediction(void *user, const weft_prediction *prediction);
 void on_layer(void *user, const weft_layer_summary *layer);
+void on_span(void *user, const weft_span *span);
 bool on_text(void *user, const char *text, size_t size);
 void on_part(void *user, weft_step_cause cause, const char *name, double seconds);
 

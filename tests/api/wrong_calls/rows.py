@@ -40,7 +40,7 @@ RIGHT = {
     "weft_generate_fn": "on_text", "weft_step_part_fn": "on_part", "weft_cluster_fn": "NULL", "weft_load_tick *": "NULL",
     "void (*)(void *user, double latency)": "NULL", "void (*)(void *user, int port, const int *metrics)": "NULL",
     "weft_model_options *": "&scratch_model", "const weft_transfer *": "&right_weft_transfer",
-    "weft_layer_fn": "on_layer",
+    "weft_layer_fn": "on_layer", "weft_span_fn": "on_span",
     ("weft_train_summary", "input"): '"1x9x9"', ("weft_train_summary", "classes"): "2",
     ("weft_graph_node", "inputs"): "fetch", ("weft_graph_node", "input_count"): "1", ("weft_graph_node", "attr_count"): "0",
     ("weft_graph_leaf", "kind"): "WEFT_VALUE_INPUT",
