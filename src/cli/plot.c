@@ -78,7 +78,9 @@ static void find_range(const picture *p, double *low, double *high)
 {
     const double BEGINNING = 0.03;
     double first = -INFINITY;
-    double begin = p->panel.x.low + BEGINNING * (p->panel.x.high - p->panel.x.low);
+    const chart_axis *x = &p->panel.x;
+    double begin = x->logarithmic ? x->low * pow(x->high / x->low, BEGINNING)
+                                  : x->low + BEGINNING * (x->high - x->low);
     *low = INFINITY;
     *high = -INFINITY;
     for (int c = 0; c < p->count; c++) {

@@ -15,7 +15,7 @@ static const weft_option rows[] = {
     OPTION("seconds", "S", REAL("60", 1, 86400), AT(seconds),
            .help = "end after so many seconds, with the times that are there then"),
     OPTION("overwrite", NULL, FLAG, AT(overwrite), .help = "replace files that exist"),
-    OPTION("engine", NULL, TEXT_IS("threads"), AT(engine), .names = WEFT_KIND_ENGINE,
+    OPTION("engine", "NAME", TEXT_IS("threads"), AT(engine), .names = WEFT_KIND_ENGINE,
            .help =
                "the ranks whose transfers are measured; where they are processes, as of mpirun, "
                "each runs this command, and FILE gets the times of their transfers alone"),
