@@ -112,7 +112,8 @@ typedef struct weft_span {
 typedef void (*weft_span_fn)(void *user, const weft_span *span);
 /* As weft_estimate_step; then calls fn for all spans of one step, those of a rank in their order,
  * which fill the time until the last rank ends. Machines that vary (jitter, slow) take no longer
- * than at their best in it; with an exchange the step ends with a meeting of the learners. */
+ * than at their best in it; with an exchange the step ends with a meeting of the learners.
+ * UNSUPPORTED: an exchange whose learners do not wait for each other. */
 WEFT_API WEFT_NODISCARD weft_status weft_estimate_spans(weft_context *context,
                                                         const weft_train_options *options,
                                                         const char *cluster, weft_span_fn fn,

@@ -92,6 +92,7 @@ def refused():
                               (["--cluster", "two.yaml", "--timeline", "--measured", "none.json"], 1, "none.json: has no step"),
                               (["--cluster", "two.yaml", "--timeline", "--measured", "gone.json"], 1, "gone.json: cannot read it"),
                               (["--cluster", "two.yaml", "--trace", "none.json", "--timeline", "--measured", "none.json"], 2, "is the file of --measured"),
+                              (["--cluster", "two.yaml", "--timeline", "-n", "2", "--exchange", "gossip"], 1, "do not wait for each other"),
                               (["--cluster", "two.yaml", "--plot", "x.png"], 2, "SVG")):
         done = run("plan", *SMALL, *words, code=code)
         check(said, said in done.stderr and not done.stdout, done.stderr)
