@@ -120,6 +120,9 @@ typedef struct weft_event {
      */
     double train_loss;
     bool best;
+    /* For a step: the noise scale of gradients, in samples (noise-scale); 0: not measured after
+     * this step, or not known yet. */
+    double noise_scale;
 } weft_event;
 
 /* Receives events, in the thread that runs the trainer; the event is valid during the call. */

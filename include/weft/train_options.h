@@ -93,13 +93,14 @@ typedef struct weft_output_choice {
     uint64_t room[1]; /* of later versions: 0 */
 } weft_output_choice;
 
-/* The display of progress. */
+/* The display of progress, and figures that are measured for it. */
 typedef struct weft_show_choice {
     size_t struct_size;
     char *progress;
     bool quiet;
     char *estimate;   /* cluster file; the first steps are compared with their estimate there */
-    uint64_t room[3]; /* of later versions: 0 */
+    int64_t noise_scale;
+    uint64_t room[2]; /* of later versions: 0 */
 } weft_show_choice;
 
 /* How samples of the training are prepared. */

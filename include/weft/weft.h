@@ -74,6 +74,7 @@
 #include "weft/strategies.h"
 #include "weft/transport_ops.h"
 #include "weft/simulate.h"
+#include "weft/time_to_target.h"
 #include "weft/train.h"
 #include "weft/train_options.h"
 #include "weft/types.h"

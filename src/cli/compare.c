@@ -227,7 +227,9 @@ static int compare(comparison *k, const weft_compare_options *o)
         return usage_failure("compare");
     char *swept = NULL;
     bool taken = compare_given_once(k->argc, k->argv) &&
-                 (!o->sweep || sweep_runs(weft_compare_table(k->context), o, &swept));
+                 (!o->sweep || sweep_runs(weft_compare_table(k->context), o->sweep,
+                                          o->strategies ? o->strategies : "", "compare",
+                                          o->base.train.show.quiet, &swept));
     taken = taken && take_strategies(k, o->sweep ? swept : o->strategies);
     free(swept);
     if (!taken) return 2;

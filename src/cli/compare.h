@@ -65,8 +65,9 @@ bool compare_words_fit(const char *words);
 bool compare_given_once(int argc, char *const *argv);
 
 /* sweep.c: sets *out, which the caller frees, to the list of runs that take the values of a sweep,
- * each with every strategy; false: the sweep is none, and an error was printed. */
-bool sweep_runs(const weft_option *table, const weft_compare_options *o, char **out);
+ * each with every strategy of a list; false: the sweep is none, and an error was printed. */
+bool sweep_runs(const weft_option *table, const char *sweep, const char *strategies,
+                const char *command_name, bool quiet, char **out);
 
 /* compare_files.c: compares the runs of metrics files, if the command line names some. Returns the
  * exit code; -1: it names none. */

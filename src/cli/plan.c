@@ -2,10 +2,12 @@
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli.h"
 #include "plan.h"
 #include "plan_timeline.h"
+#include "plan_target.h"
 
 static const weft_option own_table[] = {
     {.name = "dump",
@@ -120,6 +122,40 @@ static const weft_option own_table[] = {
      .offset = offsetof(plan_options, pick),
      .low = 1,
      .high = 1e6},
+    {.name = "target",
+     .argument = "NAME=VALUE",
+     .group = "Time to accuracy",
+     .help = "with --cluster, train the runs of --strategies in virtual time, and find the first "
+             "that reaches this metric of evaluations, or train_loss: accuracy=0.97",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, target.target)},
+    {.name = "budget",
+     .argument = "TIME",
+     .help = "end after so much virtual time (90s, 30m, 2h, 1d); without --target the run with the "
+             "smallest training loss there is the best",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, target.budget)},
+    {.name = "seeds",
+     .argument = "N",
+     .help = "train each run with N seeds, 1 to 3 (1)",
+     .kind = WEFT_OPT_INT,
+     .offset = offsetof(plan_options, target.seeds),
+     .low = 1,
+     .high = WEFT_MOST_SEEDS},
+    {.name = "lr-rule",
+     .argument = "RULE",
+     .help =
+         "how a learning rate that is not in a strategy's own options follows the samples of an "
+         "update: linear, root, none, or usual (root with optimizers that divide gradients by "
+         "their size, else linear)",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, target.lr_rule),
+     .choices = "usual,linear,root,none"},
+    {.name = "sweep",
+     .argument = "NAME=LOW..HIGH:log:COUNT",
+     .help = "with --target or --budget: each strategy with each of COUNT values of an option",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, target.sweep)},
     {.name = NULL},
 };
 
@@ -146,21 +182,32 @@ static const char *search_contradiction(const plan_options *p)
 /* Whether the step of one run is shown, and not the rates of several. */
 static bool shows_step(const plan_options *p)
 {
-    return (p->plot && !p->scale) || p->timeline || p->trace || p->measured;
+    bool curves = p->scale || target_asked(&p->target);
+    return (p->plot && !curves) || p->timeline || p->trace || p->measured;
 }
 
 /* The reason why the own options do not go together; NULL: they do. */
 static const char *contradiction(const plan_options *p)
 {
     bool adds = p->dump >= 0 || p->cluster;
-    int tables = (p->strategies && !p->verify) + (p->why != NULL) + p->verify;
+    bool trains = target_asked(&p->target);
+    bool lists = p->strategies && !p->verify && !trains;
+    int tables = lists + (p->why != NULL) + p->verify + trains;
     if (p->passes >= 0 && adds)
         return "--dump and --cluster add to the plan, and --passes prints graphs in its place; "
                "leave one of them out";
-    if (tables > 1) return "--strategies, --why and --verify print tables; leave one of them out";
+    if (tables > 1)
+        return "--strategies, --why, --verify, and --target or --budget print tables; leave one of "
+               "them out";
     if (tables > 0 && (p->dump >= 0 || p->passes >= 0))
-        return "--dump and --passes are of one run, and --strategies, --why and --verify print "
-               "times of several; leave one of them out";
+        return "--dump and --passes are of one run, and --strategies, --why, --verify, --target "
+               "and --budget print times of several; leave one of them out";
+    if (trains && !p->cluster)
+        return "--target and --budget are of runs in virtual time, which need --cluster FILE; weft "
+               "measure writes one";
+    if (!trains && target_details(&p->target))
+        return "--seeds, --lr-rule and --sweep are of runs in virtual time; give --target "
+               "NAME=VALUE or --budget TIME";
     if (tables > 0 && !p->verify && !p->cluster)
         return "--strategies and --why compare estimates, which need --cluster FILE; weft measure "
                "writes one";
@@ -178,8 +225,8 @@ static const char *contradiction(const plan_options *p)
         return "--measured is shown by --plot or --timeline; give one of them";
     if (p->quick && !p->verify) return "--quick is about --verify, which is not given";
     if (p->json && tables == 0 && !p->searches)
-        return "--json prints the table of --strategies, --auto, --why or --verify, and none is "
-               "given";
+        return "--json prints the table of --strategies, --auto, --why, --verify, --target or "
+               "--budget, and none is given";
     return search_contradiction(p);
 }
 
@@ -250,7 +297,13 @@ static int run_with(weft_context *context, const plan_options *plan, int argc, c
     }
     print_log(context, options.show.quiet);
     int code = load_plugins(context, weft_train_table(context), &options);
-    if (code == 0 && plan->verify)
+    char *winner = NULL;
+    target_choice target = plan->target;
+    target.plot = plan->plot;
+    if (code == 0 && target_asked(&target))
+        code = plan_target(context, &target, plan->cluster, plan->strategies, plan->json, argc,
+                           argv, &winner);
+    else if (code == 0 && plan->verify)
         code = plan_verify(context, plan->cluster, plan->strategies, plan->quick, plan->json, argc,
                            argv);
     else if (code == 0 && plan->why)
@@ -263,6 +316,7 @@ static int run_with(weft_context *context, const plan_options *plan, int argc, c
         code = plan_search(context, plan, &options);
     else if (code == 0)
         code = plan_one(context, &options, plan);
+    free(winner);
     weft_options_free(weft_train_table(context), &options);
     return code;
 }
@@ -321,19 +375,29 @@ const command command_plan = {
         "for\n"
         "Perfetto; --measured FILE shows a step of a trace of weft train beside it. --scale "
         "prints\n"
-        "the steps of --strategies on more and more machines, and --plot then draws their rates.",
-    .examples = "  weft plan -n 4 --mesh data=2,tensor=2\n"
-                "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 10\n"
-                "  weft plan -n 8 --zero 3 --dump=1\n"
-                "  weft plan -n 2 --mesh tensor=2 --passes\n"
-                "  weft measure -o here.yaml\n"
-                "  weft plan --cluster here.yaml -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n"
-                "  weft plan --cluster here.yaml --auto --model lenet\n"
-                "  weft plan --cluster here.yaml -n 2 --why 'mesh=data=2; mesh=tensor=2'\n"
-                "  weft plan --cluster here.yaml -n 2 --mesh data=2 --timeline --plot step.svg\n"
-                "  weft plan --cluster many.yaml --scale 1..64 --plot scale.svg \\\n"
-                "      --strategies 'mesh=data=N; exchange=average:every=4'\n"
-                "  weft plan --verify --quick -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n",
+        "the steps of --strategies on more and more machines, and --plot then draws their "
+        "rates.\n\n"
+        "--target accuracy=0.97 trains the runs of --strategies (or the one run) in virtual time,\n"
+        "on the data of the options and from one beginning, and prints which reaches the target\n"
+        "first. Successive halving keeps that cheap: all runs go on to a virtual time, the half\n"
+        "with the smaller training losses to twice that time, and so on until one is left or has\n"
+        "reached the target. Evaluations are those of weft train (--evaluate-every). The exit\n"
+        "code is 1 if no run reaches it. --budget 2h compares training losses within that time.",
+    .examples =
+        "  weft plan -n 4 --mesh data=2,tensor=2\n"
+        "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 10\n"
+        "  weft plan -n 8 --zero 3 --dump=1\n"
+        "  weft plan -n 2 --mesh tensor=2 --passes\n"
+        "  weft measure -o here.yaml\n"
+        "  weft plan --cluster here.yaml -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n"
+        "  weft plan --cluster here.yaml --auto --model lenet\n"
+        "  weft plan --cluster here.yaml -n 2 --why 'mesh=data=2; mesh=tensor=2'\n"
+        "  weft plan --cluster here.yaml -n 2 --mesh data=2 --timeline --plot step.svg\n"
+        "  weft plan --cluster many.yaml --scale 1..64 --plot scale.svg \\\n"
+        "      --strategies 'mesh=data=N; exchange=average:every=4'\n"
+        "  weft plan --cluster here.yaml -n 2 --target accuracy=0.95 --evaluate-every 50 \\\n"
+        "      --strategies 'mesh=data=2; exchange=server:policy=async'\n"
+        "  weft plan --verify --quick -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n",
     .table = weft_train_table,
     .own = own_table,
     .run = run,

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "plan_target.h"
 #include "weft/strategies.h"
 
 /* The options of the command beside those of weft train. dump, passes: the ranks whose graph and
@@ -13,6 +14,7 @@ typedef struct plan_options {
     int64_t dump, passes, top, pick;
     char *cluster, *strategies, *why, *output, *scale, *plot, *trace, *measured;
     bool verify, quick, timeline, json, searches, exhaustive, one_learner;
+    target_choice target;
 } plan_options;
 
 /* plan_estimate.c: prints an estimated step. Its parts are means over the ranks, which do not all

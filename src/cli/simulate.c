@@ -83,9 +83,12 @@ static void print_summary(const watch *w, const weft_event *e)
            e->seconds, clock_seconds() - w->began, (double)e->peak_memory / 1e6);
     printf("while all were training: %.6g samples/s, learners computed %.1f %% of the time\n",
            e->samples_per_second, 100 * series_number(e, "utilisation"));
-    printf("sent: %s in %.0f messages",
-           bytes_text(series_number(e, "exchange_bytes"), sent, sizeof(sent)),
-           series_number(e, "exchange_messages"));
+    (void)bytes_text(series_number(e, "exchange_bytes"), sent, sizeof(sent));
+    if (!find_series(e, "exchange_messages")) {
+        printf("sent between machines: %s\n", sent);
+        return;
+    }
+    printf("sent: %s in %.0f messages", sent, series_number(e, "exchange_messages"));
     printf(lost > 0 ? ", of which %.0f were lost\n" : "\n", lost);
     if (mean < 0) return;
     printf("mean staleness of updates: %.3g\n", mean);
@@ -142,6 +145,11 @@ const command command_simulate = {
         "up to 1,024 learners, fast and slow, on near and far links, on one machine, and a run\n"
         "with the same --seed is always the same. The times and samples/s of --metrics are\n"
         "virtual; a step there is one step of every learner.\n\n"
+        "With a cluster file of weft measure the times of steps are those of weft plan\n"
+        "--cluster, and -n ranks fill the machines in the order of the file. Ranks that wait\n"
+        "for each other (a --mesh of one learner, or --exchange average or oneshot) need such a\n"
+        "file: they run as threads, with the numbers of weft train, and each step takes the\n"
+        "estimated time.\n\n"
         "Keys of a cluster file, all optional:\n"
         "  rate: 1e10            floating point operations per second of a learner of speed 1, or\n"
         "  step: 0.02            seconds per step\n"

@@ -80,9 +80,10 @@ static int add_runs(FILE *to, const range *r, const char *words, size_t size)
     return runs;
 }
 
-bool sweep_runs(const weft_option *table, const weft_compare_options *o, char **out)
+bool sweep_runs(const weft_option *table, const char *sweep, const char *strategies,
+                const char *command_name, bool quiet, char **out)
 {
-    const char *sweep = o->sweep, *at = o->strategies ? o->strategies : "";
+    const char *at = strategies;
     range r = {.whole = false};
     int runs = 0;
     size_t size;
@@ -90,14 +91,13 @@ bool sweep_runs(const weft_option *table, const weft_compare_options *o, char **
     if (!read_range(table, sweep, &r)) {
         fprintf(stderr,
                 "weft: sweep '%s' is not NAME=LOW..HIGH:log:COUNT or NAME=LOW..HIGH:linear:COUNT, "
-                "with 2 to %d values, as in --sweep lr=1e-4..1e-1:log:8\nTry 'weft help "
-                "compare'.\n",
-                sweep, MOST_RUNS);
+                "with 2 to %d values, as in --sweep lr=1e-4..1e-1:log:8\nTry 'weft help %s'.\n",
+                sweep, MOST_RUNS, command_name);
         return false;
     }
     FILE *to = open_memstream(out, &size);
     if (!to) {
-        fprintf(stderr, "weft: compare: %s\n", strerror(errno));
+        fprintf(stderr, "weft: %s: %s\n", command_name, strerror(errno));
         return false;
     }
     for (size_t length;; at += length + 1) {
@@ -105,10 +105,10 @@ bool sweep_runs(const weft_option *table, const weft_compare_options *o, char **
         runs = add_runs(to, &r, at, length);
         if (!at[length]) break;
     }
-    if (runs < r.count && !o->base.train.show.quiet)
+    if (runs < r.count && !quiet)
         printf("the sweep of %s%s leaves out %d of %d values as equal to the one before\n", r.name,
                r.whole ? ", in whole numbers," : "", r.count - runs, r.count);
     if (fclose(to) == 0) return true;
-    fprintf(stderr, "weft: compare: not enough memory\n");
+    fprintf(stderr, "weft: %s: not enough memory\n", command_name);
     return false;
 }

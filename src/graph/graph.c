@@ -19,7 +19,9 @@ weft_status weft_graph_create(weft_context *context, weft_dtype real, weft_graph
                           .origin = -1,
                           .step = WEFT_NO_VALUE,
                           .micro = WEFT_NO_VALUE,
-                          .rate = WEFT_NO_VALUE};
+                          .rate = WEFT_NO_VALUE,
+                          .part_norm = WEFT_NO_VALUE,
+                          .whole_norm = WEFT_NO_VALUE};
     *out = graph;
     return WEFT_OK;
 }

@@ -88,6 +88,9 @@ struct weft_op {
     /* Bit i: the outputs are jointly linear in the inputs with a bit, so these inputs may be
      * partial (addends of a sum over ranks); the outputs are then partial, too. */
     unsigned linear;
+    /* Bit i: input i may be partial over the data axis. The output is then the sum over the ranks
+     * of what each makes of its own addend, and no function of the sum. */
+    unsigned addends;
     /* Bit i: input i is a sum over the batch. A virtual worker, which computes its own part of the
      * batch, uses its own addend of that sum. */
     unsigned statistics;
@@ -207,6 +210,11 @@ struct weft_graph {
      * the input that holds the index of the micro-batch in its step. The caller of the optimizer
      * may set `rate`, a scalar by which the update multiplies its learning rate. */
     weft_value step, micro, rate;
+    /* The optimizer adds norms for the noise scale of gradients, if it is asked to: the root of the
+     * sum of squares of the gradients of all parts of a batch, and the norm of their sum. Parts are
+     * micro-batches, and what ranks of the data axis compute of each. */
+    bool measures_noise;
+    weft_value part_norm, whole_norm;
     bool differentiated; /* weft_graph_differentiate has added gradients */
     weft_error error;    /* the first failure; later additions are ignored */
 };

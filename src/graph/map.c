@@ -130,6 +130,8 @@ static weft_status map_all(weft_graph_mapper *m, const weft_graph_pass *pass, co
     for (size_t v = 0; v < g->value_count; v++) link_value(m, (weft_value)v);
     m->to->step = stands_for(m, g->step);
     m->to->micro = stands_for(m, g->micro);
+    m->to->part_norm = stands_for(m, g->part_norm);
+    m->to->whole_norm = stands_for(m, g->whole_norm);
     m->to->rate = stands_for(m, g->rate);
     return weft_graph_status(m->to);
 }

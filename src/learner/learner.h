@@ -91,6 +91,9 @@ typedef struct weft_run_spec {
     int64_t microbatches;
     int64_t slots;  /* rows of a batch, with padding */
     int64_t worker; /* samples of a virtual worker; 0: there are no virtual workers */
+    /* Steps from one measurement of the noise scale of gradients to the next (0: none), and the
+     * parts of a batch whose gradients are compared. */
+    int64_t noise_every, parts;
     /* The fewest samples of a micro-batch, or of a virtual worker, in any batch that the run will
      * take, and the end of a message for a model that needs more. */
     int64_t least_samples;
@@ -169,6 +172,10 @@ typedef struct weft_rank {
     double passes;           /* seconds of all forward and backward passes of the last step */
     double exchange_waited;  /* `waited` of the exchange when it was last added to `used` */
     double loss, rate;       /* of the last step; rate: samples a second of this learner */
+    /* noise.c: whether this program has the norms of gradients of parts, and the one that has;
+     * NULL: the run does not measure them. */
+    bool measures_noise;
+    struct weft_noise *noise;
 } weft_rank;
 
 /* Builds the learner's graph, its plan, and this rank's part of the graph. The caller has set
@@ -227,6 +234,19 @@ typedef struct weft_step_consensus {
  * the instruction that caused it. */
 weft_status weft_rank_step(weft_rank *rank, const weft_batch *batch,
                            weft_step_consensus *consensus) WEFT_NODISCARD;
+/* noise.c: the noise scale of gradients (McCandlish et al. 2018), by a program of its own on the
+ * same store, which some steps run in place of the other. _open makes that program; _due: whether
+ * step position.step + 1 runs it on this batch; _step: as weft_rank_step, and *scale is set to the
+ * number of samples at which the noise of a batch's gradient is as long as the mean gradient (0:
+ * not known). Collective over the learner. */
+typedef struct weft_noise weft_noise;
+weft_status weft_noise_open(weft_rank *rank) WEFT_NODISCARD;
+void weft_noise_close(weft_rank *rank);
+bool weft_noise_due(const weft_rank *rank, const weft_batch *batch);
+weft_status weft_noise_step(weft_rank *rank, const weft_batch *batch,
+                            weft_step_consensus *consensus, double *scale) WEFT_NODISCARD;
+/* The rank whose program ran the last step: that of noise.c, or this one. */
+const weft_rank *weft_noise_last(const weft_rank *rank);
 /* Where the ranks compute on devices with memory of their own that reach each other's
  * (runs_ahead), steps are queued: _queue queues the step after all that were queued before, and
  * _finish waits for the oldest of one or two, and sets the numbers as weft_rank_step does. All

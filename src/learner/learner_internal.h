@@ -27,6 +27,8 @@ weft_status weft_rank_make_programs(weft_rank *rank) WEFT_NODISCARD;
 bool weft_rank_speaks(const weft_rank *rank);
 /* Frees the programs with the graph and the plan from which they were made. */
 void weft_rank_drop_programs(weft_rank *rank);
+/* Makes the program of the graph of weft_rank_rewrite, on a store that has a program already. */
+weft_status weft_rank_add_program(weft_rank *rank) WEFT_NODISCARD;
 /* shares.c: sets *out to the shares of the data axis, for a plan with these options, which the rank
  * keeps; NULL: equal shares. Collective over all ranks if they are measured. */
 weft_status weft_rank_shares(weft_rank *r, const weft_plan_options *options,

@@ -282,6 +282,7 @@ weft_status weft_rank_build(weft_rank *r)
     weft_dropped_free(&dropped);
     WEFT_TRY(status);
     WEFT_TRY(try_ahead(r));
+    WEFT_TRY(weft_noise_open(r));
     if (r->merged && speaks)
         weft_log(k->context, WEFT_LOG_NOTE,
                  "the learners in %s differ; this run begins with their mean", k->resumed->path);
@@ -292,6 +293,7 @@ weft_status weft_rank_build(weft_rank *r)
 
 void weft_rank_free(weft_rank *r)
 {
+    weft_noise_close(r);
     weft_exchange_close(&r->exchange);
     weft_learner_group_close(&r->endpoint);
     weft_rank_drop_programs(r);
@@ -309,6 +311,7 @@ weft_status weft_rank_clone(const weft_rank *r, weft_rank *out)
     out->world = out->learner = NULL;
     out->instance = NULL;
     out->evaluator = NULL;
+    out->noise = NULL;
     out->runs_ahead = false;
     weft_status status = weft_comm_open(r->run_spec->context, "self", 1, &out->world, &local);
     if (status == WEFT_OK) status = weft_comm_split(out->world, 0, 0, &out->learner);

@@ -90,6 +90,7 @@ static weft_status build_graph(weft_rank *r)
     WEFT_TRY(weft_graph_check_samples(r->graph, k->least_samples, k->least_remedy));
     WEFT_TRY(weft_graph_differentiate(r->graph, weft_rank_loss(r)));
     WEFT_TRY(weft_graph_show(r->graph, "differentiation", r->graphs));
+    r->graph->measures_noise = r->measures_noise;
     WEFT_TRY(weft_optimizer_build(r->graph, &optimizer, &r->optimizer));
     if (k->carries) WEFT_TRY(weft_graph_carry_next(r->graph));
     WEFT_TRY(weft_graph_show(r->graph, "adding the optimizer", r->graphs));
@@ -185,12 +186,15 @@ weft_status weft_rank_store(const weft_rank *r, const char *device, weft_store *
     return status;
 }
 
-/* Fetched are the loss and the learning rate, where the rank has them. */
-static void program_options(const weft_rank *r, weft_value fetch[2], weft_program_options *p)
+/* Fetched are the loss, the learning rate and norms of gradients, where the rank has them. */
+enum { FETCHED = 4 };
+static void program_options(const weft_rank *r, weft_value fetch[FETCHED], weft_program_options *p)
 {
-    const weft_value wanted[] = {weft_rank_loss(r), r->optimizer.learning_rate};
+    const weft_graph *g = r->graph;
+    const weft_value wanted[] = {weft_rank_loss(r), r->optimizer.learning_rate, g->part_norm,
+                                 g->whole_norm};
     weft_program_options_init(p);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < (r->measures_noise ? FETCHED : 2); i++) {
         fetch[p->fetch_count] = weft_rewritten_value(r->mine, wanted[i]);
         p->fetch_count += fetch[p->fetch_count] != WEFT_NO_VALUE;
     }
@@ -222,7 +226,7 @@ static weft_status suppose_reach(const weft_rank *r, weft_store *store)
 weft_status weft_rank_dry_program_on(const weft_rank *r, weft_store *store, weft_program **out)
 {
     weft_program_options p;
-    weft_value fetch[2];
+    weft_value fetch[FETCHED];
     program_options(r, fetch, &p);
     p.dry = true;
     WEFT_TRY(suppose_reach(r, store));
@@ -307,7 +311,7 @@ static weft_status make_program(weft_rank *r)
 {
     const weft_run_spec *k = r->run_spec;
     weft_program_options p;
-    weft_value fetch[2];
+    weft_value fetch[FETCHED];
     program_options(r, fetch, &p);
     WEFT_TRY(weft_rank_store(r, NULL, &r->store));
     WEFT_TRY(note_precision(r));
@@ -320,6 +324,15 @@ static weft_status make_program(weft_rank *r)
     return weft_instance_trace(r->instance, TRACED_STEPS + (size_t)(each * TRACED_STEPS) *
                                                                (size_t)k->microbatches *
                                                                (size_t)info.instructions);
+}
+
+weft_status weft_rank_add_program(weft_rank *r)
+{
+    weft_program_options p;
+    weft_value fetch[FETCHED];
+    program_options(r, fetch, &p);
+    return weft_instance_build_with(r->store, weft_rewritten_graph(r->mine), &p, &r->comms,
+                                    &r->instance);
 }
 
 int64_t weft_rank_parameters(const weft_rank *r)

@@ -258,8 +258,9 @@ bool weft_rank_saves_all(const weft_rank *r)
     return !r->exchange || r->exchange->ops->lockstep || r->ended;
 }
 
-double weft_rank_learning_rate(const weft_rank *r)
+double weft_rank_learning_rate(const weft_rank *rank)
 {
+    const weft_rank *r = weft_noise_last(rank);
     weft_value lr = weft_rewritten_value(r->mine, r->optimizer.learning_rate);
     return weft_fetch(weft_rewritten_graph(r->mine), r->instance, lr, 0);
 }

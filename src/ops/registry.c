@@ -23,7 +23,7 @@
     X(softmax_xent) X(softmax_xent_grad) X(mse) X(mse_grad) \
     X(all_reduce) X(reduce_scatter) X(all_gather) X(all_to_all) X(halo) X(halo_add) \
     X(send) X(receive) \
-    X(sgd) X(adam) X(schedule) X(counter) X(accumulate) X(accumulate_tree) X(sum_squares) X(add_exact) X(exact_sqrt) X(clip_factor) X(stochastic_round)
+    X(sgd) X(adam) X(schedule) X(counter) X(accumulate) X(accumulate_tree) X(sum_squares) X(addend_squares) X(add_exact) X(exact_sqrt) X(clip_factor) X(stochastic_round)
 // clang-format on
 
 #define DECLARE(op) extern const weft_op weft_op_##op;

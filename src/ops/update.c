@@ -171,6 +171,10 @@ WEFT_OPERATOR(accumulate_tree,
               .labels = weft_labels_elementwise, .in_place = WEFT_EACH_IN_PLACE);
 WEFT_OPERATOR(sum_squares, "sum of the squares of all elements, not rounded", 1, 1,
               .shape = sum_squares_shape, .labels = sum_squares_labels, .flops = sum_flops);
+WEFT_OPERATOR(addend_squares,
+              "sum_squares of each addend, where a tensor is a sum over ranks of the data axis", 1,
+              1, .shape = sum_squares_shape, .labels = sum_squares_labels, .addends = 1,
+              .flops = sum_flops);
 WEFT_OPERATOR(add_exact, "sum of two sums that are not rounded", 2, 2, .shape = add_exact_shape,
               .labels = add_exact_labels, .linear = 3);
 WEFT_OPERATOR(exact_sqrt, "the square root of a sum that is not rounded, such as a norm", 1, 1,

@@ -31,4 +31,5 @@ const weft_optimizer weft_optimizer_adadelta = {.name = "adadelta",
                                                     "Adadelta, whose learning rate is usually 1",
                                                 .form = "adadelta[:rho=0.9,epsilon=1e-6]",
                                                 .keys = keys,
+                                                .adaptive = true,
                                                 .update = update};

@@ -101,4 +101,5 @@ const weft_optimizer weft_optimizer_adafactor = {
     .form = "adafactor[:decay=0.8,epsilon=1e-7,least=0.001,clip=1]",
     .keys = keys,
     .need = WEFT_NEEDS_MATRIX,
+    .adaptive = true,
     .update = update};

@@ -19,4 +19,5 @@ const weft_optimizer weft_optimizer_adagrad = {
     .summary = "divides the gradient by the root of the sum of its squares",
     .form = "adagrad[:epsilon=1e-10]",
     .keys = keys,
+    .adaptive = true,
     .update = update};

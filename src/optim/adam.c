@@ -26,8 +26,10 @@ static void adamw_update(weft_rule *r)
 const weft_optimizer weft_optimizer_adam = {.name = "adam",
                                             .summary = "Adam; weight decay is an L2 term",
                                             .reads = "beta1,beta2,epsilon",
+                                            .adaptive = true,
                                             .update = adam_update};
 const weft_optimizer weft_optimizer_adamw = {.name = "adamw",
                                              .summary = "Adam with decoupled weight decay",
                                              .reads = "beta1,beta2,epsilon",
+                                             .adaptive = true,
                                              .update = adamw_update};

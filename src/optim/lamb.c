@@ -35,4 +35,5 @@ const weft_optimizer weft_optimizer_lamb = {
     .form = "lamb[:beta1=0.9,beta2=0.999,epsilon=1e-6]",
     .keys = keys,
     .need = WEFT_NEEDS_NORM,
+    .adaptive = true,
     .update = update};

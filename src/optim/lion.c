@@ -20,4 +20,5 @@ const weft_optimizer weft_optimizer_lion = {.name = "lion",
                                                 "steps of one size by the sign of a momentum",
                                             .form = "lion[:beta1=0.9,beta2=0.99]",
                                             .keys = keys,
+                                            .adaptive = true,
                                             .update = update};

@@ -77,4 +77,5 @@ const weft_optimizer weft_optimizer_muon = {
     .form = "muon[:momentum=0.95,nesterov=1,steps=5,beta1=0.9,beta2=0.95,epsilon=1e-8]",
     .keys = keys,
     .need = WEFT_NEEDS_MATRIX,
+    .adaptive = true,
     .update = update};

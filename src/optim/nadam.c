@@ -58,4 +58,5 @@ const weft_optimizer weft_optimizer_nadam = {
     .summary = "Adam with Nesterov's momentum",
     .form = "nadam[:beta1=0.9,beta2=0.999,epsilon=1e-8,momentum_decay=0.004]",
     .keys = keys,
+    .adaptive = true,
     .update = update};

@@ -173,11 +173,13 @@ static weft_value add_schedule(const weft_rule *b, weft_value *measured)
 }
 
 /* Adds the accumulation of a gradient over the micro-batches of a step, and returns the sum, which
- * the update reads. `keep` is 0 in the first micro-batch, and clears the sum. */
+ * the update reads. `keep` is 0 in the first micro-batch, and clears the sum. A program that
+ * measures the noise scale may keep another part of the sum than the run's, in the same store. */
 static weft_value accumulate(const weft_rule *b, weft_value w, weft_value gradient, weft_value keep)
 {
     weft_type type = *weft_value_type(b->graph, w);
-    char *name = weft_graph_format(b->graph, "%s/gradient_sum", b->graph->values[w].name);
+    char *name = weft_graph_format(b->graph, "%s/%s", b->graph->values[w].name,
+                                   b->graph->measures_noise ? "noise_sum" : "gradient_sum");
     char *node = weft_graph_format(b->graph, "%s/accumulate", b->graph->values[w].name);
     weft_value sum = weft_graph_own_leaf(b->graph, NULL, name, &type, WEFT_ROLE_SUM, w);
     weft_value in[] = {sum, gradient, keep};
@@ -223,18 +225,55 @@ static weft_status find_trained(const weft_graph *g, trained *t)
     return WEFT_OK;
 }
 
-/* Scales the gradients of the parameters that move by one factor. */
-static void clip(const weft_rule *b, trained *t)
+/* The exact sum of the squares of the gradients of the parameters that move; WEFT_NO_VALUE: none
+ * does. op: sum_squares, or addend_squares. */
+static weft_value add_squares(const weft_rule *b, const trained *t, const char *op,
+                              const char *square_name, const char *sum_name)
 {
     weft_value total = WEFT_NO_VALUE;
     for (int i = 0; i < t->count; i++) {
         if (t->factors[i] == 0) continue;
-        weft_value square =
-            weft_graph_unary(b->graph, "sum_squares", "clip/square", t->gradients[i]);
+        weft_value square = weft_graph_unary(b->graph, op, square_name, t->gradients[i]);
         total = total == WEFT_NO_VALUE ? square
-                                       : weft_graph_node(b->graph, "add_exact", "clip/sum",
+                                       : weft_graph_node(b->graph, "add_exact", sum_name,
                                                          (weft_value[]){total, square}, 2, NULL, 0);
     }
+    return total;
+}
+
+/* Adds the sum of squares of each part's gradients, whose digits are summed over micro-batches
+ * without rounding. */
+static void measure_parts(const weft_rule *b, const trained *t, weft_value keep)
+{
+    weft_graph *g = b->graph;
+    if (!g->measures_noise) return;
+    weft_graph_set_phase(g, WEFT_PHASE_BACKWARD);
+    weft_value total = add_squares(b, t, "addend_squares", "noise/square", "noise/sum");
+    if (total != WEFT_NO_VALUE && keep != WEFT_NO_VALUE) {
+        weft_type type = *weft_value_type(g, total);
+        weft_value sum =
+            weft_graph_own_leaf(g, NULL, "noise/parts", &type, WEFT_ROLE_SUM, WEFT_NO_VALUE);
+        weft_value in[] = {sum, total, keep};
+        total = weft_graph_node(g, "accumulate", "noise/accumulate", in, 3, NULL, 0);
+        weft_graph_assign(g, sum, total);
+    }
+    weft_graph_set_phase(g, WEFT_PHASE_UPDATE);
+    g->part_norm = total;
+}
+
+static void measure_whole(const weft_rule *b, const trained *t)
+{
+    weft_graph *g = b->graph;
+    if (g->part_norm == WEFT_NO_VALUE) return;
+    weft_value total = add_squares(b, t, "sum_squares", "noise/square", "noise/sum");
+    g->part_norm = weft_graph_unary(g, "exact_sqrt", "noise/part_norm", g->part_norm);
+    g->whole_norm = weft_graph_unary(g, "exact_sqrt", "noise/whole_norm", total);
+}
+
+/* Scales the gradients of the parameters that move by one factor. */
+static void clip(const weft_rule *b, trained *t)
+{
+    weft_value total = add_squares(b, t, "sum_squares", "clip/square", "clip/sum");
     if (total == WEFT_NO_VALUE) return;
     weft_attr norm = WEFT_ATTR_REAL("max_norm", b->options->clip_norm);
     weft_value factor =
@@ -253,6 +292,7 @@ static void update_all(weft_rule *b, const weft_optimizer *how, trained *t, weft
     for (int i = 0; i < t->count && keep != WEFT_NO_VALUE; i++)
         if (t->factors[i] != 0 || o->update != WEFT_UPDATE_HERE)
             t->gradients[i] = accumulate(b, t->params[i], t->gradients[i], keep);
+    measure_whole(b, t);
     if (o->clip_norm > 0) clip(b, t);
     for (int i = 0; i < t->count && o->update != WEFT_UPDATE_HERE; i++)
         weft_graph_export_gradient(b->graph, t->params[i], t->gradients[i]);
@@ -287,6 +327,7 @@ static weft_status build(weft_graph *g, const weft_optimizer_options *options, t
     if (options->accumulate > 1)
         keep = g->micro =
             weft_graph_own_leaf(g, NULL, "keep", &scalar, WEFT_ROLE_DATA, WEFT_NO_VALUE);
+    measure_parts(&b, t, keep); /* before the update, which reads gradients as sums over ranks */
     b.lr = add_schedule(&b, &measured);
     update_all(&b, how, t, keep);
     weft_graph_assign(g, step, weft_graph_unary(g, "counter", "step/next", step));

@@ -37,4 +37,5 @@ const weft_optimizer weft_optimizer_rmsprop = {
     .summary = "divides the gradient by the root of its mean square",
     .form = "rmsprop[:alpha=0.99,epsilon=1e-8,momentum=0,centered=0]",
     .keys = keys,
+    .adaptive = true,
     .update = update};

@@ -35,7 +35,8 @@ typedef struct weft_optimizer {
     const char *form;          /* with its keys, as in "lion[:beta1=0.9]"; NULL: it has none */
     const char *reads;         /* options of a run that it reads, see weft_entry */
     const weft_rule_key *keys; /* NULL: none */
-    weft_tensor_need need;     /* of the update of an element */
+    bool adaptive;         /* a step does not grow with the gradient: it is divided by its size */
+    weft_tensor_need need; /* of the update of an element */
     void (*update)(weft_rule *rule);
 } weft_optimizer;
 

@@ -222,6 +222,12 @@ static void choose(const rewriter *r, const weft_node *node, decision *d, int ax
     d->label[axis] = best;
 }
 
+/* The inputs that may be partial over an axis, and whose outputs are then. */
+static unsigned partial_inputs(const weft_node *node, int axis)
+{
+    return node->op->linear | (axis == AXIS_DATA ? node->op->addends : 0);
+}
+
 /* Whether the node takes partial inputs and gives partial outputs, since its operator is linear in
  * them. A sum over micro-batches without a decision then becomes partial, too; other leaves hold
  * whole values. */
@@ -230,7 +236,7 @@ static bool carries(const rewriter *r, const weft_node *node, int axis)
     bool any = false;
     for (int i = 0; i < node->in_count; i++) {
         const value_state *v = state_of(r, node, i);
-        bool linear = node->op->linear & 1u << i,
+        bool linear = partial_inputs(node, axis) & 1u << i,
              partial = v->known && v->split.at[axis] == PARTIAL;
         if (!linear && partial) return false;
         bool sum = !v->known && weft_graph_role(r->from, node->in[i], NULL) == WEFT_ROLE_SUM;
@@ -364,7 +370,7 @@ sharding weft_decision_split(const decision *d, const weft_node *node, int opera
     sharding s = all_whole;
     for (int a = 0; a < SHARD_AXES; a++) {
         bool out = operand >= node->in_count;
-        bool linear = out || node->op->linear & 1u << operand;
+        bool linear = out || partial_inputs(node, a) & 1u << operand;
         int dim = weft_label_dim(d, operand, d->label[a]);
         if (dim >= 0) s.at[a] = (int16_t)dim;
         if ((d->label[a] && dim < 0 && out) || (d->carried[a] && linear)) s.at[a] = PARTIAL;

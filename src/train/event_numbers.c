@@ -17,6 +17,7 @@ static const struct {
     }
     NUMBER("train", "loss", loss, 12, true),
     NUMBER("train", "lr", lr, 9, true),
+    NUMBER("train", "noise_scale", noise_scale, 9, false),
     NUMBER("speed", "samples_per_second", samples_per_second, 9, true),
     NUMBER("speed", "comm_bytes", comm_bytes, 9, true),
     NUMBER("speed", "comm_seconds", comm_seconds, 9, true),

@@ -70,11 +70,11 @@ bool weft_run_ends_phase(const weft_run *run)
 }
 
 static weft_status after_step(weft_run *run, const weft_batch *b, const weft_step_consensus *v,
-                              bool *stop)
+                              double noise_scale, bool *stop)
 {
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
-    weft_event e = {.kind = WEFT_EVENT_STEP};
+    weft_event e = {.kind = WEFT_EVENT_STEP, .noise_scale = noise_scale};
     r->position.step++;
     r->position.batch = b->last ? 0 : r->position.batch + 1;
     r->position.samples = b->last ? 0 : b->done;
@@ -107,7 +107,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     if (evaluates && !later) WEFT_TRY(weft_run_evaluate(run, t->watched));
     if (b->last) WEFT_TRY(weft_run_measure(run));
     bool saves = b->last || saves_after(run, r->position.step) || weft_run_is_best(run);
-    if (saves && !later) WEFT_TRY(weft_run_save(run));
+    if (saves && !later && t->clock.seconds <= 0) WEFT_TRY(weft_run_save(run));
     *stop = *stop || weft_watch_ends(run) || weft_run_ends_phase(run);
     if (b->last || due) weft_throughput_begin(run);
     return WEFT_OK;
@@ -127,7 +127,7 @@ static weft_status finish_queued(weft_run *run, bool *stop)
 {
     bool asked = *stop;
     WEFT_TRY(weft_rank_finish(&run->rank, &run->queued));
-    WEFT_TRY(after_step(run, &run->queued_batch, &run->queued, stop));
+    WEFT_TRY(after_step(run, &run->queued_batch, &run->queued, 0, stop));
     *stop = *stop || asked;
     return WEFT_OK;
 }
@@ -157,7 +157,8 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
         const weft_batch *batch = weft_loader_next(loader);
         weft_step_consensus v;
         if (!batch) break;
-        bool ahead = r->runs_ahead && batch->valid > 0, alone = run->job->size == 1;
+        bool noise = weft_noise_due(r, batch), alone = run->job->size == 1;
+        bool ahead = r->runs_ahead && batch->valid > 0 && !noise;
         bool settles = !ahead || (alone && (batch->wrong >= 0 || atomic_load(&run->job->stop)));
         if (r->queued > 0 && settles) WEFT_TRY(finish_queued(run, &stop));
         if (stop) break;
@@ -166,8 +167,9 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
         if (ahead) {
             WEFT_TRY(queue_step(run, batch, &v, &stop));
         } else {
-            WEFT_TRY(weft_rank_step(r, batch, &v));
-            WEFT_TRY(after_step(run, batch, &v, &stop));
+            double scale = 0;
+            WEFT_TRY(noise ? weft_noise_step(r, batch, &v, &scale) : weft_rank_step(r, batch, &v));
+            WEFT_TRY(after_step(run, batch, &v, scale, &stop));
         }
     }
     return r->queued > 0 ? finish_queued(run, &stop) : WEFT_OK;
@@ -183,9 +185,14 @@ static weft_status summarise(weft_run *run)
                     .rank_memory = run->planned,
                     .first_step_seconds = run->first_step_seconds,
                     .samples_per_second = run->working > 0 ? run->worked / run->working : 0};
-    weft_series series[MOST_SERIES];
+    const weft_step_clock *clock = &run->job->clock;
+    double sent = clock->bytes * (double)r->position.step;
+    weft_series series[MOST_SERIES] = {{"exchange_bytes", &sent, 1, false},
+                                       {"utilisation", &clock->utilisation, 1, false}};
+    if (clock->seconds > 0) e.series_count = 2;
+    int own = e.series_count;
     while (r->exchange && e.series_count < MOST_SERIES &&
-           weft_exchange_figure_at(r->exchange, e.series_count, &series[e.series_count]))
+           weft_exchange_figure_at(r->exchange, e.series_count - own, &series[e.series_count]))
         e.series_count++;
     e.series = series;
     return weft_run_report(run, &e);
@@ -206,7 +213,7 @@ static weft_status finish(weft_run *run)
     WEFT_TRY(weft_rank_check_finite(r));
     if (done) WEFT_TRY(weft_run_evaluate(run, t->watched));
     if (done) WEFT_TRY(weft_run_evaluate(run, WEFT_TEST));
-    WEFT_TRY(weft_run_save(run));
+    if (done || t->clock.seconds <= 0) WEFT_TRY(weft_run_save(run));
     WEFT_TRY(summarise(run));
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
     weft_status_page_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);

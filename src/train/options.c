@@ -42,6 +42,10 @@ const weft_option weft_train_rows[] = {
     OPTION("carry-state", NULL, FLAG, RUN(length.carry_state),
            .help = "recurrent states carry over: each row of a batch continues that of the batch "
                    "before, in the order of the text; back-propagation ends at its beginning"),
+    OPTION("noise-scale", "STEPS", WHOLE("0", 0, 1e9), RUN(show.noise_scale),
+           .help =
+               "measure the noise scale of gradients every STEPS steps: the batch from which on "
+               "more samples hardly help; 0: no"),
     OPTION("evaluate-every", "STEPS", WHOLE("0", 0, 1e9), RUN(output.evaluate_every),
            .help = "also evaluate every STEPS steps, not after epochs alone; 0: no"),
     OPTION("metric", "NAME,...", TEXT, RUN(output.metric),

@@ -36,7 +36,8 @@ static const rule rules[] = {
      .phase = true},
     {"device,home,tune,threads,ranks,engine,no-bind,hosts,max-restarts,timeout,check-collectives",
      WEFT_RESUME_FREE, .state = false},
-    {"init,checkpoint,checkpoint-every,keep,evaluate-every,metric,resume,drop-state,without,"
+    {"init,checkpoint,checkpoint-every,keep,evaluate-every,noise-scale,metric,resume,drop-state,"
+     "without,"
      "metrics,trace,"
      "quiet,progress,estimate",
      WEFT_RESUME_FREE, .state = false},

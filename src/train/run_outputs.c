@@ -38,7 +38,8 @@ weft_status weft_run_report(const weft_run *run, weft_event *e)
     e->since = run->first_step;
     if (r->instance)
         e->device = weft_program_describe(weft_instance_program(r->instance)).device_about;
-    e->seconds = weft_seconds() - run->started;
+    e->seconds = t->clock.seconds > 0 ? (double)r->position.step * t->clock.seconds
+                                      : weft_seconds() - run->started;
     if (t->metrics) WEFT_TRY(weft_metrics_event(t->metrics, e));
     if (t->first_steps) weft_first_steps_note(t->first_steps, e);
     if (t->fn) t->fn(t->user, e);

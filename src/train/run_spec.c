@@ -139,6 +139,42 @@ static weft_status check_carried(const weft_trainer *t)
         source->validates ? " and other data for validation" : "");
 }
 
+/* The noise scale is found from the gradients of equal parts of a batch, which a learner itself
+ * adds up. */
+static weft_status take_noise(const weft_trainer *t, weft_run_spec *k)
+{
+    const weft_train_options *o = &t->options;
+    const weft_exchange_ops *ops = NULL;
+    const char *arguments;
+    int64_t data = o->parallel.place ? 1 : t->mesh;
+    if (o->show.noise_scale == 0) return WEFT_OK;
+    if (o->parallel.mesh) WEFT_TRY(weft_mesh_axis(o->parallel.mesh, "data", &data));
+    k->noise_every = o->show.noise_scale;
+    k->parts = data * k->microbatches;
+    if (t->learners > 1 && o->parallel.exchange)
+        WEFT_TRY(weft_exchange_find(t->context, o->parallel.exchange, &ops, &arguments));
+    if (ops && (ops->owns_update || !ops->lockstep))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "noise-scale is measured where a learner updates its parameters itself, "
+                         "which those of exchange %s do not, or not alone; leave one of them out",
+                         ops->name);
+    if (k->carries || o->parallel.shares)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "noise-scale compares equal parts of a batch that do not depend on each "
+                         "other; leave --%s out",
+                         k->carries ? "carry-state" : "shares");
+    if (k->parts < 2)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "noise-scale compares the gradients of parts of a batch, and the batches "
+                         "of this run have one part; give --microbatches 2, or several ranks of "
+                         "the data axis");
+    if (o->length.batch % k->parts == 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "noise-scale compares equal parts of a batch, and batch %lld has no %lld; "
+                     "give a multiple of %lld",
+                     (long long)o->length.batch, (long long)k->parts, (long long)k->parts);
+}
+
 weft_status weft_trainer_write_run_spec(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
@@ -167,5 +203,6 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     WEFT_TRY(weft_optimizer_chosen(t->context, o, &t->place, &k->optimizer));
     k->optimizer.accumulate = k->microbatches;
     weft_trainer_unfreeze(t);
+    WEFT_TRY(take_noise(t, k));
     return open_initial(t);
 }

@@ -48,7 +48,8 @@ void weft_throughput_begin(weft_run *run)
 void weft_throughput_step(weft_run *run, const weft_batch *b, weft_event *e)
 {
     weft_rank *r = &run->rank;
-    double now = weft_seconds(), seconds = now - run->last_step, keep = exp(-seconds / WINDOW);
+    double now = weft_seconds(), fixed = run->job->clock.seconds;
+    double seconds = fixed > 0 ? fixed : now - run->last_step, keep = exp(-seconds / WINDOW);
     if (weft_comm_rank(r->learner) == 0) weft_status_page_count(&run->job->line, b->valid);
     double counted = samples_so_far(run), samples = counted - run->counted;
     if (is_alone(run))

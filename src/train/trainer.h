@@ -18,6 +18,12 @@ typedef struct weft_schedule_place {
     int64_t total, epoch;
 } weft_schedule_place;
 
+/* The clock of a run in virtual time whose ranks wait for each other (sim/synchronous.c). */
+typedef struct weft_step_clock {
+    double seconds;            /* of a step; 0: the run is in real time */
+    double utilisation, bytes; /* share of it in which ranks compute; bytes between machines */
+} weft_step_clock;
+
 /* The state of a run on one rank. */
 typedef struct weft_run {
     weft_trainer *job;
@@ -91,6 +97,7 @@ struct weft_trainer {
     int64_t phase_end;   /* epochs after which this phase of the run ends; 0: it is the last */
     bool begins_phase;   /* the checkpoint that it resumes is the end of the phase before */
     weft_schedule_place place; /* of the run in the schedule of the learning rate */
+    weft_step_clock clock;     /* set between creation and run */
 
     const char *threads_by; /* what limits the threads of a rank, for the user; NULL: nothing */
     weft_core_sets *cores;  /* of the ranks on this machine; NULL: not bound */

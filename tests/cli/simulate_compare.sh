@@ -24,7 +24,7 @@ for exchange in server easgd gossip; do
     "$weft" train $small -n 2 --exchange $exchange --steps 1 --metrics t.jsonl --quiet 2>err
     [ -n "$(memory t.jsonl)" ] && [ "$(memory s.jsonl)" = "$(memory t.jsonl)" ] && pass || flunk "$exchange: $(memory s.jsonl) bytes, not $(memory t.jsonl)"
 done
-refuses 2 "add --exchange" "$weft" simulate $small -n 4
+refuses 2 "or --exchange for learners that do not" "$weft" simulate $small -n 4
 refuses 2 "ranks is 0" "$weft" simulate $small -n 0 --exchange server
 for exchange in server gossip; do # dgc's momentum comes on top of the optimizer's, as weft train says, too
     "$weft" simulate $small -n 2 --exchange $exchange --compress dgc --optimizer adam --steps 1 >out 2>err
@@ -43,8 +43,8 @@ for command in simulate train plan; do # the learners of easgd would leave the c
     accepts "easgd with dgc" "$weft" $command $small -n 2 --exchange easgd --compress dgc:momentum=0 --optimizer sgd --steps 1
 done
 refuses 2 "cluster.yaml:2: there are 4 machines here, of one learner each, and -n gives 3" "$weft" simulate $small -n 3 --cluster cluster.yaml --exchange server
-refuses 2 "give --exchange server, easgd or gossip" "$weft" simulate $small -n 4 --exchange average
-refuses 2 "--mesh has no effect here" "$weft" simulate $small -n 4 --mesh data=2 --exchange server
+refuses 2 "give --cluster a file of weft measure" "$weft" simulate $small -n 4 --exchange average
+refuses 2 "or leave --mesh out" "$weft" simulate $small -n 4 --mesh data=2 --exchange server
 refuses 2 "no option is named 'cluster'" "$weft" train $small --cluster cluster.yaml
 printf 'machines: []\n' >none.yaml
 refuses 2 "none.yaml:1: there are no machines" "$weft" simulate $small --cluster none.yaml --exchange server

@@ -346,6 +346,7 @@ static void clip(fixture *f)
         NONE);
     out(f, node(f, "clip_factor", IN(total), ATTRS(WEFT_ATTR_REAL("max_norm", 0.5))));
     out(f, node(f, "exact_sqrt", IN(total), NONE));
+    out(f, node(f, "exact_sqrt", IN(node(f, "addend_squares", IN(X(f, 7, 3)), NONE)), NONE));
 }
 static void constant(fixture *f)
 {

@@ -60,7 +60,7 @@ static void take_event(void *user, const weft_event *e)
 }
 
 /* Options as words "name=value"; folder: of the checkpoint, may be NULL. */
-static weft_status simulate(const char *words, const char *more, const char *folder, told *t)
+static inline weft_status simulate(const char *words, const char *more, const char *folder, told *t)
 {
     weft_simulate_options o = {.cluster = NULL};
     const weft_option *table = weft_simulate_table(context);

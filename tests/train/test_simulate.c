@@ -186,13 +186,10 @@ static void test_refused(void **state)
         const char *words, *says;
         weft_status status;
     } all[] = {
-        {"ranks=2", "add --exchange", WEFT_ERR_ARGUMENT},
-        {"ranks=2 exchange=average",
-         "cannot be simulated, since it is not made of actors; give --exchange server, easgd or "
-         "gossip",
-         WEFT_ERR_ARGUMENT},
+        {"ranks=2", "or --exchange for learners that do not", WEFT_ERR_ARGUMENT},
+        {"ranks=2 exchange=average", "give --cluster a file of weft measure", WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=hogwild", "exchange hogwild cannot be simulated", WEFT_ERR_ARGUMENT},
-        {"ranks=4 mesh=data=2 exchange=server", "--mesh has no effect here", WEFT_ERR_ARGUMENT},
+        {"ranks=4 mesh=data=2 exchange=server", "or leave --mesh out", WEFT_ERR_ARGUMENT},
         {"ranks=4 engine=mpi exchange=server", "--engine has no effect here", WEFT_ERR_ARGUMENT},
         {"ranks=2 timeout=5 exchange=server", "--timeout has no effect here", WEFT_ERR_ARGUMENT},
         {"ranks=2 checkpoint=x resume=true exchange=server", "--resume has no effect here",

@@ -204,5 +204,6 @@ const cpu_entry cpu_update_entries[] = {
     {"adam", "loop", assigned, step_make, NULL, CPU_WIDE},
     {"sgd", "loop", assigned, step_make, NULL, CPU_WIDE},
     {"sum_squares", "loop", cpu_single, squares_make, NULL, CPU_WIDE},
+    {"addend_squares", "loop", cpu_single, squares_make, NULL, CPU_WIDE},
     {.op = NULL},
 };

@@ -188,6 +188,7 @@ const gpu_entry gpu_update_entries[] = {
     {"schedule", "update", has_formula, schedule, false},
     {"accumulate_tree", "update", NULL, accumulate_tree, false},
     {"sum_squares", "exact", NULL, sum_squares, false},
+    {"addend_squares", "exact", NULL, sum_squares, false},
     {"add_exact", "exact", NULL, add_exact, false},
     {"exact_sqrt", "exact", NULL, exact_sqrt, false},
     {"clip_factor", "exact", NULL, clip_factor, false},

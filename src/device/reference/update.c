@@ -172,6 +172,7 @@ const weft_ref_entry WEFT_REF_TABLE(update)[] = {
     {"accumulate", accumulate, 0},
     {"accumulate_tree", accumulate_tree, 0},
     {"sum_squares", sum_squares, sizeof(weft_exact)},
+    {"addend_squares", sum_squares, sizeof(weft_exact)},
     {"add_exact", add_exact, 0},
     {"clip_factor", clip_factor, 0},
     {"exact_sqrt", exact_sqrt, 0},

@@ -4,6 +4,7 @@
 
 #include "train/estimate/apart.h"
 #include "train/estimate/estimate.h"
+#include "train/estimate/learner_time.h"
 #include "train/estimate/parts.h"
 #include "train/estimate/site.h"
 #include "weft/estimate.h"
@@ -163,6 +164,16 @@ static double sent_bytes(const forecast *f)
     return sum;
 }
 
+/* Sets seconds[learners], which are zero, to the end of each learner in the last run of the
+ * timeline. */
+static void find_ends(const forecast *f, double *seconds)
+{
+    for (int r = 0; r < f->t->size; r++) {
+        double *end = &seconds[r / f->t->mesh];
+        *end = WEFT_MAX(*end, weft_timeline_rank(f->tracks.line, f->tracks.rank_of[r]).end);
+    }
+}
+
 /* Puts learners that do not wait for all others in the place of the last one to end. */
 static weft_status run_apart(forecast *f, totals *sum, weft_step_estimate *out)
 {
@@ -173,10 +184,7 @@ static weft_status run_apart(forecast *f, totals *sum, weft_step_estimate *out)
                     .actors = f->actors};
     weft_played played;
     WEFT_TRY(WEFT_NEW(&a.seconds, f->t->learners));
-    for (int r = 0; r < f->t->size; r++) {
-        double *end = &a.seconds[r / f->t->mesh];
-        *end = WEFT_MAX(*end, weft_timeline_rank(f->tracks.line, f->tracks.rank_of[r]).end);
-    }
+    find_ends(f, a.seconds);
     weft_status status = weft_apart_estimate(&a, &played);
     free(a.seconds);
     WEFT_TRY(status);
@@ -386,6 +394,23 @@ weft_status weft_estimate_spans(weft_context *context, const weft_train_options 
     WEFT_NEED(context, options, cluster, fn, out);
     forecast f = {.on_span = fn, .user = user};
     weft_status status = forecast_at(&f, cluster, context, options, out);
+    close_forecast(&f);
+    return status;
+}
+
+weft_status weft_estimate_learners(weft_context *context, const weft_train_options *options,
+                                   const char *cluster, int learners, double *seconds)
+{
+    forecast f = {.t = NULL};
+    weft_status status = open_forecast(&f, context, options, cluster);
+    if (status == WEFT_OK && f.t->learners != learners)
+        status = weft_fail(WEFT_ERR_INTERNAL, "%d learners are estimated in place of %d",
+                           f.t->learners, learners);
+    f.tracks.meets = false;
+    if (status == WEFT_OK) status = weft_tracks_make(f.t, f.times, &f.hosts, &f.tracks);
+    if (status == WEFT_OK) status = weft_timeline_run(f.tracks.line, false, NULL);
+    memset(seconds, 0, (size_t)learners * sizeof(*seconds));
+    if (status == WEFT_OK) find_ends(&f, seconds);
     close_forecast(&f);
     return status;
 }

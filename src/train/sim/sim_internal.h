@@ -46,6 +46,7 @@ typedef struct weft_simulation {
     weft_dtype dtype;
     int64_t count;         /* number of parameters */
     weft_overlapped step;  /* of one learner */
+    double *seconds;       /* [learners] of their steps; NULL: the cluster says */
     double *needs, *makes; /* [parts]: fractions of a step before which a part of the parameters is
                               needed, and after which the gradients of that part are ready */
     int parts; /* parts (ranges) of the exchanged parameters; 0: they are exchanged as a whole */
@@ -66,6 +67,18 @@ typedef struct weft_simulation {
     weft_error error;      /* of a learner's step */
     const weft_stop *stop; /* may be NULL */
 } weft_simulation;
+
+/* synchronous.c: simulates learners that wait for each other, or one learner, whose ranks do: they
+ * run as threads, with the numbers of a real run, and each step takes the time that is estimated
+ * for it. weft_learners_wait: whether learners of an exchange (NULL: one learner) are simulated so.
+ */
+weft_status weft_learners_wait(weft_context *context, const char *exchange,
+                               bool *out) WEFT_NODISCARD;
+weft_status weft_simulate_synchronous(weft_context *context, const weft_simulate_options *options,
+                                      const weft_stop *stop, weft_event_fn fn,
+                                      void *user) WEFT_NODISCARD;
+weft_status weft_simulate_synchronous_check(weft_context *context,
+                                            const weft_simulate_options *options) WEFT_NODISCARD;
 
 /* sim_learners.c: creates the learners, and the threads that compute their steps. */
 weft_status weft_simulation_start_learners(weft_simulation *s) WEFT_NODISCARD;

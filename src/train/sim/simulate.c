@@ -3,22 +3,8 @@
  * computed. */
 #include <math.h>
 
+#include "train/estimate/learner_time.h"
 #include "train/sim/sim_internal.h"
-
-/* --- options --- */
-
-static weft_status check_used(weft_context *context, const weft_train_options *o)
-{
-    if (!o->parallel.exchange)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "a simulation needs an exchange between its learners; add --exchange");
-    if (strchr(o->where.device, ','))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "device '%s': the learners of a simulation share one program; give one "
-                         "device",
-                         o->where.device);
-    return weft_sim_exchange_check(context, o->parallel.exchange);
-}
 
 /* --- callbacks of the simulator --- */
 
@@ -50,7 +36,9 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
         return weft_fail(WEFT_ERR_INTERNAL, "step %lld is requested after step %lld",
                          (long long)ticket, (long long)p->steps);
     if (s->due) WEFT_TRY(weft_simulation_evaluate(s, false));
-    p->takes = work->seconds = weft_cluster_step(&s->cluster, i, s->step.flops, &p->random);
+    work->seconds = s->seconds ? weft_cluster_draw(&s->cluster, i, s->seconds[i], &p->random)
+                               : weft_cluster_step(&s->cluster, i, s->step.flops, &p->random);
+    p->takes = work->seconds;
     work->parts = s->makes;
     work->part_count = s->parts;
     return WEFT_OK;
@@ -208,32 +196,59 @@ static weft_status play(weft_simulation *s)
     return run(s);
 }
 
+/* A simulated learner is one rank, whatever its mesh is: only its times are those of the mesh. */
+static weft_status as_one_rank(weft_context *context, weft_train_options *o)
+{
+    weft_train_options plain = {0};
+    weft_parallel_choice *p = &o->parallel;
+    char **texts[] = {&p->mesh, &p->shard, &p->shares};
+    for (size_t i = 0; i < WEFT_COUNT(texts); i++) {
+        free(*texts[i]);
+        *texts[i] = NULL;
+    }
+    p->zero = 0;
+    weft_status status = weft_train_options_init(context, &plain);
+    if (status == WEFT_OK)
+        status =
+            weft_options_set(weft_train_table(context), o, "schedule", plain.parallel.schedule);
+    weft_options_free(weft_train_table(context), &plain);
+    return status;
+}
+
+/* The times of the learners' steps: those of their programs, where the cluster has times of
+ * kernels. */
+static weft_status find_times(weft_simulation *s, weft_context *context,
+                              const weft_train_options *o, const char *cluster)
+{
+    if (!s->cluster.times) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&s->seconds, s->learners));
+    return weft_estimate_learners(context, o, cluster, s->learners, s->seconds);
+}
+
 /* Prepares a run with the learners of the cluster file. Each step is computed with as many threads
  * as in a real run of these learners. */
 static weft_status prepare(weft_simulation *s, weft_context *context,
                            const weft_simulate_options *given)
 {
     weft_train_options o;
-    int64_t learners = WEFT_MAX(given->train.job.ranks, (int64_t)1);
-    const weft_option *table = weft_simulate_table(context);
-    WEFT_TRY(weft_train_options_check(context, &given->train));
-    if (given->struct_size != sizeof(*given))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the struct_size of weft_simulate_options is %zu, must be %zu; "
-                         "weft_simulate_options_init sets it",
-                         given->struct_size, sizeof(*given));
-    WEFT_CHECK_ROOM("weft_simulate_options", given);
-    WEFT_TRY(weft_options_check(table, given));
-    if (given->cluster)
-        WEFT_TRY(
-            weft_options_refuse_overwrite(table, given, "the file of --cluster", given->cluster));
-    WEFT_TRY(weft_train_check_ranks(&given->train));
-    WEFT_TRY(check_used(context, &given->train));
-    WEFT_TRY(weft_cluster_open(given->cluster, &learners, &s->cluster));
+    int64_t ranks = WEFT_MAX(given->train.job.ranks, (int64_t)1), mesh;
+    WEFT_TRY(weft_sim_exchange_check(context, given->train.parallel.exchange));
+    WEFT_TRY(weft_cluster_open(given->cluster, &ranks, &s->cluster));
+    WEFT_TRY(weft_train_learners(&given->train, ranks, &mesh, &s->learners));
+    if (mesh > 1 && !s->cluster.times)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "mesh '%s': the time of a step of several ranks is estimated from times of "
+            "kernels; give --cluster a file of weft measure, or leave --mesh out",
+            given->train.parallel.mesh);
+    s->cluster.mesh = (int)mesh;
     WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
-    s->learners = (int)learners;
-    o.job.ranks = learners;
-    weft_status status = weft_trainer_prepare(context, &o, &weft_train_engine_simulated, &s->job);
+    o.job.ranks = ranks;
+    weft_status status = find_times(s, context, &o, given->cluster);
+    if (status == WEFT_OK) status = as_one_rank(context, &o);
+    o.job.ranks = s->learners;
+    if (status == WEFT_OK)
+        status = weft_trainer_prepare(context, &o, &weft_train_engine_simulated, &s->job);
     weft_options_free(weft_train_table(context), &o);
     return status;
 }
@@ -248,6 +263,30 @@ static void destroy(weft_simulation *s)
     weft_cluster_free(&s->cluster);
     free(s->needs);
     free(s->makes);
+    free(s->seconds);
+}
+
+static weft_status check(weft_context *context, const weft_simulate_options *given)
+{
+    const weft_option *table = weft_simulate_table(context);
+    WEFT_TRY(weft_train_options_check(context, &given->train));
+    if (given->struct_size != sizeof(*given))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the struct_size of weft_simulate_options is %zu, must be %zu; "
+                         "weft_simulate_options_init sets it",
+                         given->struct_size, sizeof(*given));
+    WEFT_CHECK_ROOM("weft_simulate_options", given);
+    WEFT_TRY(weft_options_check(table, given));
+    if (given->cluster)
+        WEFT_TRY(
+            weft_options_refuse_overwrite(table, given, "the file of --cluster", given->cluster));
+    WEFT_TRY(weft_train_check_ranks(&given->train));
+    if (strchr(given->train.where.device, ','))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "device '%s': the learners of a simulation share one program; give one "
+                         "device",
+                         given->train.where.device);
+    return WEFT_OK;
 }
 
 weft_status weft_simulate(weft_context *context, const weft_simulate_options *options,
@@ -255,6 +294,10 @@ weft_status weft_simulate(weft_context *context, const weft_simulate_options *op
 {
     WEFT_NEED(context, options);
     weft_simulation s = {.first_end = -1, .stop = stop};
+    bool waits;
+    WEFT_TRY(check(context, options));
+    WEFT_TRY(weft_learners_wait(context, options->train.parallel.exchange, &waits));
+    if (waits) return weft_simulate_synchronous(context, options, stop, fn, user);
     weft_status status = prepare(&s, context, options);
     if (status == WEFT_OK) {
         s.job->fn = fn;
@@ -269,6 +312,10 @@ weft_status weft_simulate_check(weft_context *context, const weft_simulate_optio
 {
     WEFT_NEED(context, options);
     weft_simulation s = {.first_end = -1};
+    bool waits;
+    WEFT_TRY(check(context, options));
+    WEFT_TRY(weft_learners_wait(context, options->train.parallel.exchange, &waits));
+    if (waits) return weft_simulate_synchronous_check(context, options);
     weft_status status = prepare(&s, context, options);
     if (status == WEFT_OK) status = build(&s);
     destroy(&s);

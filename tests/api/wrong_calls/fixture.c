@@ -78,6 +78,8 @@ weft_simulate_options right_weft_simulate_options;
 weft_cluster_options right_weft_cluster_options;
 weft_measure_options right_weft_measure_options;
 weft_search_options right_weft_search_options;
+weft_target_options right_weft_target_options;
+weft_finalist right_weft_finalist;
 
 static char folder[] = "/tmp/weft-wrong-XXXXXX";
 static weft_graph *fresh;
@@ -362,6 +364,9 @@ static void make_trainer(void)
     MUST(weft_cluster_options_init(context, WEFT_CLUSTER_GUEST, &right_weft_cluster_options));
     MUST(weft_options_init(weft_measure_table(context), &right_weft_measure_options));
     weft_search_options_init(&right_weft_search_options);
+    weft_target_options_init(&right_weft_target_options);
+    right_weft_target_options.cluster = missing;
+    right_weft_finalist = (weft_finalist){.name = "a", .options = &right_weft_train_options};
     MUST(weft_dataset_open(context, "glyphs:size=8,train=8,test=4", "none", NULL, &dataset));
     MUST(weft_dataset_prepare(dataset, WEFT_TRAIN));
     MUST(weft_dataset_prepare(dataset, WEFT_TEST));

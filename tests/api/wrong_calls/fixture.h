@@ -80,6 +80,8 @@ extern weft_simulate_options right_weft_simulate_options;
 extern weft_cluster_options right_weft_cluster_options;
 extern weft_measure_options right_weft_measure_options;
 extern weft_search_options right_weft_search_options;
+extern weft_target_options right_weft_target_options;
+extern weft_finalist right_weft_finalist;
 
 void on_line(void *user, const char *line);
 void on_prediction(void *user, const weft_prediction *prediction);

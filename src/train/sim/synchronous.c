@@ -1,0 +1,78 @@
+/* Simulates runs whose ranks wait for each other: meshes of one learner, and learners of exchanges
+ * in lock step. The ranks are those of a real run, as threads, so all numbers are, too; only the
+ * clock is that of the estimated step. */
+#include "train/sim/sim_internal.h"
+#include "weft/estimate.h"
+
+weft_status weft_learners_wait(weft_context *context, const char *exchange, bool *out)
+{
+    weft_meetings m;
+    *out = true;
+    if (!exchange) return WEFT_OK;
+    WEFT_TRY(weft_exchange_meetings(context, exchange, &m));
+    *out = m.period >= 0;
+    return WEFT_OK;
+}
+
+/* Without -n there are as many learners as the cluster has machines, or one, of all ranks of its
+ * mesh. */
+static weft_status count_ranks(const weft_simulate_options *given, weft_train_options *o)
+{
+    int64_t machines = 1;
+    weft_cluster cluster;
+    if (o->job.ranks != 1) return WEFT_OK;
+    if (!o->parallel.exchange)
+        return o->parallel.mesh ? weft_mesh_ranks(o->parallel.mesh, &o->job.ranks) : WEFT_OK;
+    WEFT_TRY(weft_cluster_open(given->cluster, &machines, &cluster));
+    weft_cluster_free(&cluster);
+    o->job.ranks = machines;
+    return WEFT_OK;
+}
+
+static weft_status create(weft_context *context, const weft_simulate_options *given,
+                          weft_train_options *o, weft_trainer **out)
+{
+    weft_step_estimate step;
+    if (!given->cluster)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "ranks that wait for each other take the time that is estimated for their step; give "
+            "--cluster a file of weft measure%s",
+            o->parallel.exchange ? "" : ", or --exchange for learners that do not");
+    WEFT_TRY(count_ranks(given, o));
+    WEFT_TRY(weft_estimate_step(context, o, given->cluster, &step));
+    WEFT_TRY(weft_trainer_create(context, o, out));
+    (*out)->clock =
+        (weft_step_clock){.seconds = step.seconds,
+                          .utilisation = WEFT_MIN((step.computed + step.rest) / step.seconds, 1),
+                          .bytes = step.wire_bytes};
+    return WEFT_OK;
+}
+
+weft_status weft_simulate_synchronous(weft_context *context, const weft_simulate_options *given,
+                                      const weft_stop *stop, weft_event_fn fn, void *user)
+{
+    weft_train_options o;
+    weft_trainer *t = NULL;
+    WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
+    weft_status status = create(context, given, &o, &t);
+    if (status == WEFT_OK) {
+        t->stops = stop;
+        status = weft_trainer_run(t, fn, user);
+    }
+    weft_trainer_destroy(&t);
+    weft_options_free(weft_train_table(context), &o);
+    return status;
+}
+
+weft_status weft_simulate_synchronous_check(weft_context *context,
+                                            const weft_simulate_options *given)
+{
+    weft_train_options o;
+    weft_trainer *t = NULL;
+    WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
+    weft_status status = create(context, given, &o, &t);
+    weft_trainer_destroy(&t);
+    weft_options_free(weft_train_table(context), &o);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* Internals of the search for the run that reaches a target first: runs that pause, and the rule of
+ * their learning rates. */
+#ifndef WEFT_TRAIN_SIM_TARGET_H
+#define WEFT_TRAIN_SIM_TARGET_H
+
+#include "train/trainer.h"
+#include "weft/time_to_target.h"
+
+/* batch_rule.c: *batch: the samples of an update of a run; *factor: of the learning rate, which is
+ * meant for `base` samples (0: those of a learner). */
+weft_status weft_batch_rule(weft_context *context, const weft_train_options *options, int learners,
+                            double base, weft_rate_rule rule, double *batch,
+                            double *factor) WEFT_NODISCARD;
+
+/* --- paused_run.c: a simulated run in a thread of its own, which runs only while it is waited for
+ * --- */
+
+typedef struct weft_paused_run weft_paused_run;
+
+/* Pointers stay the caller's and outlive the run. */
+typedef struct weft_paused_options {
+    weft_context *context;
+    const weft_train_options *train;
+    const char *cluster, *metric; /* metric: of the target; NULL: none */
+    double value;
+    bool rises;            /* greater values of the metric are better */
+    const weft_stop *stop; /* may be NULL */
+    void (*tell)(void *user, double seconds, double share); /* after a step */
+    void *user;
+} weft_paused_options;
+
+/* The state of a run while it pauses. */
+typedef struct weft_paused_state {
+    weft_target_point *points; /* steps and evaluations until now */
+    size_t count, capacity;
+    double step; /* mean virtual seconds of the steps so far, with the next one */
+    int64_t total_steps;
+    bool ended, failed; /* failed: its loss became NaN or infinite */
+    bool reached;       /* the target, by its last point; it does not go on */
+} weft_paused_state;
+
+weft_status weft_paused_run_open(const weft_paused_options *options,
+                                 weft_paused_run **out) WEFT_NODISCARD;
+/* Runs on until the next point would be later than `until` virtual seconds, or the run has ended or
+ * reached the target. INTERRUPTED: `stop` was set. Other errors are those of weft_simulate. */
+weft_status weft_paused_run_go(weft_paused_run *run, double until) WEFT_NODISCARD;
+const weft_paused_state *weft_paused_run_state(const weft_paused_run *run);
+/* Ends the run where it is, and frees its ranks; its state stays. */
+void weft_paused_run_end(weft_paused_run *run);
+void weft_paused_run_close(weft_paused_run **run);
+
+#endif
