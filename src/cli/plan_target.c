@@ -135,27 +135,16 @@ static int take_finalists(target_search *s, const char *list, int argc, char **a
 
 /* --- progress --- */
 
-typedef struct display {
-    bool terminal, quiet;
-    double drawn;
-    int round;
-} display;
-
+/* Draws on a terminal, a few times a second. */
 static void show(void *user, const weft_target_progress *p)
 {
-    display *d = user;
-    if (d->quiet) return;
-    double now = clock_seconds();
-    if (d->terminal && now - d->drawn > 0.1) {
-        fprintf(stderr, CLEAR_LINE "round %d of %d, %d left: %.40s at %.4g s", p->round,
-                p->rounds + 1, p->running, p->name, p->seconds);
-        if (p->until > 0 && isfinite(p->until)) fprintf(stderr, " of %.4g", p->until);
-        fprintf(stderr, ", %.0f %% of its steps", 100 * p->share);
-        d->drawn = now;
-    } else if (!d->terminal && d->round != p->round) {
-        fprintf(stderr, "weft: round %d of %d: %d left\n", p->round, p->rounds + 1, p->running);
-    }
-    d->round = p->round;
+    double *drawn = user, now = clock_seconds();
+    if (now - *drawn < 0.1) return;
+    *drawn = now;
+    fprintf(stderr, CLEAR_LINE "round %d of %d, %d left: %.40s at %.4g s", p->round, p->rounds + 1,
+            p->running, p->name, p->seconds);
+    if (p->until > 0 && isfinite(p->until)) fprintf(stderr, " of %.4g", p->until);
+    fprintf(stderr, ", %.0f %% of its steps", 100 * p->share);
 }
 
 /* --- the command --- */
@@ -187,8 +176,8 @@ static int say_reached(const target_search *s)
 
 static int search_and_print(target_search *s, bool json, weft_output **plot)
 {
-    const bool quiet = s->options[0].show.quiet;
-    display d = {.terminal = isatty(STDERR_FILENO), .quiet = quiet};
+    const bool quiet = s->options[0].show.quiet, shows = !quiet && isatty(STDERR_FILENO);
+    double drawn = 0;
     weft_target_options asked;
     weft_target_options_init(&asked);
     asked.cluster = s->cluster;
@@ -199,9 +188,10 @@ static int search_and_print(target_search *s, bool json, weft_output **plot)
     asked.rule = rule_of(s->choice->lr_rule);
     asked.batch = (int64_t)s->batch;
     catch_signals();
-    weft_status status = weft_time_to_target(s->context, &asked, s->finalists, s->count,
-                                             &wanted_stop, show, &d, &s->results);
-    if (d.terminal && !quiet) fprintf(stderr, CLEAR_LINE);
+    weft_status status =
+        weft_time_to_target(s->context, &asked, s->finalists, s->count, &wanted_stop,
+                            shows ? show : NULL, &drawn, &s->results);
+    if (shows) fprintf(stderr, CLEAR_LINE);
     if (status == WEFT_ERR_INTERRUPTED) {
         fprintf(stderr, "weft: %s\n", weft_last_message());
         return interrupted_code();

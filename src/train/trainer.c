@@ -315,7 +315,7 @@ bool weft_trainer_stop_requested(void *trainer)
 {
     weft_trainer *t = trainer;
     pthread_mutex_lock(&t->lock);
-    bool said = t->stops && t->stops->wanted;
+    bool said = weft_stop_wanted(t->stops);
     if (said || (t->runs[0].rank.rank == 0 && weft_status_page_listen(&t->line)))
         weft_trainer_stop(t);
     pthread_mutex_unlock(&t->lock);

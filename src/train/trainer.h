@@ -18,6 +18,12 @@ typedef struct weft_schedule_place {
     int64_t total, epoch;
 } weft_schedule_place;
 
+/* A request to stop, which another thread may make at any time; stop may be NULL. */
+static inline bool weft_stop_wanted(const weft_stop *stop)
+{
+    return stop && __atomic_load_n(&stop->wanted, __ATOMIC_RELAXED) != 0;
+}
+
 /* The clock of a run in virtual time whose ranks wait for each other (sim/synchronous.c). */
 typedef struct weft_step_clock {
     double seconds;            /* of a step; 0: the run is in real time */

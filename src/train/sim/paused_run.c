@@ -20,19 +20,24 @@ struct weft_paused_run {
     pthread_cond_t changed;
 };
 
+static void ask_to_stop(weft_paused_run *p)
+{
+    __atomic_store_n(&p->stop.wanted, 1, __ATOMIC_RELAXED);
+}
+
 /* --- in the thread of the run --- */
 
 /* Waits until the run may go to this time. false: it is asked to end. */
 static bool wait_for_turn(weft_paused_run *p, double seconds)
 {
     pthread_mutex_lock(&p->lock);
-    while (seconds > p->until && !p->stop.wanted) {
+    while (seconds > p->until && !weft_stop_wanted(&p->stop)) {
         p->pauses = true;
         pthread_cond_broadcast(&p->changed);
         pthread_cond_wait(&p->changed, &p->lock);
     }
     p->pauses = false;
-    bool goes_on = !p->stop.wanted;
+    bool goes_on = !weft_stop_wanted(&p->stop);
     pthread_mutex_unlock(&p->lock);
     return goes_on;
 }
@@ -105,12 +110,12 @@ static void on_event(void *user, const weft_event *e)
     weft_status status = WEFT_OK;
     bool step = e->kind == WEFT_EVENT_STEP, evaluation = e->kind == WEFT_EVENT_EVAL;
     if (e->kind == WEFT_EVENT_START) s->total_steps = e->total_steps;
-    if (s->reached || p->stop.wanted || (!step && !evaluation)) return;
+    if (s->reached || weft_stop_wanted(&p->stop) || (!step && !evaluation)) return;
     if (step && e->step > 0) s->step = e->seconds / (double)e->step;
     if (!wait_for_turn(p, e->seconds)) return;
     status = step ? take_step(p, e) : take_evaluation(p, e);
     weft_error_catch(&p->error, status);
-    if (s->reached || status != WEFT_OK) p->stop.wanted = 1;
+    if (s->reached || status != WEFT_OK) ask_to_stop(p);
 }
 
 static void *run_thread(void *user)
@@ -129,7 +134,7 @@ static void *run_thread(void *user)
 
 static bool is_stopped(const weft_paused_run *p)
 {
-    return p->options.stop && p->options.stop->wanted;
+    return weft_stop_wanted(p->options.stop);
 }
 
 /* Waits until the run pauses or has ended. Looks from time to time whether the caller is asked to
@@ -144,7 +149,7 @@ static void wait_for_pause(weft_paused_run *p)
         at.tv_sec += at.tv_nsec / 1000000000;
         at.tv_nsec %= 1000000000;
         (void)pthread_cond_timedwait(&p->changed, &p->lock, &at);
-        if (is_stopped(p)) p->stop.wanted = 1;
+        if (is_stopped(p)) ask_to_stop(p);
     }
 }
 
@@ -228,7 +233,7 @@ void weft_paused_run_end(weft_paused_run *p)
 {
     if (!p->started || p->joined) return;
     pthread_mutex_lock(&p->lock);
-    p->stop.wanted = 1;
+    ask_to_stop(p);
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);

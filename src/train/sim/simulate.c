@@ -76,7 +76,7 @@ static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
 static weft_status check_stop(void *user)
 {
     const weft_simulation *s = user;
-    if (!s->stop || !s->stop->wanted) return WEFT_OK;
+    if (!weft_stop_wanted(s->stop)) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_INTERRUPTED,
         "stopped after step %lld of the simulation, which saves nothing before its end",

@@ -4,6 +4,9 @@
 #include "train/sim/sim_internal.h"
 #include "weft/estimate.h"
 
+/* Ranks wait for one that is kept in the report of an event, as by the search for a target. */
+static const double FOR_EVER = 1e6;
+
 weft_status weft_learners_wait(weft_context *context, const char *exchange, bool *out)
 {
     weft_meetings m;
@@ -40,6 +43,7 @@ static weft_status create(weft_context *context, const weft_simulate_options *gi
             "--cluster a file of weft measure%s",
             o->parallel.exchange ? "" : ", or --exchange for learners that do not");
     WEFT_TRY(count_ranks(given, o));
+    o->job.timeout = FOR_EVER;
     WEFT_TRY(weft_estimate_step(context, o, given->cluster, &step));
     WEFT_TRY(weft_trainer_create(context, o, out));
     (*out)->clock =

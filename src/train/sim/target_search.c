@@ -36,12 +36,12 @@ static weft_status take_list(weft_search *s, const weft_finalist *finalists, int
     return WEFT_OK;
 }
 
-/* Evaluations report the metric of the target. */
+/* Evaluations report the metric of the target, or the run is refused as one with --metric is. */
 static weft_status name_metric(const weft_search *s, weft_train_options *o)
 {
     char *names;
     const char *metric = s->asked.metric, *given = o->output.metric;
-    if (!s->unusual || weft_is_listed(given ? given : "", metric)) return WEFT_OK;
+    if (!s->evaluates || weft_is_listed(given ? given : "", metric)) return WEFT_OK;
     WEFT_TRY(weft_format(&names, "%s%s%s", given ? given : "", given ? "," : "", metric));
     free(o->output.metric);
     o->output.metric = names;

@@ -32,7 +32,7 @@ typedef struct weft_search_entry {
 typedef struct weft_search {
     weft_context *context;
     weft_target_options asked;
-    bool rises, unusual; /* the metric: greater values are better; only --metric reports it */
+    bool rises, evaluates; /* the metric: greater values are better; it is of evaluations */
     const weft_stop *stop;
     weft_target_fn fn;
     void *user;

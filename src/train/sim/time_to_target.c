@@ -21,7 +21,7 @@ static weft_status check_metric(weft_search *s)
     if (!metric || strcmp(metric, WEFT_TRAIN_LOSS) == 0) return WEFT_OK;
     WEFT_TRY(weft_registry_find(s->context, WEFT_KIND_METRIC, metric, strlen(metric), &entry));
     s->rises = ((const weft_metric *)entry->ops)->rises;
-    s->unusual = !((const weft_metric *)entry->ops)->usual;
+    s->evaluates = true;
     return WEFT_OK;
 }
 
