@@ -4,7 +4,12 @@
  * the batches of a real run with the same options. Learners, servers and peers are the same actors
  * as in a real run and exchange the same messages. Durations of steps and messages are modelled
  * instead of measured: a file describes the cluster. So any machine can replay a run, and a
- * thousand learners fit on one machine. */
+ * thousand learners fit on one machine.
+ *
+ * Ranks that wait for each other, as those of one learner or of learners that meet to average, are
+ * the threads of a real run, and each step takes the time of weft_estimate_step. Where the file has
+ * measured times, the steps of learners that do not wait take the time that is estimated for the
+ * program of a learner, which may be a mesh, and learners fill the machines in their order. */
 #ifndef WEFT_SIMULATE_H
 #define WEFT_SIMULATE_H
 
@@ -59,7 +64,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_compare_options_init(const weft_context
  *   exchange_bytes, exchange_messages, exchange_messages_lost    bytes and messages sent, and lost
  *   staleness            histogram of the staleness of updates: 0, 1, ..., if servers apply them
  *
- * All but samples_per_second are in its series. stop (may be NULL): once it is set, the simulation
+ * All but samples_per_second are in its series. Ranks that wait for each other have the events of
+ * weft_trainer_run, with the loss of the first learner; of these figures utilisation (the share of
+ * a step in which ranks compute, in the mean) and exchange_bytes (between machines); and those of
+ * their exchange. stop (may be NULL): once it is set, the simulation
  * ends before its next event, without a summary (INTERRUPTED). ARGUMENT: the exchange cannot be
  * simulated, a simulation has no use for an option, or as weft_trainer_create. */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate(weft_context *context,

@@ -425,7 +425,9 @@ static void test_rates(void **state)
                {"ranks=4 exchange=server:policy=async", 1, 1, 4},
                {"ranks=4 exchange=average:every=2", 4, 2, 16},
                {"ranks=4 exchange=oneshot", 1, 1, 4},
-               {"ranks=4 exchange=gossip", 1, 1, 4}};
+               {"ranks=4 exchange=gossip", 1, 1, 4},
+               {"exchange=average:every=2", 4, 2, 16}, /* a learner on each machine */
+               {"exchange=server:policy=bsp", 4, 2, 16}};
     char *root = temporary_folder(), both[300];
     const char *cluster = cluster_with(root, "four.yaml", FOUR);
     for (size_t i = 0; i < WEFT_COUNT(all); i++)

@@ -74,6 +74,9 @@ typedef struct weft_simulation {
  */
 weft_status weft_learners_wait(weft_context *context, const char *exchange,
                                bool *out) WEFT_NODISCARD;
+/* Sets the number of ranks of options that have one alone: as many as a cluster has machines, with
+ * an exchange, or else those of the mesh. */
+weft_status weft_simulate_ranks(const char *cluster, weft_train_options *options) WEFT_NODISCARD;
 weft_status weft_simulate_synchronous(weft_context *context, const weft_simulate_options *options,
                                       const weft_stop *stop, weft_event_fn fn,
                                       void *user) WEFT_NODISCARD;

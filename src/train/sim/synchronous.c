@@ -17,16 +17,14 @@ weft_status weft_learners_wait(weft_context *context, const char *exchange, bool
     return WEFT_OK;
 }
 
-/* Without -n there are as many learners as the cluster has machines, or one, of all ranks of its
- * mesh. */
-static weft_status count_ranks(const weft_simulate_options *given, weft_train_options *o)
+weft_status weft_simulate_ranks(const char *path, weft_train_options *o)
 {
     int64_t machines = 1;
     weft_cluster cluster;
     if (o->job.ranks != 1) return WEFT_OK;
     if (!o->parallel.exchange)
         return o->parallel.mesh ? weft_mesh_ranks(o->parallel.mesh, &o->job.ranks) : WEFT_OK;
-    WEFT_TRY(weft_cluster_open(given->cluster, &machines, &cluster));
+    WEFT_TRY(weft_cluster_open(path, &machines, &cluster));
     weft_cluster_free(&cluster);
     o->job.ranks = machines;
     return WEFT_OK;
@@ -42,7 +40,7 @@ static weft_status create(weft_context *context, const weft_simulate_options *gi
             "ranks that wait for each other take the time that is estimated for their step; give "
             "--cluster a file of weft measure%s",
             o->parallel.exchange ? "" : ", or --exchange for learners that do not");
-    WEFT_TRY(count_ranks(given, o));
+    WEFT_TRY(weft_simulate_ranks(given->cluster, o));
     o->job.timeout = FOR_EVER;
     WEFT_TRY(weft_estimate_step(context, o, given->cluster, &step));
     WEFT_TRY(weft_trainer_create(context, o, out));

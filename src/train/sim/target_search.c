@@ -60,6 +60,7 @@ static weft_status take_options(weft_search *s, weft_search_entry *e)
                          "runs that are compared all begin anew; leave --resume out");
     WEFT_TRY(name_metric(s, o));
     WEFT_TRY(weft_learners_wait(s->context, o->parallel.exchange, &e->waits));
+    WEFT_TRY(weft_simulate_ranks(s->asked.cluster, o));
     e->learners = 1;
     if (o->parallel.exchange)
         WEFT_TRY(weft_train_learners(o, WEFT_MAX(o->job.ranks, (int64_t)1), &mesh, &e->learners));
