@@ -17,7 +17,7 @@ bool target_asked(const target_choice *c)
 
 bool target_details(const target_choice *c)
 {
-    return c->sweep || c->plot || c->seeds || c->lr_rule;
+    return c->sweep || c->seeds || c->lr_rule;
 }
 
 /* --- options --- */

@@ -18,23 +18,23 @@ static int curves_of(const target_search *s, compared_run **out)
         const weft_target_result *r = &s->results[i];
         if (r->point_count == 0) continue;
         compared_run *c = &all[count++];
-        *c = (compared_run){.label = s->finalists[r->finalist].name,
-                            .subject = s->subject,
-                            .learners = (int)fmax(r->batch / s->batch, 1),
-                            .failed = isnan(r->loss)};
-        c->points = calloc((size_t)r->point_count, sizeof(*c->points));
-        for (int64_t k = 0; c->points && k < r->point_count; k++) {
+        *c = compared_run_of(NULL, s->finalists[r->finalist].name);
+        c->subject = s->subject;
+        c->learners = (int)fmax(r->batch / s->batch, 1);
+        c->failed = isnan(r->loss);
+        for (int64_t k = 0; k < r->point_count; k++) {
             const weft_target_point *p = &r->points[k];
-            if (!isnan(p->loss)) c->points[c->count++] = (point){p->seconds, p->samples, p->loss};
+            if (!isnan(p->loss))
+                add_point(&c->courses[TRAINING], (point){p->seconds, p->samples, p->loss});
         }
-        smooth_losses(c);
+        smooth_course(&c->courses[TRAINING]);
     }
     return count;
 }
 
 static void free_curves(compared_run *all, int count)
 {
-    for (int i = 0; i < count; i++) free(all[i].points);
+    for (int i = 0; i < count; i++) free(all[i].courses[TRAINING].points);
     free(all);
 }
 
@@ -42,7 +42,7 @@ weft_status target_plot(const target_search *s, weft_output *to)
 {
     compared_run *all;
     int count = curves_of(s, &all);
-    weft_status status = count > 0 ? plot_losses(all, count, true, to) : WEFT_OK;
+    weft_status status = count > 0 ? plot_runs(all, count, RUNS_SIMULATED, to) : WEFT_OK;
     free_curves(all, count);
     return status;
 }
@@ -60,24 +60,26 @@ static void find_range(const compared_run *all, int count, grid *g)
 {
     g->low = INFINITY;
     g->high = -INFINITY;
-    for (int i = 0; i < count; i++)
-        for (size_t k = 0; k < all[i].count; k++) {
-            const point *p = &all[i].points[k];
-            if (!isfinite(p->loss)) continue;
+    for (int i = 0; i < count; i++) {
+        const course *c = &all[i].courses[TRAINING];
+        for (size_t k = 0; k < c->count; k++) {
+            const point *p = &c->points[k];
+            if (!isfinite(p->value)) continue;
             g->end = fmax(g->end, p->seconds);
-            g->low = fmin(g->low, p->loss);
+            g->low = fmin(g->low, p->value);
             /* A loss that bursts would hide all others. */
-            if (p->loss <= 2 * all[i].points[0].loss) g->high = fmax(g->high, p->loss);
+            if (p->value <= 2 * c->points[0].value) g->high = fmax(g->high, p->value);
         }
+    }
 }
 
-static void draw(const compared_run *c, char letter, grid *g)
+static void draw(const course *c, char letter, grid *g)
 {
     for (size_t k = 0; k < c->count; k++) {
         const point *p = &c->points[k];
-        if (!(p->loss <= g->high)) continue;
+        if (!(p->value <= g->high)) continue;
         double x = g->end > 0 ? p->seconds / g->end : 0;
-        double y = g->high > g->low ? (p->loss - g->low) / (g->high - g->low) : 0;
+        double y = g->high > g->low ? (p->value - g->low) / (g->high - g->low) : 0;
         int column = (int)(x * (COLUMNS - 1)), line = LINES - 1 - (int)(y * (LINES - 1) + 0.5);
         g->cell[line][column] = letter;
     }
@@ -91,7 +93,8 @@ void target_print_chart(const target_search *s)
     find_range(all, count, &g);
     for (int l = 0; l < LINES; l++) memset(g.cell[l], ' ', COLUMNS);
     /* The best is drawn last. */
-    for (int i = count; i-- > 0;) draw(&all[i], (char)(i < 26 ? 'a' + i : '*'), &g);
+    for (int i = count; i-- > 0;)
+        draw(&all[i].courses[TRAINING], (char)(i < 26 ? 'a' + i : '*'), &g);
     if (count > 0 && isfinite(g.low) && isfinite(g.high)) {
         printf("\ntraining loss (moving mean) over virtual seconds\n");
         for (int l = 0; l < LINES; l++) {

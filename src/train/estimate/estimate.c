@@ -195,6 +195,7 @@ static weft_status run_apart(forecast *f, totals *sum, weft_step_estimate *out)
                     .computed = sum->computed * played.longer,
                     .transferred = sum->transferred + played.worked,
                     .bytes = sum->bytes + played.bytes,
+                    .most_bytes = sum->most_bytes + played.most_bytes,
                     .busy = sum->busy + played.link * played.seconds};
     sum->waited = WEFT_MAX(sum->seconds - sum->computed - sum->transferred, 0.0);
     out->low = played.low;
@@ -398,19 +399,32 @@ weft_status weft_estimate_spans(weft_context *context, const weft_train_options 
     return status;
 }
 
+/* The seconds of each learner's own step, without a meeting. */
+static weft_status find_learners(forecast *f, const weft_site *site, weft_context *context,
+                                 const weft_train_options *options, int learners, double *seconds)
+{
+    f->cluster = site->cluster;
+    f->times = site->times;
+    WEFT_TRY(open_forecast(f, context, options));
+    if (f->t->learners != learners)
+        return weft_fail(WEFT_ERR_INTERNAL, "%d learners are estimated in place of %d",
+                         f->t->learners, learners);
+    f->tracks.meets = false;
+    WEFT_TRY(weft_tracks_make(f->t, f->times, &f->hosts, &f->tracks));
+    WEFT_TRY(weft_timeline_run(f->tracks.line, false, NULL));
+    find_ends(f, seconds);
+    return WEFT_OK;
+}
+
 weft_status weft_estimate_learners(weft_context *context, const weft_train_options *options,
                                    const char *cluster, int learners, double *seconds)
 {
     forecast f = {.t = NULL};
-    weft_status status = open_forecast(&f, context, options, cluster);
-    if (status == WEFT_OK && f.t->learners != learners)
-        status = weft_fail(WEFT_ERR_INTERNAL, "%d learners are estimated in place of %d",
-                           f.t->learners, learners);
-    f.tracks.meets = false;
-    if (status == WEFT_OK) status = weft_tracks_make(f.t, f.times, &f.hosts, &f.tracks);
-    if (status == WEFT_OK) status = weft_timeline_run(f.tracks.line, false, NULL);
+    weft_site site;
     memset(seconds, 0, (size_t)learners * sizeof(*seconds));
-    if (status == WEFT_OK) find_ends(&f, seconds);
+    WEFT_TRY(weft_site_open(cluster, &site));
+    weft_status status = find_learners(&f, &site, context, options, learners, seconds);
     close_forecast(&f);
+    weft_site_close(&site);
     return status;
 }
