@@ -46,7 +46,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_measure(weft_context *context,
                                                  void *user, size_t *times, double *spread);
 
 /* A step of a run; with an exchange the mean over its steps, of which some end with a meeting of
- * the learners. Seconds of ranks are means over the ranks. */
+ * the learners. Where learners do not wait for all others, a step is the time in which each takes
+ * one in the mean; handlers of the exchange count as transfers. Seconds of ranks are means over the
+ * ranks. */
 typedef struct weft_step_estimate {
     size_t struct_size;
     double seconds; /* of a step, in the mean */

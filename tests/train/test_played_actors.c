@@ -282,6 +282,23 @@ static void test_speeds(void **state)
     remove_folder(root);
 }
 
+/* A server sends each update to the replica of its range, too. */
+static void test_replicas(void **state)
+{
+    (void)state;
+    char *root = temporary_folder();
+    const char *file = cluster_file(
+        root, "cluster.yaml", "step: 0.1\nbandwidth: 1e8\nlatency: 0\nmachines: [{count: 4}]\n");
+    static const char words[] = SMALL "batch=4 ranks=4";
+    weft_played one =
+        played(words, "exchange=server:policy=async servers=2", file, (way){.elements = 0});
+    weft_played two = played(words, "exchange=server:policy=async servers=2 replicas=1", file,
+                             (way){.elements = 0});
+    print_message("%g bytes, %g with replicas\n", one.bytes, two.bytes);
+    assert_true(near(two.bytes, 1.5 * one.bytes, 0.02));
+    remove_folder(root);
+}
+
 /* Learners of several ranks exchange their parameters once, whatever their mesh. */
 static void test_meshes(void **state)
 {
@@ -318,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_gossip_link),
         cmocka_unit_test(test_work),
         cmocka_unit_test(test_speeds),
+        cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_meshes),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -12,6 +12,12 @@ typedef struct meanwhile {
 /* Seconds between two heartbeats, whose answers also bring lost views again. */
 static const double BEAT = 60;
 
+/* A server opens ranges of its own, as a primary or a replica. */
+typedef struct sim_server {
+    struct sim_servers *of;
+    weft_range_factory *ranges;
+} sim_server;
+
 typedef struct sim_servers {
     weft_sim_exchange head;
     weft_ps_options options;
@@ -21,7 +27,7 @@ typedef struct sim_servers {
     int stored_learner;   /* the learner whose codec state is in `saved`, plus 1; 0: none */
     meanwhile *meanwhile; /* [learners] */
     int servers, range_count;
-    weft_range_factory *ranges;
+    struct sim_server *hosts; /* [servers] */
     weft_server_range *reach; /* [learners][range_count]: the ranges with the codecs of a learner */
     double updates, *staleness; /* of all ranges: number of updates; histogram of their staleness */
     size_t staleness_count, staleness_capacity;
@@ -48,7 +54,8 @@ static void sim_close(weft_sim_exchange *exchange)
     free(c->saved.back);
     weft_codec_checkpoint_close(&c->saved.codec_states);
     free(c->meanwhile);
-    free(c->ranges);
+    for (int i = 0; c->hosts && i < c->servers; i++) free(c->hosts[i].ranges);
+    free(c->hosts);
     free(c->reach);
     free(c->staleness);
     free(c);
@@ -66,9 +73,10 @@ static int64_t begin_of(const sim_servers *c, int range)
 
 static weft_status open_range(void *user, int k, weft_served *out)
 {
-    const sim_servers *c = user;
+    const sim_server *host = user;
+    const sim_servers *c = host->of;
     const weft_sim_exchange_options *s = &c->head.sim_options;
-    WEFT_TRY(weft_range_factory_open(c->ranges, k, out));
+    WEFT_TRY(weft_range_factory_open(host->ranges, k, out));
     /* The range begins with the initial parameters, so that the result is defined before a learner
      * has initialized the range with the same values. */
     memcpy(weft_range_parameters(out->range),
@@ -79,7 +87,15 @@ static weft_status open_range(void *user, int k, weft_served *out)
 
 static void close_range(void *user, int k)
 {
-    weft_range_factory_close(((const sim_servers *)user)->ranges, k);
+    weft_range_factory_close(((const sim_server *)user)->ranges, k);
+}
+
+/* The factory of a server that has the range; the first one's if there is none. */
+static const weft_range_factory *factory_of(const sim_servers *c, int k)
+{
+    int i = 0;
+    while (i < c->servers && !weft_range_factory_range(c->hosts[i].ranges, k)) i++;
+    return c->hosts[i < c->servers ? i : 0].ranges;
 }
 
 static weft_member_options member_of(weft_actor_id id, int slot)
@@ -108,7 +124,7 @@ static weft_status make_server(sim_servers *c, weft_actor_id id, weft_actor **ou
                                    .first_timeout = 1,
                                    .open = open_range,
                                    .close = close_range,
-                                   .user = c};
+                                   .user = &c->hosts[id - 1]};
     return weft_server_create(&options, out);
 }
 
@@ -197,7 +213,7 @@ static weft_status take_state(sim_servers *c, int k)
 {
     int count;
     char *all, *to;
-    const struct iovec *parts = weft_range_factory_states(c->ranges, k, &count);
+    const struct iovec *parts = weft_range_factory_states(factory_of(c, k), k, &count);
     size_t bytes = 0;
     for (int i = 0; i < count; i++) bytes += parts[i].iov_len;
     WEFT_TRY(weft_new_bytes(&all, 1, WEFT_MAX(bytes, (size_t)1)));
@@ -219,7 +235,7 @@ static weft_status sim_result(weft_sim_exchange *exchange, bool over, void *para
     char *to = parameters;
     c->stored_learner = 0;
     for (int k = 0; k < c->range_count; k++) {
-        weft_range *range = weft_range_factory_range(c->ranges, k);
+        weft_range *range = weft_range_factory_range(factory_of(c, k), k);
         size_t size = weft_dtype_size(c->head.sim_options.dtype);
         if (!range) { /* the run has not begun */
             memcpy(to,
@@ -255,7 +271,7 @@ static weft_status count_staleness(sim_servers *c)
     c->staleness_count = 0;
     for (int k = 0; k < c->range_count; k++) {
         size_t size = 0;
-        const weft_range *range = weft_range_factory_range(c->ranges, k);
+        const weft_range *range = weft_range_factory_range(factory_of(c, k), k);
         const int64_t *counts = range ? weft_range_staleness(range, &size) : NULL;
         while (c->staleness_count < WEFT_MAX(size, (size_t)1)) {
             WEFT_TRY(WEFT_GROW(&c->staleness, &c->staleness_capacity, c->staleness_count));
@@ -313,7 +329,12 @@ static weft_status open_ranges(sim_servers *c)
                                           .back = s->back,
                                           .gaps =
                                               weft_codec_checkpoint_padding(c->saved.codec_states)};
-    return weft_range_factory_create(&options, &c->ranges);
+    WEFT_TRY(WEFT_NEW(&c->hosts, c->servers));
+    for (int i = 0; i < c->servers; i++) {
+        c->hosts[i].of = c;
+        WEFT_TRY(weft_range_factory_create(&options, &c->hosts[i].ranges));
+    }
+    return WEFT_OK;
 }
 
 static weft_status open_saved(sim_servers *c)
