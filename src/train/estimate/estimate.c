@@ -246,7 +246,8 @@ static weft_status play(forecast *f, weft_step_estimate *out)
     if (f->fn) WEFT_TRY(weft_parts_new(&f->tracks, f->t, &f->hosts, &f->parts));
     out->staleness = -1;
     if (f->apart) {
-        WEFT_TRY(run_step(f, NULL, &sum, &out->seconds));
+        double alone;
+        WEFT_TRY(run_step(f, NULL, &sum, &alone));
         WEFT_TRY(run_apart(f, &sum, out));
     } else if (weft_cluster_varies(&f->cluster)) {
         WEFT_TRY(draw_steps(f, &sum, out));
