@@ -290,7 +290,7 @@ static void test_refused(void **state)
     (void)state;
     const char *path = write_cluster(root, 1);
     weft_search_options_init(&o);
-    assert_refused(search("model=nowhere data=glyphs:size=9,train=60,test=20", path, o, &s),
+    assert_refused(search("model=nowhere data=glyphs:size=9,train=60,test=20 batch=4", path, o, &s),
                    WEFT_ERR_ARGUMENT, "nowhere");
     assert_refused(search("model=mlp device=reference data=glyphs:size=9,train=60,test=20 batch=4",
                           path, o, &s),

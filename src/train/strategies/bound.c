@@ -125,7 +125,8 @@ static weft_status look(const weft_site *site, const strategy_space *space, bool
     if (status == WEFT_OK) status = look_at(site, t, again, out);
     weft_trainer_destroy(&t);
     weft_options_free(space->table, &options);
-    return strategy_is_refused(status) ? WEFT_OK : status;
+    out->refused = strategy_is_refused(status);
+    return out->refused ? WEFT_OK : status;
 }
 
 weft_status strategy_work_find(const weft_site *site, const strategy_space *space,

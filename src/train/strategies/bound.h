@@ -12,6 +12,7 @@ typedef struct strategy_work {
     double gradient_bytes;  /* that cross between ranks which share a batch; 0: not known */
     double parameter_bytes; /* of the model */
     double evenness;        /* the least of its operators, see weft_times_evenness */
+    bool refused;           /* the run of one rank is */
     int64_t *meetings;      /* [exchanges] steps from one to the next; 0 or less: none */
 } strategy_work;
 

@@ -66,7 +66,10 @@ static weft_status take_refusal(strategy_search *s, strategy_kind *kind,
     enum { MOST_REASONS = 20 };
     const char *message = weft_last_message();
     s->out->refused++;
-    kind->refused = status == WEFT_ERR_UNSUPPORTED ? kind->refused + 1 : 0;
+    if (status != WEFT_ERR_UNSUPPORTED || weft_hash_text(message) != kind->reason)
+        kind->refused = 0;
+    kind->reason = weft_hash_text(message);
+    kind->refused += status == WEFT_ERR_UNSUPPORTED;
     if (!s->refusal.status) weft_error_catch(&s->refusal, status);
     s->alike += strcmp(s->refusal.message, message) == 0;
     if (status != WEFT_ERR_UNSUPPORTED || s->reason_count == MOST_REASONS) return WEFT_OK;
@@ -117,12 +120,14 @@ static bool is_wanted(const strategy_search *s, const strategy_head *head, doubl
     return head->kind == 0 || most > s->enough;
 }
 
-/* Whether no candidate of a kind can be estimated: the first ones could not, whatever their mesh.
- */
-static bool is_hopeless(const strategy_kind *kind)
+/* Whether no candidate with an exchange can be estimated: the first ones, whose learners are single
+ * ranks, could not, all for one reason. */
+static bool is_hopeless(const strategy_search *s, const strategy_head *head)
 {
     enum { ENOUGH = 8 };
-    return !kind->fitting && !kind->unfit && kind->refused >= ENOUGH;
+    const strategy_kind *kind = &s->kinds[head->kind];
+    bool exchanges = head->candidate.at[STRATEGY_EXCHANGE] > 0;
+    return exchanges && !kind->fitting && !kind->unfit && kind->refused >= ENOUGH;
 }
 
 static bool asked_to_stop(strategy_search *s)
@@ -176,7 +181,7 @@ static weft_status try_head(strategy_search *s, const strategy_head *head)
     for (int i = 0; i < head->tails && !asked_to_stop(s); i++) {
         strategy_candidate c = head->candidate;
         strategy_space_tail(&s->space, i, &c);
-        if (is_hopeless(&s->kinds[head->kind]))
+        if (is_hopeless(s, head))
             s->out->refused++;
         else
             WEFT_TRY(try_tail(s, head, &c, &own[c.at[STRATEGY_ZERO]]));
@@ -185,12 +190,13 @@ static weft_status try_head(strategy_search *s, const strategy_head *head)
     return WEFT_OK;
 }
 
-/* Whether the run itself is refused: many candidates were, all for the same reason, and none has an
- * estimate. */
+/* Whether the run itself is refused: one rank was, and then many candidates, all for the same
+ * reason. */
 static bool is_refused(const strategy_search *s)
 {
     enum { MANY = 50 };
-    return s->out->estimated == 0 && s->alike >= MANY && s->alike == s->out->refused;
+    return s->work.refused && s->out->estimated == 0 && s->alike >= MANY &&
+           s->alike == s->out->refused;
 }
 
 static weft_status try_all(strategy_search *s)

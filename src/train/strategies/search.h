@@ -26,6 +26,7 @@ typedef struct strategy_kind {
     strategy_found *fitting, *unfit; /* the fastest; NULL: none yet */
     /* Candidates that could not be estimated, all for one reason, while none could be. */
     int refused;
+    uint64_t reason; /* hash of the message */
 } strategy_kind;
 
 /* A reason for which candidates cannot be estimated, and the first of them. */
