@@ -82,8 +82,8 @@ refuses 2 "target 'accuracy' is not NAME=VALUE" target --target accuracy
 refuses 2 "budget 'soon' is not a time" target --budget soon
 refuses 2 "accurcy" target --target accurcy=0.5
 refuses 2 "which need --cluster FILE" "$weft" plan $small --target accuracy=0.5
-refuses 2 "--seeds is of runs in virtual time" "$weft" plan $small --cluster four.yaml --seeds 2
-refuses 2 "--dump is of a plan" target --target accuracy=0.5 --dump
+refuses 2 "are of runs in virtual time; give --target" "$weft" plan $small --cluster four.yaml --seeds 2
+refuses 2 "--dump and --passes are of one run" target --target accuracy=0.5 --dump
 refuses 2 "an SVG picture is written" target --target accuracy=0.5 --plot a.png
 refuses 2 "strategies 'a;;b'" target --target accuracy=0.5 --strategies 'a;;b'
 refuses 2 "no option is named 'msh'" target --target accuracy=0.5 --strategies 'msh=data=2'
