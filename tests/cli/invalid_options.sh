@@ -141,9 +141,10 @@ refuses 2 "servers is 2, and the model has only 1 parameter to share out; give -
 for command in train simulate; do
     refuses 2 "servers is 4, and the model has only 3 parameters to share out; give --servers 3 or fewer" -n 2 --data csv:few.csv,target=y --batch 5 --model few.yaml --exchange server --servers 4
 done
-for exchange in average oneshot hogwild; do
-    refuses 2 "exchange $exchange cannot be simulated, since it is not made of actors; give --exchange server" -n 2 --exchange $exchange
+for exchange in average oneshot; do
+    refuses 2 "give --cluster a file of weft measure" -n 2 --exchange $exchange
 done
+refuses 2 "exchange hogwild cannot be simulated, since it is not made of actors; give --exchange server" -n 2 --exchange hogwild
 refuses 2 "--replicas has no effect here, since no server of a simulation is lost" -n 2 --exchange server --servers 2 --replicas 1
 refuses 2 "a version of c=3 updates, but there are 2 learners" -n 2 --exchange server:policy=softsync,c=3
 refuses 2 "has nothing to compress" -n 2 --exchange gossip:mode=average --compress bf16
