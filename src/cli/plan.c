@@ -112,7 +112,8 @@ static const weft_option own_table[] = {
      .offset = offsetof(plan_options, exhaustive)},
     {.name = "output",
      .argument = "FILE",
-     .help = "--auto: write the best strategy as a run file, for weft train FILE",
+     .help = "write the best strategy of --auto, --target or --budget as a run file, for weft "
+             "train FILE",
      .kind = WEFT_OPT_STRING,
      .offset = offsetof(plan_options, output)},
     {.name = "pick",
@@ -171,11 +172,13 @@ static const char *search_contradiction(const plan_options *p)
                "out";
     if (p->searches && !p->cluster)
         return "--auto compares estimates, which need --cluster FILE; weft measure writes one";
-    if (!p->searches && (p->top || p->exhaustive || p->one_learner || p->output))
-        return "--top, --one-learner, --exhaustive and --output are about --auto, which is not "
-               "given";
-    if (p->pick && !p->output)
-        return "--pick is the row that --output writes; give --output FILE too";
+    if (!p->searches && (p->top || p->exhaustive || p->one_learner))
+        return "--top, --one-learner and --exhaustive are about --auto, which is not given";
+    if (p->output && !p->searches && !target_asked(&p->target))
+        return "--output writes what --auto, --target or --budget finds, and none is given";
+    if (p->pick && (!p->output || target_asked(&p->target)))
+        return "--pick is the row of --auto that --output writes; give --output FILE too, and no "
+               "--target";
     return NULL;
 }
 
@@ -286,6 +289,28 @@ static int scale(weft_context *context, const plan_options *plan, const weft_tra
     return plan_scale(context, &o, argc, argv);
 }
 
+/* Trains the runs of --strategies, or those that --auto finds, until one reaches the target. */
+static int train_finalists(weft_context *context, const plan_options *plan,
+                           const weft_train_options *options, int argc, char **argv)
+{
+    char *winner = NULL, *list = NULL, figures[160];
+    target_choice target = plan->target;
+    target.plot = plan->plot;
+    int code = 0;
+    if (plan->output && !run_file_fits(plan->output)) return 2;
+    if (plan->searches) code = plan_finalists(context, plan, options, &list);
+    if (code == 0 && (list || !plan->searches))
+        code = plan_target(context, &target, plan->cluster, list ? list : plan->strategies,
+                           plan->json, argc, argv, &winner);
+    (void)snprintf(figures, sizeof(figures), "the first run to reach %.100s",
+                   target.target ? target.target : "the smallest loss");
+    if (code == 0 && winner && plan->output)
+        code = report_failure(write_found(context, plan, options, winner, figures));
+    free(winner);
+    free(list);
+    return code;
+}
+
 static int run_with(weft_context *context, const plan_options *plan, int argc, char **argv)
 {
     weft_train_options options = {0};
@@ -297,12 +322,8 @@ static int run_with(weft_context *context, const plan_options *plan, int argc, c
     }
     print_log(context, options.show.quiet);
     int code = load_plugins(context, weft_train_table(context), &options);
-    char *winner = NULL;
-    target_choice target = plan->target;
-    target.plot = plan->plot;
-    if (code == 0 && target_asked(&target))
-        code = plan_target(context, &target, plan->cluster, plan->strategies, plan->json, argc,
-                           argv, &winner);
+    if (code == 0 && target_asked(&plan->target))
+        code = train_finalists(context, plan, &options, argc, argv);
     else if (code == 0 && plan->verify)
         code = plan_verify(context, plan->cluster, plan->strategies, plan->quick, plan->json, argc,
                            argv);
@@ -316,7 +337,6 @@ static int run_with(weft_context *context, const plan_options *plan, int argc, c
         code = plan_search(context, plan, &options);
     else if (code == 0)
         code = plan_one(context, &options, plan);
-    free(winner);
     weft_options_free(weft_train_table(context), &options);
     return code;
 }

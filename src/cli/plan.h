@@ -38,6 +38,14 @@ int plan_strategies(weft_context *context, const plan_options *plan, int argc, c
 
 /* plan_auto.c: searches for strategies and prints them; returns the exit code: 0 if one fits. */
 int plan_search(weft_context *context, const plan_options *plan, const weft_train_options *options);
+/* Searches, and sets *list, which the caller frees, to the list of what fits, the finalists of
+ * --target; NULL: nothing fits, which is printed, as is any failure. Returns the exit code. */
+int plan_finalists(weft_context *context, const plan_options *plan,
+                   const weft_train_options *options, char **list);
+/* Writes the run file of plan->output: the options with the words of a strategy. found: its
+ * figures. */
+weft_status write_found(weft_context *context, const plan_options *plan,
+                        const weft_train_options *options, const char *words, const char *found);
 
 /* plan_output.c: whether a run file may be written there; prints an error if not. */
 bool run_file_fits(const char *path);

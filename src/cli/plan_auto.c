@@ -104,8 +104,8 @@ static void add_line(FILE *to, const char *text)
     for (; *text; text++) fputc((unsigned char)*text < ' ' ? '?' : *text, to);
 }
 
-static weft_status write_picked(weft_context *context, const plan_options *plan,
-                                const weft_train_options *options, const plan_row *row)
+weft_status write_found(weft_context *context, const plan_options *plan,
+                        const weft_train_options *options, const char *words, const char *found)
 {
     char *about = NULL;
     size_t size;
@@ -113,10 +113,9 @@ static weft_status write_picked(weft_context *context, const plan_options *plan,
     const weft_option *table = weft_train_table(context);
     FILE *to = open_memstream(&about, &size);
     if (!to) return WEFT_ERR_MEMORY;
-    fputs("# Found by weft plan --auto --cluster ", to);
+    fputs("# Found by weft plan --cluster ", to);
     add_line(to, plan->cluster);
-    fprintf(to, ":\n# %.4g ms a step, %.4g samples/s, limited by %s\n", 1e3 * row->step.seconds,
-            row->step.samples_per_second, row->step.limited_by);
+    fprintf(to, ":\n# %s\n", found);
     fputs("# On several machines add engine: mpi, and hosts: NAME:RANKS,... as mpirun has them.\n",
           to);
     weft_status status = fclose(to) == 0 ? WEFT_OK : WEFT_ERR_MEMORY;
@@ -127,7 +126,7 @@ static weft_status write_picked(weft_context *context, const plan_options *plan,
         if (status == WEFT_OK && text) status = weft_options_set(table, &run, o->name, text);
         weft_free(text);
     }
-    if (status == WEFT_OK) status = set_strategy(table, &run, row->words);
+    if (status == WEFT_OK) status = set_strategy(table, &run, words);
     if (status == WEFT_OK) status = write_run_file(context, &run, about, plan->output);
     weft_options_free(table, &run);
     free(about);
@@ -145,7 +144,11 @@ static int write_output(weft_context *context, const plan_options *plan,
                 found->fitting, weft_plural(found->fitting), found->fitting == 1 ? "s" : "");
         return 1;
     }
-    return report_failure(write_picked(context, plan, options, &rows[pick - 1]));
+    char figures[160];
+    const weft_step_estimate *step = &rows[pick - 1].step;
+    (void)snprintf(figures, sizeof(figures), "%.4g ms a step, %.4g samples/s, limited by %s",
+                   1e3 * step->seconds, step->samples_per_second, step->limited_by);
+    return report_failure(write_found(context, plan, options, rows[pick - 1].words, figures));
 }
 
 static int print_result(weft_context *context, const plan_options *plan,
@@ -171,14 +174,13 @@ static int print_result(weft_context *context, const plan_options *plan,
     return code ? code : found->fitting == 0;
 }
 
-int plan_search(weft_context *context, const plan_options *plan, const weft_train_options *options)
+static int search_on(weft_context *context, const plan_options *plan,
+                     const weft_train_options *options, int64_t top, weft_strategies *found)
 {
-    weft_strategies found;
     weft_search_options search;
     search_bar bar = {.terminal = isatty(STDERR_FILENO) && !options->show.quiet};
-    if (plan->output && !run_file_fits(plan->output)) return 2;
     weft_search_options_init(&search);
-    if (plan->top > 0) search.top = plan->top;
+    if (top > 0) search.top = top;
     search.all = plan->exhaustive;
     search.one_learner = plan->one_learner;
     print_log(context, true); /* notes would be of every candidate */
@@ -186,10 +188,47 @@ int plan_search(weft_context *context, const plan_options *plan, const weft_trai
     weft_status status = weft_dataset_keep(context);
     if (status == WEFT_OK)
         status = weft_strategies_search(context, options, plan->cluster, &search, &wanted_stop,
-                                        show, &bar, &found);
+                                        show, &bar, found);
     if (bar.shown > 0) fprintf(stderr, CLEAR_LINE);
-    if (status != WEFT_OK) return report_failure(status);
-    int code = print_result(context, plan, options, &found);
+    return report_failure(status);
+}
+
+int plan_search(weft_context *context, const plan_options *plan, const weft_train_options *options)
+{
+    weft_strategies found;
+    if (plan->output && !run_file_fits(plan->output)) return 2;
+    int code = search_on(context, plan, options, plan->top, &found);
+    if (code != 0) return code;
+    code = print_result(context, plan, options, &found);
+    weft_strategies_free(&found);
+    return code;
+}
+
+/* Sets *out, which the caller frees, to the list of the strategies that fit; NULL: none does. */
+static char *list_found(const weft_strategies *found)
+{
+    char *out = NULL;
+    size_t size;
+    FILE *to = found->fitting > 0 ? open_memstream(&out, &size) : NULL;
+    for (int i = 0; to && i < found->fitting; i++)
+        fprintf(to, "%s%s", i ? "; " : "", found->at[i].words);
+    if (to && fclose(to) == 0) return out;
+    free(out);
+    return NULL;
+}
+
+int plan_finalists(weft_context *context, const plan_options *plan,
+                   const weft_train_options *options, char **list)
+{
+    enum { FINALISTS = 6 };
+    weft_strategies found;
+    *list = NULL;
+    int code = search_on(context, plan, options, plan->top > 0 ? plan->top : FINALISTS, &found);
+    if (code != 0) return code;
+    if (found.interrupted || found.fitting == 0)
+        code = print_result(context, plan, options, &found);
+    else if (!(*list = list_found(&found)))
+        code = report_failure(WEFT_ERR_MEMORY);
     weft_strategies_free(&found);
     return code;
 }

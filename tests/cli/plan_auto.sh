@@ -63,7 +63,7 @@ holds err '^weft: there are 4 cores for 6 ranks, which take turns$'
 refuses 2 "--auto compares estimates, which need --cluster FILE" "$weft" plan $small --auto
 refuses 2 "--auto finds them; leave one of them out" "$weft" plan $small --cluster two.yaml --auto --strategies 'mesh=data=2'
 refuses 2 "are about --auto, which is not given" "$weft" plan $small --cluster two.yaml --top 3
-refuses 2 "are about --auto, which is not given" "$weft" plan $small --cluster two.yaml --output run2.yaml
+refuses 2 "writes what --auto, --target or --budget finds" "$weft" plan $small --cluster two.yaml --output run2.yaml
 refuses 2 "give --output FILE too" "$weft" plan $small --cluster two.yaml --auto --pick 2
 refuses 2 "leave one of them out" "$weft" plan $small --cluster two.yaml --auto --dump
 refuses 2 "top" "$weft" plan $small --cluster two.yaml --auto --top 0
