@@ -410,7 +410,7 @@ const command command_plan = {
         "  weft plan -n 2 --mesh tensor=2 --passes\n"
         "  weft measure -o here.yaml\n"
         "  weft plan --cluster here.yaml -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n"
-        "  weft plan --cluster here.yaml --auto --model lenet\n"
+        "  weft plan --cluster here.yaml --auto --one-learner --model lenet\n"
         "  weft plan --cluster here.yaml -n 2 --why 'mesh=data=2; mesh=tensor=2'\n"
         "  weft plan --cluster here.yaml -n 2 --mesh data=2 --timeline --plot step.svg\n"
         "  weft plan --cluster many.yaml --scale 1..64 --plot scale.svg \\\n"

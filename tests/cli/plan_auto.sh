@@ -15,13 +15,13 @@ cluster() { # FILE, keys, machine keys
 cluster two.yaml 'bandwidth: 1e8' 'count: 2, cores: 2'
 
 # The table, whose rows are in order and as one types them.
-accepts table "$weft" plan $small --cluster two.yaml --auto --top 4
+accepts table "$weft" plan $small --cluster two.yaml --auto --top 4 --exchange average:every=4
 holds out '^Estimated for two.yaml: [0-9]+ candidates of up to 4 ranks, [0-9]+ estimated, [0-9]+ left out by bounds, [0-9]+ that a run refuses$'
 holds out '^A learner takes 12 samples a step; the fastest first:$'
-holds out '^-n [1-4] .*  (stops; --checkpoint resumes|goes on with [1-3] of [2-4])$'
+holds out '^-n [1-4].*  (stops; --checkpoint resumes|goes on with [1-3] of [2-4])$'
 [ -s err ] && flunk "standard error of a search: $(cat err)" || pass
-"$weft" plan $small --cluster two.yaml --auto --json >out 2>err
-python3 - "$weft" $small <<'END' && pass || flunk "JSON: $(cat out err)"
+"$weft" plan $small --cluster two.yaml --auto -n 2 --exchange server:policy=bsp --json >out 2>err
+python3 - "$weft" $small --exchange server:policy=bsp -n 2 <<'END' && pass || flunk "JSON: $(cat out err)"
 import json, subprocess, sys
 rows = [r for r in json.load(open("out")) if "reason" not in r]
 rates = [r["samples_per_second"] for r in rows]
@@ -29,7 +29,7 @@ assert len(rows) > 2 and rates == sorted(rates, reverse=True), rates
 assert all(r["limited_by"] and r["learners_left"] <= r["learners"] for r in rows)
 # A row is estimated alike by its options as they are typed, and as a word of a list.
 for row in rows[:3]:
-    said = subprocess.run([sys.argv[1], "plan", *sys.argv[2:], "--cluster", "two.yaml", *row["command"].split()], capture_output=True, text=True)
+    said = subprocess.run([sys.argv[1], "plan", *sys.argv[2:], "--cluster", "two.yaml", *row["command"].replace("-n 2", "").split()], capture_output=True, text=True)
     ms = f"a step takes {1e3 * row['step_seconds']:.4g} ms"
     assert ms in said.stdout, (row["command"], ms, said.stdout[-600:], said.stderr)
     listed = subprocess.run([sys.argv[1], "plan", *sys.argv[2:], "--cluster", "two.yaml", "--json", "--strategies", row["strategy"]], capture_output=True, text=True)
@@ -41,11 +41,11 @@ accepts output "$weft" plan $small --lr 0.02 --cluster two.yaml --auto --one-lea
 holds run.yaml '^lr: 0.02$'
 holds run.yaml '^model: "mlp"$'
 accepts "the run file" "$weft" train run.yaml --steps 1
-accepts pick "$weft" plan $small --cluster two.yaml --auto --top 3 --pick 2 --output second.yaml
-[ "$(sed -n 's/^exchange: "\(.*\)"/\1/p' second.yaml)" = "$(awk '/^-n/ { if (++n == 2) for (i = 1; i < NF; i++) if ($i == "--exchange") print $(i + 1) }' out)" ] && pass || flunk "row 2: $(cat out second.yaml)"
+accepts pick "$weft" plan $small --cluster two.yaml --auto -n 2 --exchange server:policy=bsp --top 3 --pick 2 --output second.yaml
+[ "$(sed -n 's/^compress: "\(.*\)"/\1/p' second.yaml)" = "$(awk '/^-n/ { if (++n == 2) for (i = 1; i < NF; i++) if ($i == "--compress") print $(i + 1) }' out)" ] && pass || flunk "row 2: $(cat out second.yaml)"
 refuses 2 "run.yaml: exists; a run file is not written over another file" "$weft" plan $small --cluster two.yaml --auto --output run.yaml
 refuses 2 "output '-': the table is printed there" "$weft" plan $small --cluster two.yaml --auto --output -
-refuses 1 "nowhere/run.yaml: cannot" "$weft" plan $small --cluster two.yaml --auto --output nowhere/run.yaml
+refuses 1 "nowhere/run.yaml: cannot" "$weft" plan $small --cluster two.yaml --auto --one-learner --output nowhere/run.yaml
 refuses 1 "pick 2: 1 row fits; nothing is written" "$weft" plan $small --cluster two.yaml --auto --one-learner --pick 2 --output no.yaml
 [ -e no.yaml ] && flunk "a run file of no row" || pass
 
@@ -54,7 +54,7 @@ cluster tight.yaml 'bandwidth: 1e8' 'count: 4, cores: 1, memory: 4e5'
 accepts "little memory" "$weft" plan $small --cluster tight.yaml --auto --one-learner
 holds out ' does not fit: [0-9.]+ MB of programs on a machine of 400 kB, [0-9.]+ kB too much'
 cluster tiny.yaml 'bandwidth: 1e8' 'count: 2, cores: 1, memory: 6.4e5'
-refuses 1 "no strategy fits: the least memory is that of ranks=2" "$weft" plan $small --cluster tiny.yaml --auto
+refuses 1 "no strategy fits: the least memory is that of ranks=2" "$weft" plan $small --cluster tiny.yaml --auto --one-learner
 holds err 'too much; machines of [0-9.]+ kB would hold it, or [0-9]+ such machines'
 "$weft" plan $small --cluster two.yaml --auto --one-learner -n 6 >out 2>err && pass || flunk "more ranks than cores: $(cat err)"
 holds err '^weft: there are 4 cores for 6 ranks, which take turns$'

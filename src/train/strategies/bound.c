@@ -252,10 +252,6 @@ void strategy_means_find(const weft_site *site, const strategy_space *space,
     int stage = (int)space->mesh_ranks[mesh] / out->stages;
     for (int r = 0; r < ranks; r += stage)
         out->stage = WEFT_MAX(out->stage, threads_of(&p, r, r + stage));
-    for (int m = 0; m < p.machines; m++) {
-        double bandwidth = weft_cluster_group_of(p.cluster, m)->link.bandwidth;
-        out->bandwidth = WEFT_MAX(out->bandwidth, bandwidth > 0 ? bandwidth : INFINITY);
-    }
 }
 
 /* The time of a step whose stages together take `all` seconds for a micro-batch. */
@@ -276,7 +272,7 @@ double strategy_bound(const strategy_space *space, const strategy_work *work,
         pipeline_time(seconds / means->stage / pieces, pieces, means->stages),
         least * work->evenness * known->kernels,
         means->links,
-        least * known->bytes / means->bandwidth,
+        least * known->links,
     };
     double most = 0;
     for (size_t i = 0; i < WEFT_COUNT(bounds); i++) most = WEFT_MAX(most, bounds[i]);

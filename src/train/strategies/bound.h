@@ -22,10 +22,9 @@ weft_status strategy_work_find(const weft_site *site, const strategy_space *spac
 void strategy_work_free(strategy_work *work);
 
 /* The means of the candidates of a head: the threads of all ranks, and those of the strongest stage
- * of a learner, times the speeds of their machines; the seconds that links take at least; and the
- * bytes a second of the fastest link (INFINITY: unlimited). */
+ * of a learner, times the speeds of their machines; and the seconds that links take at least. */
 typedef struct strategy_means {
-    double threads, stage, links, bandwidth;
+    double threads, stage, links;
     int stages, learners;
     double samples; /* of a step, of all learners */
     bool fits;      /* the parameters may fit into the memory of the machines */
@@ -39,7 +38,7 @@ void strategy_means_find(const weft_site *site, const strategy_space *space,
  * one that cuts the batch into more pieces: the mean seconds of kernels, and the bytes of the
  * busiest link; 0: not known. */
 typedef struct strategy_known {
-    double kernels, bytes;
+    double kernels, links;
 } strategy_known;
 
 /* Samples a second of a candidate, at most; INFINITY: not known. */

@@ -1,5 +1,6 @@
 /* Searches for the fastest strategies by branch and bound: heads, which have a bound, are estimated
- * in the order of their bounds, as long as these are above what has been found. */
+ * in the order of their bounds, first those of each with the least work, then the others, as long
+ * as their bounds are above what has been found. */
 #include "train/strategies/search.h"
 
 void weft_search_options_init_size(weft_search_options *options, size_t size)
@@ -159,7 +160,7 @@ static weft_status try_tail(strategy_search *s, const strategy_head *head,
                             const strategy_candidate *c, strategy_known *own)
 {
     double *kernels = kernels_of(s, c);
-    const strategy_known known = {.kernels = WEFT_MAX(own->kernels, *kernels), .bytes = own->bytes};
+    const strategy_known known = {.kernels = WEFT_MAX(own->kernels, *kernels), .links = own->links};
     strategy_found found = {.candidate = *c};
     found.most = strategy_bound(&s->space, &s->work, &head->means, c, &known);
     bool bounds = is_least(c) && known.kernels == 0;
@@ -169,22 +170,23 @@ static weft_status try_tail(strategy_search *s, const strategy_head *head,
     }
     WEFT_TRY(try_candidate(s, head, &found));
     if (!is_least(c)) return WEFT_OK;
-    *own = (strategy_known){.kernels = found.step.computed, .bytes = found.step.link_bytes};
+    *own = (strategy_known){.kernels = found.step.computed,
+                            .links = found.step.busiest_link * found.step.seconds};
     if (s->work.meetings[c->at[STRATEGY_EXCHANGE]] == 0) *kernels = found.step.computed;
     return WEFT_OK;
 }
 
-static weft_status try_head(strategy_search *s, const strategy_head *head)
+/* Candidates of a head: those with the least work, or the others. */
+static weft_status try_head(strategy_search *s, strategy_head *head, bool least)
 {
-    enum { MOST_STAGES = 16 };
-    strategy_known own[MOST_STAGES] = {{0}};
     for (int i = 0; i < head->tails && !asked_to_stop(s); i++) {
         strategy_candidate c = head->candidate;
         strategy_space_tail(&s->space, i, &c);
+        if (is_least(&c) != least) continue;
         if (is_hopeless(s, head))
             s->out->refused++;
         else
-            WEFT_TRY(try_tail(s, head, &c, &own[c.at[STRATEGY_ZERO]]));
+            WEFT_TRY(try_tail(s, head, &c, &head->known[c.at[STRATEGY_ZERO]]));
         if (s->fn) s->fn(s->user, s->out, s->rates[0]);
     }
     return WEFT_OK;
@@ -202,9 +204,10 @@ static bool is_refused(const strategy_search *s)
 static weft_status try_all(strategy_search *s)
 {
     for (size_t h = 0; h < s->head_count; h++) {
-        WEFT_TRY(try_head(s, &s->heads[h]));
+        WEFT_TRY(try_head(s, &s->heads[h], true));
         if (is_refused(s)) return weft_error_raise(&s->refusal);
     }
+    for (size_t h = 0; h < s->head_count; h++) WEFT_TRY(try_head(s, &s->heads[h], false));
     return WEFT_OK;
 }
 

@@ -5,6 +5,9 @@
 #include "train/strategies/bound.h"
 #include "weft/strategies.h"
 
+/* Most values of the ZeRO stage. */
+enum { STRATEGY_STAGES = 4 };
+
 /* Candidates that differ in the options of the tail alone. */
 typedef struct strategy_head {
     strategy_candidate candidate; /* the simplest */
@@ -12,6 +15,7 @@ typedef struct strategy_head {
     int kind, tails, order;
     bool apart; /* learners do not meet: what is known of these bounds others */
     strategy_means means;
+    strategy_known known[STRATEGY_STAGES]; /* by ZeRO stage */
 } strategy_head;
 
 /* A candidate with its estimate. */
