@@ -30,10 +30,11 @@ typedef struct weft_search_options {
     int64_t top;
     bool all;         /* every candidate is estimated and is a row; no bound is used */
     bool one_learner; /* candidates without an exchange alone */
-    uint64_t room[8]; /* of later versions: 0 */
+    double seconds;   /* the search ends after so many, with what it has found; 0: no limit */
+    uint64_t room[7]; /* of later versions: 0 */
 } weft_search_options;
 
-/* Sets struct_size and the defaults: the ten best. */
+/* Sets struct_size and the defaults: the ten best, without a limit of time. */
 WEFT_API void weft_search_options_init_size(weft_search_options *options, size_t size);
 #define weft_search_options_init(options) weft_search_options_init_size(options, sizeof(*(options)))
 
@@ -59,6 +60,7 @@ typedef struct weft_strategies {
     int64_t candidates, estimated, refused, bounded;
     int64_t ranks;    /* room of the cluster: a rank for each core of its smallest machine */
     bool interrupted; /* the search was asked to stop, and has what it had found */
+    bool timed_out;   /* likewise, by its limit of time */
     char *remedy;     /* nothing fits: what would help; else NULL */
     uint64_t room[8]; /* of later versions: 0 */
 } weft_strategies;

@@ -9,157 +9,6 @@
 #include "plan_timeline.h"
 #include "plan_target.h"
 
-static const weft_option own_table[] = {
-    {.name = "dump",
-     .argument = "[=RANK]",
-     .group = "What to print",
-     .initial = "0",
-     .help = "also the graph and the program of a rank",
-     .kind = WEFT_OPT_INT,
-     .offset = offsetof(plan_options, dump),
-     .low = 0,
-     .high = INT_MAX},
-    {.name = "passes",
-     .argument = "[=RANK]",
-     .initial = "0",
-     .help = "in place of the plan, the graph after each pass, up to the part of a rank",
-     .kind = WEFT_OPT_INT,
-     .offset = offsetof(plan_options, passes),
-     .low = 0,
-     .high = INT_MAX},
-    {.name = "cluster",
-     .argument = "FILE",
-     .help = "also the time of a step on this cluster, whose file weft measure writes",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(plan_options, cluster)},
-    {.name = "strategies",
-     .argument = "LIST",
-     .help = "with --cluster, in place of the plan: the steps of several runs, as in 'mesh=data=2; "
-             "exchange=average:every=4'",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(plan_options, strategies)},
-    {.name = "scale",
-     .argument = "LOW..HIGH",
-     .help =
-         "with --strategies: their steps on so many machines, as in 1..64, where N in a strategy "
-         "stands for their number",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(plan_options, scale)},
-    {.name = "plot",
-     .argument = "FILE",
-     .help = "an SVG picture: of the step, by ranks and links; with --scale of rates and "
-             "efficiencies",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(plan_options, plot)},
-    {.name = "timeline",
-     .help = "also a line of characters for each rank and link, of the step",
-     .kind = WEFT_OPT_FLAG,
-     .offset = offsetof(plan_options, timeline)},
-    {.name = "trace",
-     .argument = "FILE",
-     .help = "write the predicted step as a trace, as weft train --trace does",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(plan_options, trace)},
-    {.name = "measured",
-     .argument = "FILE",
-     .help = "with --plot or --timeline, also a step of this trace of weft train",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(plan_options, measured)},
-    {.name = "why",
-     .argument = "TWO",
-     .help = "with --cluster, in place of the plan: where the difference between the steps of two "
-             "runs comes from, as in 'mesh=data=2; mesh=tensor=2'",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(plan_options, why)},
-    {.name = "verify",
-     .initial = "false",
-     .help = "in place of the plan: estimate the run, or those of --strategies, make it for some "
-             "seconds, and print both; without --cluster this machine is measured first",
-     .kind = WEFT_OPT_FLAG,
-     .offset = offsetof(plan_options, verify)},
-    {.name = "quick",
-     .initial = "false",
-     .help = "--verify measures and runs for a few seconds in all",
-     .kind = WEFT_OPT_FLAG,
-     .offset = offsetof(plan_options, quick)},
-    {.name = "json",
-     .initial = "false",
-     .help = "print the table of --strategies, --auto, --why or --verify as JSON",
-     .kind = WEFT_OPT_FLAG,
-     .offset = offsetof(plan_options, json)},
-    {.name = "auto",
-     .initial = "false",
-     .help = "with --cluster, in place of the plan: search for the fastest strategies",
-     .kind = WEFT_OPT_FLAG,
-     .offset = offsetof(plan_options, searches)},
-    {.name = "top",
-     .argument = "N",
-     .help = "--auto: the N best that fit, each of another way to update parameters; 10 unless "
-             "given",
-     .kind = WEFT_OPT_INT,
-     .offset = offsetof(plan_options, top),
-     .low = 1,
-     .high = 1e6},
-    {.name = "one-learner",
-     .initial = "false",
-     .help = "--auto: only strategies without an exchange, whose steps are those of one learner",
-     .kind = WEFT_OPT_FLAG,
-     .offset = offsetof(plan_options, one_learner)},
-    {.name = "exhaustive",
-     .initial = "false",
-     .help = "--auto: estimate every candidate, whatever its bound, and list each",
-     .kind = WEFT_OPT_FLAG,
-     .offset = offsetof(plan_options, exhaustive)},
-    {.name = "output",
-     .argument = "FILE",
-     .help = "write the best strategy of --auto, --target or --budget as a run file, for weft "
-             "train FILE",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(plan_options, output)},
-    {.name = "pick",
-     .argument = "N",
-     .help = "--output: write row N in place of the best",
-     .kind = WEFT_OPT_INT,
-     .offset = offsetof(plan_options, pick),
-     .low = 1,
-     .high = 1e6},
-    {.name = "target",
-     .argument = "NAME=VALUE",
-     .group = "Time to accuracy",
-     .help = "with --cluster, train the runs of --strategies in virtual time, and find the first "
-             "that reaches this metric of evaluations, or train_loss: accuracy=0.97",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(plan_options, target.target)},
-    {.name = "budget",
-     .argument = "TIME",
-     .help = "end after so much virtual time (90s, 30m, 2h, 1d); without --target the run with the "
-             "smallest training loss there is the best",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(plan_options, target.budget)},
-    {.name = "seeds",
-     .argument = "N",
-     .help = "train each run with N seeds, 1 to 3 (1)",
-     .kind = WEFT_OPT_INT,
-     .offset = offsetof(plan_options, target.seeds),
-     .low = 1,
-     .high = WEFT_MOST_SEEDS},
-    {.name = "lr-rule",
-     .argument = "RULE",
-     .help =
-         "how a learning rate that is not in a strategy's own options follows the samples of an "
-         "update: linear, root, none, or usual (root with optimizers that divide gradients by "
-         "their size, else linear)",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(plan_options, target.lr_rule),
-     .choices = "usual,linear,root,none"},
-    {.name = "sweep",
-     .argument = "NAME=LOW..HIGH:log:COUNT",
-     .help = "with --target or --budget: each strategy with each of COUNT values of an option",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(plan_options, target.sweep)},
-    {.name = NULL},
-};
-
 /* The reason why the options of --auto do not go with the others; NULL: they do. */
 static const char *search_contradiction(const plan_options *p)
 {
@@ -344,7 +193,7 @@ static int run_with(weft_context *context, const plan_options *plan, int argc, c
 static int run(weft_context *context, int argc, char **argv)
 {
     plan_options plan = {.dump = -1, .passes = -1};
-    weft_status status = take_own_options(own_table, &plan, &argc, argv);
+    weft_status status = take_own_options(plan_table, &plan, &argc, argv);
     int code = 2;
     if (status != WEFT_OK)
         code = usage_failure("plan");
@@ -352,7 +201,7 @@ static int run(weft_context *context, int argc, char **argv)
         fprintf(stderr, "weft: %s\nTry 'weft help plan'.\n", contradiction(&plan));
     else
         code = run_with(context, &plan, argc, argv);
-    weft_options_free(own_table, &plan);
+    weft_options_free(plan_table, &plan);
     return code;
 }
 
@@ -420,6 +269,6 @@ const command command_plan = {
         "      --strategies 'mesh=data=2; exchange=server:policy=async'\n"
         "  weft plan --verify --quick -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n",
     .table = weft_train_table,
-    .own = own_table,
+    .own = plan_table,
     .run = run,
 };

@@ -12,10 +12,13 @@
  * are not given. */
 typedef struct plan_options {
     int64_t dump, passes, top, pick;
+    double seconds; /* of --auto */
     char *cluster, *strategies, *why, *output, *scale, *plot, *trace, *measured;
     bool verify, quick, timeline, json, searches, exhaustive, one_learner;
     target_choice target;
 } plan_options;
+/* plan_options.c */
+extern const weft_option plan_table[];
 
 /* plan_estimate.c: prints an estimated step. Its parts are means over the ranks, which do not all
  * end together. */

@@ -166,6 +166,13 @@ static int print_result(weft_context *context, const plan_options *plan,
         fprintf(stderr, "weft: there are %lld cores for %lld ranks, which take turns\n",
                 (long long)found->ranks, (long long)options->job.ranks);
     if (found->remedy) fprintf(stderr, "weft: %s\n", found->remedy);
+    if (found->timed_out)
+        fprintf(stderr,
+                "weft: the search ended after %g seconds, and %lld of %lld candidates were looked "
+                "at; give --seconds for more, or options that all candidates have, such as -n or "
+                "--mesh\n",
+                plan->seconds, (long long)(found->estimated + found->refused + found->bounded),
+                (long long)found->candidates);
     if (found->interrupted)
         fprintf(stderr, "weft: stopped; the table has the best of %lld estimates\n",
                 (long long)found->estimated);
@@ -183,6 +190,7 @@ static int search_on(weft_context *context, const plan_options *plan,
     if (top > 0) search.top = top;
     search.all = plan->exhaustive;
     search.one_learner = plan->one_learner;
+    search.seconds = plan->exhaustive ? 0 : plan->seconds;
     print_log(context, true); /* notes would be of every candidate */
     catch_signals();
     weft_status status = weft_dataset_keep(context);

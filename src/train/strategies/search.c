@@ -133,8 +133,10 @@ static bool is_hopeless(const strategy_search *s, const strategy_head *head)
 
 static bool asked_to_stop(strategy_search *s)
 {
+    double limit = s->options->seconds;
     if (s->stop && s->stop->wanted) s->out->interrupted = true;
-    return s->out->interrupted;
+    if (limit > 0 && weft_seconds() - s->began > limit) s->out->timed_out = true;
+    return s->out->interrupted || s->out->timed_out;
 }
 
 /* Where the kernel seconds of a candidate without a meeting of learners are, which its schedule,
@@ -263,13 +265,16 @@ weft_status weft_strategies_search(weft_context *context, const weft_train_optio
     WEFT_NEED(context, options, cluster, search, out);
     weft_search_options own;
     weft_search_options_init(&own);
-    WEFT_TAKE(weft_search_options, search, one_learner, &own);
+    WEFT_TAKE(weft_search_options, search, seconds, &own);
     *out = (weft_strategies){.struct_size = sizeof(*out)};
     if (own.top < 1)
         return weft_fail(WEFT_ERR_ARGUMENT, "top is %lld, must be 1 or more", (long long)own.top);
+    if (!(own.seconds >= 0))
+        return weft_fail(WEFT_ERR_ARGUMENT, "seconds is %g, must be 0 or more", own.seconds);
     WEFT_TRY(weft_train_options_check(context, options));
     strategy_search s = {.context = context,
                          .options = &own,
+                         .began = weft_seconds(),
                          .stop = stop,
                          .fn = fn,
                          .user = user,

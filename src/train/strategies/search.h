@@ -43,6 +43,7 @@ typedef struct strategy_search {
     weft_context *context;
     const weft_search_options *options;
     const weft_stop *stop;
+    double began; /* time of the start */
     weft_site site;
     strategy_space space;
     strategy_work work;
