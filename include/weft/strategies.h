@@ -60,9 +60,9 @@ typedef struct weft_strategies {
     int64_t candidates, estimated, refused, bounded;
     int64_t ranks;    /* room of the cluster: a rank for each core of its smallest machine */
     bool interrupted; /* the search was asked to stop, and has what it had found */
-    bool timed_out;   /* likewise, by its limit of time */
     char *remedy;     /* nothing fits: what would help; else NULL */
-    uint64_t room[8]; /* of later versions: 0 */
+    bool timed_out;   /* as interrupted, by the limit of time */
+    uint64_t room[7]; /* of later versions: 0 */
 } weft_strategies;
 
 /* The progress of a search: the numbers of candidates, and the best rate (0: none yet). */

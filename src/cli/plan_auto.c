@@ -79,6 +79,14 @@ static void free_rows(plan_row *rows, const weft_strategies *found)
     free(rows);
 }
 
+/* The seconds after which the search ends; 0: no limit. */
+static double limit_of(const plan_options *plan)
+{
+    enum { USUAL = 60 };
+    if (plan->seconds > 0) return plan->seconds;
+    return plan->exhaustive ? 0 : USUAL;
+}
+
 /* --- what is printed --- */
 
 static void print_found(const plan_options *plan, const weft_train_options *options,
@@ -190,7 +198,7 @@ static int search_on(weft_context *context, const plan_options *plan,
     if (top > 0) search.top = top;
     search.all = plan->exhaustive;
     search.one_learner = plan->one_learner;
-    search.seconds = plan->exhaustive ? 0 : plan->seconds;
+    search.seconds = limit_of(plan);
     print_log(context, true); /* notes would be of every candidate */
     catch_signals();
     weft_status status = weft_dataset_keep(context);

@@ -97,8 +97,8 @@ const weft_option plan_table[] = {
      .high = 1e6},
     {.name = "seconds",
      .argument = "S",
-     .initial = "60",
-     .help = "--auto: end the search after so long, with what it has found, unless --exhaustive",
+     .help = "--auto: end the search after so long, with what it has found; 60 unless "
+             "given, or --exhaustive",
      .kind = WEFT_OPT_REAL,
      .offset = offsetof(plan_options, seconds),
      .low = 0.1,
