@@ -88,6 +88,7 @@ int print_completion(const weft_context *context)
         const command *c = commands[i];
         const weft_option *table = c->table ? c->table(context) : NULL;
         weft_status status = print_values(context, c, table);
+        if (status == WEFT_OK && c->own) status = print_values(context, c, c->own);
         if (status != WEFT_OK) return report_failure(status);
         print_options(c, table);
     }

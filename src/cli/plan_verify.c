@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "plan.h"
 #include "plan_verify.h"
+#include "weft/plan.h"
 
 enum { MOST_RUNS = 256 };
 
@@ -79,6 +80,24 @@ static weft_status estimate(const verification *v, verified *row, double *batch)
     *batch = (double)options.length.batch;
     weft_options_free(table, &options);
     return status;
+}
+
+/* Whether any of the runs can be planned at all, which is known before anything is measured; prints
+ * the last failure if not. */
+static int check_runs(const verification *v)
+{
+    const weft_option *table = weft_train_table(v->context);
+    weft_status status = WEFT_ERR_ARGUMENT;
+    for (int i = 0; i < v->count && status != WEFT_OK; i++) {
+        char *text = NULL;
+        weft_train_options options = {0};
+        status = read_train_options(v->context, &options, v->argc, v->argv);
+        if (status == WEFT_OK) status = set_strategy(table, &options, v->rows[i].words);
+        if (status == WEFT_OK) status = weft_train_plan_text(v->context, &options, -1, &text);
+        weft_free(text);
+        weft_options_free(table, &options);
+    }
+    return report_failure(status);
 }
 
 static void verify_row(verification *v, verified *row)
@@ -242,7 +261,8 @@ static int verify(verification *v)
 {
     int width = 8;
     catch_signals();
-    int code = measure(v);
+    int code = check_runs(v);
+    if (code == 0) code = measure(v);
     if (code != 0) return code;
     if (weft_measured_here(v->cluster, &v->processor) != WEFT_OK)
         return report_failure(WEFT_ERR_ARGUMENT);

@@ -30,6 +30,7 @@ static const limits run_options[] = {
     {"max-restarts", 0, 1e6},
     {"microbatches", 1, 1e6},
     {"momentum", 0, 1 - 1e-9},
+    {"noise-scale", 0, 1e9},
     {"patience", 0, 1e9},
     {"ranks", 0, 1024},
     {"replicas", 0, 1},

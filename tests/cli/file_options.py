@@ -33,12 +33,16 @@ COMMANDS = {
 INSTEAD = {("eval", "checkpoint"): [], ("predict", "checkpoint"): [], ("generate", "checkpoint"): ["--tokens", "3"], ("load", "ca"): ["https://127.0.0.1:1"],
            ("serve", "certificate"): [*COMMANDS["serve"], "--key", "{t}/key.pem"], ("serve", "key"): [*COMMANDS["serve"], "--certificate", "{t}/cert.pem"],
            ("coordinator", "allow"): [*COMMANDS["coordinator"], "--key", "{t}/member"],
-           ("coordinator", "checkpoint"): [*COMMANDS["coordinator"], "--resume"]}
+           ("coordinator", "checkpoint"): [*COMMANDS["coordinator"], "--resume"],
+           ("plan", "plot"): [*SMALL, "--cluster", "{t}/one.yaml"], ("plan", "measured"): [*SMALL, "--cluster", "{t}/one.yaml", "--timeline"],
+           ("plan", "output"): [*SMALL, "--cluster", "{t}/one.yaml", "--auto", "--one-learner"]}
 # Options that name a thing of their own in each command; others are tried in the first command that has them. A learner that joins
 # opens its folder as `train` does, when a coordinator has answered.
 OWN = {(command, option) for command in COMMANDS for option in ("output", "checkpoint", "key")} - {("join", "checkpoint")}
 # Outputs that are read in place of being written where there is a file.
 READ_IF_THERE = {"tune"}
+# Outputs that are written over nothing, nor over what a link names.
+NEW_ALONE = {("plan", "output")}
 LIMIT = 60  # seconds, also on a busy machine; an output waits ten for the reader of its pipe
 
 
@@ -131,7 +135,9 @@ def try_option(command, option):
             continue  # nobody reads it
         p = Planted(kind)
         result = run(words_for(command, option, p.path), p.home)
-        if option in READ_IF_THERE and kind == "a link":
+        if (command, option) in NEW_ALONE and kind == "a link":
+            good = p.untouched() and (bad_end(result, p.path) or result[0] == 0)
+        elif option in READ_IF_THERE and kind == "a link":
             good = bad_end(result, p.path) and p.untouched()
         elif output and kind in ("a link", "a link to nothing"):  # the user has named the file at its end
             good = result[0] == 0 and os.path.islink(p.path) and os.path.isfile(p.victim if kind == "a link" else p.missing)
@@ -174,6 +180,10 @@ def try_data(form, spec):
 def prepare():
     write(f"{top}/cert.pem", CERTIFICATE)
     write(f"{top}/key.pem", KEY)
+    version = subprocess.run([weft, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
+    write(f"{top}/one.times", f"weft-times\t1\nversion\t{version}\nprocessor\tone\ntime\t1\t1\t1\t1e10\t0\tx\t\n"
+          "time\t1\t1\t1\t0\t2e10\ty\t\ntime\t1\t1\t1e-3\t10\t10\tstep\t\nend\t3\n")
+    write(f"{top}/one.yaml", f"times: {top}/one.times\nmachines:\n  - {{count: 1, cores: 2}}\n")
     write(f"{top}/letters.txt", "a few words to learn, and a few more\n" * 40)
     for words in (["train", *SMALL, "--checkpoint", f"{top}/run"], ["keygen", f"{top}/member"],
                   ["train", "--model", "char-lstm", "--data", f"text:{top}/letters.txt,unit=char,context=8", "--batch", "8", "--steps", "1", "-q", "--checkpoint", f"{top}/text"]):

@@ -137,7 +137,9 @@ static void compare(const weft_strategies *few, const weft_strategies *all, cons
         if (known) continue;
         assert_true(kinds < 100);
         double best = all->at[i].step.samples_per_second;
-        if (kinds < few->fitting && few->at[kinds].step.samples_per_second < best * (1 - 1e-9))
+        /* Behind the three best there may be the best one of a learner alone. */
+        if (kinds < few->fitting && kinds < 3 &&
+            few->at[kinds].step.samples_per_second < best * (1 - 1e-9))
             fail_msg("%s, %s: row %d of the search is %s with %.9g samples/s, and %s has %.9g",
                      cluster, run, kinds, few->at[kinds].words,
                      few->at[kinds].step.samples_per_second, all->at[i].words, best);

@@ -267,6 +267,9 @@ double strategy_bound(const strategy_space *space, const strategy_work *work,
     enum { TWENTIETHS = 19 };
     double pieces = (double)strategy_space_microbatches(space, c), least = TWENTIETHS / 20.0;
     double seconds = work->thread_seconds[c->at[STRATEGY_RECOMPUTE] > 0];
+    /* Learners that do not wait for each other are played: what one candidate takes says nothing of
+     * another one. */
+    if (work->meetings[c->at[STRATEGY_EXCHANGE]] < 0) least = 0;
     double bounds[] = {
         seconds * means->learners / means->threads,
         pipeline_time(seconds / means->stage / pieces, pieces, means->stages),
