@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test check bench bench-gate bench-links bench-serve bench-peers bench-estimates clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
+.PHONY: all deps demo test check bench bench-gate bench-links bench-serve bench-peers bench-estimates bench-memory clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
 
 all: $(BUILD)/weft
 
@@ -79,6 +79,10 @@ bench-peers: $(BUILD)/weft
 # Estimated steps (weft measure, weft plan --cluster) beside measured ones: about ten minutes. STEPS and MODELS choose.
 bench-estimates: $(BUILD)/weft
 	@/usr/bin/python3 bench/estimates.py $(BUILD)/weft $(MODELS)
+
+# Predicted memory (weft plan) beside the peak of runs, with evaluation and checkpoint: about ten minutes. MODELS chooses.
+bench-memory: $(BUILD)/weft
+	@/usr/bin/python3 bench/memory.py $(BUILD)/weft $(MODELS)
 
 # Serving: speed, latency of a lone request, the chosen wait against fixed ones, a day, ONNX Runtime, ten minutes. PARTS and
 # MODELS choose; SECONDS and ROUNDS say how long (with five of each, hours for wait and day), MINUTES of the long run.

@@ -5,7 +5,7 @@
  * of their kernels and transfers. weft_estimate_step makes the programs of all ranks of a run, as a
  * run would, and plays a step of them with these times in the place of numbers: instructions in the
  * order of the schedule, transfers that begin and end where the programs say, and links that carry
- * one message at a time.
+ * one message at a time. weft_estimate_memory says how much memory the processes of a run take.
  */
 #ifndef WEFT_ESTIMATE_H
 #define WEFT_ESTIMATE_H
@@ -67,7 +67,7 @@ typedef struct weft_step_estimate {
     double by_size, by_kind, by_operator, by_rates;
     /* Bytes of the programs of all ranks on the machine that is the fullest beside its memory, and
      * that memory (0: unknown): weights, optimizer state, gradients, activations and staging, as
-     * weft plan has them. The process itself, its libraries and data come on top. */
+     * weft plan has them. weft_estimate_memory has those of whole processes. */
     double memory, memory_limit;
     double
         sent_bytes; /* a step, by the ranks of a learner, in transfers as --metrics counts them */
@@ -150,6 +150,47 @@ WEFT_API WEFT_NODISCARD weft_status weft_estimate_parts(weft_context *context,
  * than this one, or the file has several machines. *processor: its name, which the caller frees
  * with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_measured_here(const char *cluster, char **processor);
+
+/* The uses of a rank's memory. */
+typedef enum weft_memory_part {
+    WEFT_MEMORY_WEIGHTS,
+    WEFT_MEMORY_STATE, /* of the optimizer, and statistics */
+    WEFT_MEMORY_GRADIENTS,
+    WEFT_MEMORY_ACTIVATIONS, /* and inputs */
+    WEFT_MEMORY_SCRATCH,     /* of kernels, and what they pack */
+    WEFT_MEMORY_STAGING,     /* of transfers */
+    WEFT_MEMORY_EVALUATION,  /* the program that evaluates beside the training */
+    WEFT_MEMORY_BATCHES,     /* made ahead */
+    WEFT_MEMORY_EXCHANGE,    /* of the exchange, and of servers in this process */
+    WEFT_MEMORY_PROGRAMS,    /* graphs, programs and what the host keeps for them */
+    WEFT_MEMORY_PARTS
+} weft_memory_part;
+/* Its name, as "activations". */
+WEFT_API const char *weft_memory_part_name(weft_memory_part part);
+
+/* The memory of a run: bytes of host memory that are resident at its peak, without mapped files, as
+ * peak_rss_bytes of a run (--metrics). */
+typedef struct weft_memory_estimate {
+    size_t struct_size;
+    int ranks;             /* of a learner; those of other learners take as much */
+    int processes, each;   /* that have ranks, on all machines; most ranks of a process */
+    double *part;          /* [ranks, WEFT_MEMORY_PARTS] */
+    double *moment;        /* [ranks] the most that a rank takes for a moment, as to evaluate */
+    double shared;         /* of a process: the program, its libraries, kernels and data */
+    double process;        /* all of the fullest process */
+    double machine, limit; /* as weft_step_estimate.memory, memory_limit */
+    double parameters;     /* the number of parameters of the model */
+    uint64_t room[8];      /* of later versions: 0 */
+} weft_memory_estimate;
+
+/* Predicts the memory of a run. cluster: the file whose machines have the ranks, or NULL: one
+ * machine has them all. The memory of a process beside its ranks is measured in the process that
+ * calls. The caller frees the arrays with weft_memory_estimate_free. */
+WEFT_API WEFT_NODISCARD weft_status weft_estimate_memory(weft_context *context,
+                                                         const weft_train_options *options,
+                                                         const char *cluster,
+                                                         weft_memory_estimate *out);
+WEFT_API void weft_memory_estimate_free(weft_memory_estimate *estimate);
 
 #ifdef __cplusplus
 }

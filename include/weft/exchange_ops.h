@@ -104,6 +104,30 @@ typedef struct weft_exchange_plan {
     int here;    /* number of learners that are threads of one process; 0: not known yet */
 } weft_exchange_plan;
 
+/* The sizes of a run, for estimates of the memory that its exchange takes for one shard of the
+ * model. */
+typedef struct weft_exchange_sizes {
+    size_t struct_size; /* sizeof(weft_exchange_sizes) */
+    const weft_exchange_plan *plan;
+    weft_dtype dtype; /* of the parameters */
+    int64_t count;    /* parameters of the shard, with the padding of their layouts */
+    const weft_optimizer_options *optimizer;
+    const weft_store *store; /* of the rank's device; it has no memory */
+    bool bf16_sums;
+    uint64_t room[4]; /* of later versions: 0 */
+} weft_exchange_sizes;
+
+/* Bytes of host memory. */
+typedef struct weft_exchange_memory {
+    size_t struct_size;
+    double learner;   /* of each learner */
+    double moment;    /* of each learner for a moment, as while learners meet */
+    double shared;    /* once, in the process of the first learner */
+    double end;       /* there, for a moment at the end of the run */
+    double server;    /* of all servers together */
+    uint64_t room[3]; /* of later versions: 0 */
+} weft_exchange_memory;
+
 /* A state of an exchange, for checkpoints. With like_parameters it has the elements of the store's
  * WEFT_ALL_PARAMETERS, in their type and order; a checkpoint has it tensor by tensor, so it can be
  * loaded on any mesh. Otherwise it has a type of its own, and must be equal on all ranks of a
@@ -218,7 +242,10 @@ typedef struct weft_exchange_life {
     /* For searches of a strategy (weft/strategies.h): arguments i with which a run may be worth
      * trying, "" for none, or NULL past the end. NULL: it is tried without arguments. */
     const char *(*offered)(int i);
-    void (*room[1])(void); /* of later versions: NULL */
+    /* For estimates of a run's memory: what the exchange allocates at most. exchange was opened
+     * without a setup; *out is zeroed. NULL: it takes no arrays. */
+    weft_status (*memory)(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
+                          weft_exchange_memory *out);
 } weft_exchange_life;
 
 struct weft_exchange_ops {
@@ -234,9 +261,8 @@ struct weft_exchange_ops {
     bool owns_update;
     /* Opens the exchange, whose state has its initial values. exchange: `size` zeroed bytes, whose
      * head is filled in. arguments: the text after "NAME:", or "". setup: exchange->setup; NULL:
-     * only checks the arguments, and then only `fits`, `averages`, `meetings`,
-     * `passes` and `close` may follow. ARGUMENT: an argument is wrong. If it fails, `close` is
-     * called. */
+     * only checks the arguments, and then only `fits`, `averages`, `meetings`, `passes`, `memory`
+     * and `close` may follow. ARGUMENT: an argument is wrong. If it fails, `close` is called. */
     weft_status (*open)(weft_exchange *exchange, const char *arguments,
                         const weft_exchange_setup *setup);
     /* Frees what the exchange has allocated, but not its struct. NULL: nothing. */

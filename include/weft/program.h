@@ -146,7 +146,9 @@ typedef struct weft_program_info {
     size_t device_bytes, device_total, device_free;
     /* The words of the device about itself (weft_device_ops.about); NULL: none. The store's. */
     const char *device_about;
-    uint64_t room[3]; /* of later versions: 0 */
+    /* Copies of parameters in second layouts, which a dry program would add to the store. */
+    size_t derived_bytes;
+    uint64_t room[2]; /* of later versions: 0 */
 } weft_program_info;
 WEFT_API weft_program_info weft_program_describe(const weft_program *program);
 

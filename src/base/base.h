@@ -360,7 +360,10 @@ typedef struct weft_wait_clock {
 } weft_wait_clock;
 double weft_wait_clock_read(weft_wait_clock *clock, double most);
 WEFT_PRIVATE_API double weft_process_seconds(void); /* since this process started, to a hundredth */
-size_t weft_peak_memory(void); /* peak resident memory, without mapped files, in bytes */
+size_t weft_resident_memory(void);  /* resident memory now, without mapped files, in bytes */
+size_t weft_allocated_memory(void); /* bytes that malloc has given and not got back; 0: not known */
+void weft_trim_memory(void);        /* gives free memory of malloc back to the system */
+size_t weft_peak_memory(void);      /* peak resident memory, without mapped files, in bytes */
 /* Logs a message; each warning or note is logged once in the life of a context. */
 WEFT_PRIVATE_API void weft_log(const weft_context *context, weft_log_level level,
                                const char *format, ...) WEFT_PRINTF(3, 4);

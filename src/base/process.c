@@ -2,6 +2,9 @@
  * name of the processor. */
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,6 +44,34 @@ double weft_process_seconds(void)
     clock_gettime(CLOCK_BOOTTIME, &now);
     double started = strtod(at, NULL) / (double)sysconf(_SC_CLK_TCK);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - started;
+}
+
+size_t weft_resident_memory(void)
+{
+    char line[128];
+    unsigned long long kib = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, "RssAnon: %llu kB", &kib) == 1) break;
+    if (file) fclose(file);
+    return (size_t)kib * 1024;
+}
+
+size_t weft_allocated_memory(void)
+{
+#ifdef __GLIBC__
+    struct mallinfo2 all = mallinfo2();
+    return all.uordblks + all.hblkhd;
+#else
+    return 0;
+#endif
+}
+
+void weft_trim_memory(void)
+{
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
 }
 
 /* VmHWM counts the pages of mapped files as well, which belong to the cache of the system: those

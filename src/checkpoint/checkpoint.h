@@ -223,6 +223,11 @@ weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
                                  const weft_checkpoint_record *what, const char *directory,
                                  int64_t keep, char **path) WEFT_NODISCARD;
 
+/* The bytes that a rank takes while a checkpoint is written, which rank 0 does (writes): tensors of
+ * the graph are gathered and written one after the other. The store is the rank's, or one on which
+ * its program is planned. */
+size_t weft_checkpoint_room(const weft_graph *graph, const weft_store *store, bool writes);
+
 /* Calls fn on rank 0 of the learner with each parameter of its graph, whole and in plain layout,
  * one after the other. Collective over the learner. */
 typedef weft_status weft_parameter_fn(void *user, const char *name, const weft_type *type,

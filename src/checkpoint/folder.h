@@ -66,4 +66,9 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
 /* Whether a file of the checkpoint has tensors whose names begin with "PREFIX/". */
 bool weft_checkpoint_knows(const weft_checkpoint *c, int file, const char *prefix);
 
+/* gather.c: the bytes that a rank takes while a tensor is gathered: the part that it sends, or on
+ * rank 0 (writes) the whole tensor and what its own part takes on the way. */
+size_t weft_gather_room(const weft_store *store, const char *name, const weft_type *whole,
+                        bool writes);
+
 #endif

@@ -3,6 +3,7 @@
  * the data axis (the leader) gathers the ranges, whose order it knows, and sends the part to rank
  * 0. A rank whose store lacks the tensor sends nothing. */
 #include "checkpoint/folder.h"
+#include "program/program.h"
 
 /* The part of a tensor that a rank holds, as all ranks exchange it; has: 0 if it holds none. */
 typedef struct weft_part {
@@ -83,6 +84,20 @@ static void *place_of(const weft_type *whole, const int64_t *start, const weft_s
         if (shape->dim[d] != 1) return NULL;
     for (d = 0; d < shape->rank; d++) at = at * whole->shape.dim[d] + start[d];
     return (char *)data + (size_t)at * weft_dtype_size(whole->dtype);
+}
+
+size_t weft_gather_room(const weft_store *store, const char *name, const weft_type *whole,
+                        bool writes)
+{
+    int entry = weft_store_find(store, name);
+    size_t all = writes ? weft_type_bytes(whole) : 0;
+    int64_t start[WEFT_MAX_RANK];
+    weft_shape shape;
+    if (entry < 0) return all;
+    weft_type part = weft_store_type(store, entry);
+    weft_store_part(store, entry, &shape, start);
+    bool placed = writes && place_of(whole, start, &part.shape, &shape);
+    return all + (placed ? 0 : weft_type_bytes(&part)) + weft_store_gather_room(store, entry);
 }
 
 /* Reads the part of this rank. If the ranks of the data axis hold a range of it each, this is a

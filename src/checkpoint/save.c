@@ -178,12 +178,28 @@ static weft_status select_one(selection *s, item it)
     return WEFT_OK;
 }
 
+static bool is_saved(const weft_graph *g, weft_value v, weft_value_kind kind)
+{
+    return weft_graph_value_kind(g, v) == kind && weft_graph_role(g, v, NULL) != WEFT_ROLE_SUM;
+}
+
+size_t weft_checkpoint_room(const weft_graph *g, const weft_store *store, bool writes)
+{
+    size_t most = 0;
+    for (weft_value v = 0; v < weft_graph_value_count(g); v++) {
+        weft_type type = weft_graph_value_type(g, v);
+        if (is_saved(g, v, WEFT_VALUE_PARAM) || is_saved(g, v, WEFT_VALUE_STATE))
+            most =
+                WEFT_MAX(most, weft_gather_room(store, weft_graph_value_name(g, v), &type, writes));
+    }
+    return most;
+}
+
 static weft_status select_leaves(selection *s, weft_value_kind kind, int learner, int state)
 {
     const weft_graph *g = s->source->graph;
     for (weft_value v = 0; v < weft_graph_value_count(g); v++) {
-        if (weft_graph_value_kind(g, v) != kind || weft_graph_role(g, v, NULL) == WEFT_ROLE_SUM)
-            continue;
+        if (!is_saved(g, v, kind)) continue;
         WEFT_TRY(select_one(s, (item){v, learner, state, NULL}));
     }
     return WEFT_OK;

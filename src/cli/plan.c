@@ -75,6 +75,12 @@ static const char *contradiction(const plan_options *p)
                "which weft measure writes";
     if (p->measured && !p->plot && !p->timeline)
         return "--measured is shown by --plot or --timeline; give one of them";
+    if (p->memory && (p->passes >= 0 || tables > 0 || p->searches))
+        return "--memory is about the plan of one run, in whose place --passes, --auto and tables "
+               "are printed; leave one of them out";
+    if (p->memory && p->cluster)
+        return "the machines of --cluster have their memory in its file (key memory); leave "
+               "--memory out";
     if (p->quick && !p->verify) return "--quick is about --verify, which is not given";
     if (p->json && tables == 0 && !p->searches)
         return "--json prints the table of --strategies, --auto, --why, --verify, --target or "
@@ -91,6 +97,8 @@ static weft_status print_plan(weft_context *context, const weft_train_options *o
                              ? weft_train_passes_text(context, options, (int)plan->passes, &text)
                              : weft_train_plan_text(context, options, (int)plan->dump, &text);
     if (status == WEFT_OK) printf("%s", text);
+    if (status == WEFT_OK && plan->passes < 0)
+        status = plan_memory(context, options, plan->cluster, plan->memory_bytes);
     if (status == WEFT_OK && plan->cluster) print_estimate(plan->cluster, step);
     weft_free(text);
     return status;
@@ -193,13 +201,14 @@ static int run_with(weft_context *context, const plan_options *plan, int argc, c
 static int run(weft_context *context, int argc, char **argv)
 {
     plan_options plan = {.dump = -1, .passes = -1};
+    map_arrays();
     weft_status status = take_own_options(plan_table, &plan, &argc, argv);
     int code = 2;
     if (status != WEFT_OK)
         code = usage_failure("plan");
     else if (contradiction(&plan))
         fprintf(stderr, "weft: %s\nTry 'weft help plan'.\n", contradiction(&plan));
-    else
+    else if (!plan.memory || plan_memory_size(plan.memory, &plan.memory_bytes) == WEFT_OK)
         code = run_with(context, &plan, argc, argv);
     weft_options_free(plan_table, &plan);
     return code;
@@ -214,7 +223,10 @@ const command command_plan = {
         "Takes the options of weft train and runs nothing: prints for each rank its position in\n"
         "the mesh, the bytes of weights, optimizer state, gradients and activations, the\n"
         "floating point operations and the bytes sent to ranks of its learner per step; then\n"
-        "every transfer in order, and the bubble of a pipeline. --dump adds the graph and the\n"
+        "every transfer in order, the bubble of a pipeline, and the memory of each rank and\n"
+        "process at its peak, with evaluation, exchange and checkpoint. --memory says whether\n"
+        "that fits, and if not, what options would take less, by planning them. --dump adds the "
+        "graph and the\n"
         "program of rank 0, --dump=K those of rank K. --passes prints in place of all this the\n"
         "graph after each pass: the model, its gradients, the optimizer, recomputation, the part\n"
         "of rank 0 (--passes=K: of rank K), and the graphs that predict.\n\n"
@@ -256,6 +268,7 @@ const command command_plan = {
         "  weft plan -n 4 --mesh data=2,tensor=2\n"
         "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 10\n"
         "  weft plan -n 8 --zero 3 --dump=1\n"
+        "  weft plan --model vgg11 --memory 2GB\n"
         "  weft plan -n 2 --mesh tensor=2 --passes\n"
         "  weft measure -o here.yaml\n"
         "  weft plan --cluster here.yaml -n 2 --strategies 'mesh=data=2; mesh=tensor=2'\n"

@@ -12,8 +12,9 @@
  * are not given. */
 typedef struct plan_options {
     int64_t dump, passes, top, pick;
-    double seconds; /* of --auto */
-    char *cluster, *strategies, *why, *output, *scale, *plot, *trace, *measured;
+    double seconds;      /* of --auto */
+    double memory_bytes; /* of --memory; 0: not given */
+    char *cluster, *memory, *strategies, *why, *output, *scale, *plot, *trace, *measured;
     bool verify, quick, timeline, json, searches, exhaustive, one_learner;
     target_choice target;
 } plan_options;
@@ -74,5 +75,12 @@ int plan_why(weft_context *context, const char *cluster, const char *two, bool j
  * machine is measured first. */
 int plan_verify(weft_context *context, const char *cluster, const char *list, bool quick, bool json,
                 int argc, char **argv);
+
+/* plan_memory.c: prints the memory of the run's ranks and processes, and whether the machines of
+ * the cluster (NULL: one machine of `limit` bytes; 0: not known) have it. */
+weft_status plan_memory(weft_context *context, const weft_train_options *options,
+                        const char *cluster, double limit);
+/* Reads the bytes of --memory, as 16GB; prints what is wrong. */
+weft_status plan_memory_size(const char *text, double *out);
 
 #endif

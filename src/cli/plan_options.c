@@ -27,6 +27,11 @@ const weft_option plan_table[] = {
      .help = "also the time of a step on this cluster, whose file weft measure writes",
      .kind = WEFT_OPT_STRING,
      .offset = offsetof(plan_options, cluster)},
+    {.name = "memory",
+     .argument = "SIZE",
+     .help = "whether the run fits in a machine with so much memory, as 16GB",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(plan_options, memory)},
     {.name = "strategies",
      .argument = "LIST",
      .help = "with --cluster, in place of the plan: the steps of several runs, as in 'mesh=data=2; "

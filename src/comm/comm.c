@@ -150,6 +150,24 @@ static void fill_counts(int64_t *to, const int64_t *from, int64_t each, size_t n
     for (size_t r = 0; r < n; r++) to[r] = from ? from[r] : each;
 }
 
+size_t weft_comm_room(const weft_context *context, const char *engine, const weft_transfer *t,
+                      int size)
+{
+    const weft_entry *entry;
+    weft_comm comm = {.size = size, .local_size = size};
+    weft_operation o = {.comm = &comm, .t = *t};
+    size_t n = (size_t)size, bytes = 0;
+    if (weft_registry_find(context, WEFT_KIND_ENGINE, engine, strlen(engine), &entry) != WEFT_OK)
+        return 0;
+    const weft_engine *of = entry->ops;
+    if (!of->room || WEFT_NEW(&o.counts, 2 * n) != WEFT_OK) return 0;
+    fill_counts(o.counts, t->counts, t->count, n);
+    fill_counts(o.counts + n, t->receive_counts, t->count, n);
+    bytes = of->room(&o);
+    free(o.counts);
+    return bytes;
+}
+
 bool weft_comm_is_far(const weft_comm *comm)
 {
     return comm->ops->far;

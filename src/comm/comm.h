@@ -116,7 +116,14 @@ typedef struct weft_engine {
     bool implied; /* chosen by the number of ranks, and not offered by options */
     /* The bytes that a rank takes for a communicator of `size` ranks; NULL: few. */
     size_t (*share)(int size);
+    /* The bytes that a rank takes for an operation, whose head is filled and that is not prepared;
+     * NULL: few. */
+    size_t (*room)(weft_operation *operation);
 } weft_engine;
+/* The bytes that a rank takes for an operation between `size` ranks by the engine, beside the
+ * caller's buffers, whose addresses only have to be there; 0: few, or not known. */
+size_t weft_comm_room(const weft_context *context, const char *engine, const weft_transfer *t,
+                      int size);
 /* The bytes that a rank takes for a communicator of the engine; 0: few, or not known. */
 size_t weft_comm_share(const weft_context *context, const char *engine, int size);
 

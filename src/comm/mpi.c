@@ -104,6 +104,21 @@ static weft_status mpi_prepare(weft_operation *o)
     return status;
 }
 
+weft_status mpi_new(mpi_pending *p, size_t bytes, void *out)
+{
+    p->bytes += bytes;
+    return weft_new_aligned(bytes, out);
+}
+
+/* Plans the operation, which needs no MPI. */
+static size_t mpi_operation_room(weft_operation *o)
+{
+    if (mpi_prepare(o) != WEFT_OK) return 0;
+    size_t bytes = ((const mpi_pending *)o->state)->bytes;
+    forget(o);
+    return bytes;
+}
+
 static weft_status mpi_start(weft_operation *o)
 {
     mpi_pending *p = o->state;
@@ -255,6 +270,12 @@ weft_status weft_mpi_built(void)
                      "weft on a machine that has MPI (apt-get install libopenmpi-dev openmpi-bin)");
 }
 
+static size_t mpi_operation_room(weft_operation *o)
+{
+    (void)o;
+    return 0;
+}
+
 static weft_status mpi_open(const weft_engine *engine, weft_context *context, int ranks,
                             weft_comm **out, int *local)
 {
@@ -272,4 +293,5 @@ const weft_engine weft_engine_mpi = {
     .name = "mpi",
     .summary = "ranks are the processes that mpirun or srun starts, on one machine or many",
     .open = mpi_open,
+    .room = mpi_operation_room,
 };

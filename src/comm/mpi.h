@@ -116,9 +116,12 @@ typedef struct mpi_pending {
     const void *copy_from; /* the part that stays on this rank is copied at the start */
     void *copy_to;
     int64_t copy_bytes;
+    size_t bytes; /* of all workspace and partial sums */
     bool fetches; /* receives messages that MPI may fetch from the sender's memory */
 } mpi_pending;
 
+/* mpi.c: allocates memory of an operation, and counts it. */
+weft_status mpi_new(mpi_pending *p, size_t bytes, void *out) WEFT_NODISCARD;
 weft_status mpi_failed(const char *call, int code) WEFT_NODISCARD;
 #define MPI_TRY(call)                                                                              \
     do {                                                                                           \

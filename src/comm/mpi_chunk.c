@@ -121,7 +121,7 @@ weft_status mpi_merge_rooms(weft_operation *o)
     if (out == 0) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&p->brought, in));
     WEFT_TRY(WEFT_NEW(&p->made, out));
-    return weft_new_aligned(weft_tree_room(leaves, out), &p->merge_work);
+    return mpi_new(p, weft_tree_room(leaves, out), &p->merge_work);
 }
 
 void mpi_merge_chunk(const weft_operation *o, const mpi_merge *g, int64_t c)

@@ -304,9 +304,8 @@ static weft_status make_room(sum *s)
     if (s->o->t.kind == WEFT_ALL_REDUCE && most == 1)
         p->kept[0] = s->o->t.receive;
     else if (s->slots.levels > 1)
-        WEFT_TRY(weft_new_aligned((size_t)most * bytes, &p->kept[0]));
-    if (s->slots.count > 1) WEFT_TRY(weft_new_aligned((size_t)most * bytes, &p->kept[1]));
-    return WEFT_OK;
+        WEFT_TRY(mpi_new(p, (size_t)most * bytes, &p->kept[0]));
+    return s->slots.count > 1 ? mpi_new(p, (size_t)most * bytes, &p->kept[1]) : WEFT_OK;
 }
 
 static weft_status choose(sum *s)

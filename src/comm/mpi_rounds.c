@@ -107,7 +107,7 @@ weft_status mpi_end_rounds(weft_operation *o)
         }
         p->room_bytes = WEFT_MAX(p->room_bytes, at);
     }
-    if (p->room_bytes) WEFT_TRY(weft_new_aligned(p->room_bytes, &p->room));
+    if (p->room_bytes) WEFT_TRY(mpi_new(p, p->room_bytes, &p->room));
     return mpi_merge_rooms(o);
 }
 

@@ -191,6 +191,20 @@ weft_status weft_codec_keep(weft_codec *codec, const char *name, const char *wha
     return WEFT_OK;
 }
 
+weft_status weft_codec_bytes(weft_context *context, const char *spec, weft_dtype dtype,
+                             int64_t count, double *out)
+{
+    weft_codec *codec;
+    enum { FEW = 64 };
+    *out = 0;
+    WEFT_TRY(weft_codec_open(context, spec, dtype, FEW, &codec));
+    for (int i = 0; i < codec->state_count; i++)
+        if (codec->states[i].extent == WEFT_CODEC_EACH)
+            *out += (double)count * (double)weft_dtype_size(dtype);
+    weft_codec_close(&codec);
+    return WEFT_OK;
+}
+
 void weft_codec_keep_one(weft_codec *codec, const char *name, const char *what,
                          weft_codec_extent extent, double *number)
 {

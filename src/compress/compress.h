@@ -103,6 +103,9 @@ weft_status weft_codecs_register(weft_context *context) WEFT_NODISCARD;
  * codec, a wrong key or value, or an unsupported range. */
 weft_status weft_codec_open(weft_context *context, const char *spec, weft_dtype dtype,
                             int64_t count, weft_codec **out) WEFT_NODISCARD;
+/* Sets *out to the bytes that such a codec keeps. */
+weft_status weft_codec_bytes(weft_context *context, const char *spec, weft_dtype dtype,
+                             int64_t count, double *out) WEFT_NODISCARD;
 /* Opens a downlink codec. Each of its updates is the difference between the parameters and the
  * reference that receivers have. That difference contains all that earlier messages have omitted,
  * so the caller clears the residual before each update, and the codec applies no momentum. */

@@ -199,27 +199,47 @@ void weft_batch_make(const weft_dataset *data, const weft_loader_options *option
     batch->wrong = atomic_load(&m.wrong);
 }
 
-/* A batch has the columns of the data set and, as the last one, the weights. */
+/* A batch has the columns of the data set, and the weights. */
+static void list_columns(const weft_dataset *data, const weft_loader_options *o, weft_batch *out)
+{
+    *out = (weft_batch){.columns = 0};
+    while (weft_dataset_column(data, out->columns, &out->column[out->columns])) out->columns++;
+    weft_column weights = {"weights", WEFT_PORT_WEIGHTS, o->real, {.rank = 0}};
+    if (weft_dataset_stats(data)->positions > 0)
+        weights.shape = weft_shape_of(1, (int64_t[]){weft_dataset_stats(data)->positions});
+    out->weights = out->columns;
+    out->column[out->columns++] = weights;
+    if (o->shuffle && o->split == WEFT_TRAIN && weft_dataset_mixes(data)) {
+        out->column[out->columns++] =
+            (weft_column){"mixed_labels", WEFT_PORT_TARGET, WEFT_I32, {.rank = 0}};
+        out->column[out->columns++] =
+            (weft_column){"mixed_weights", WEFT_PORT_WEIGHTS, o->real, {.rank = 0}};
+    }
+}
+
+static size_t column_bytes(const weft_batch *batch, int c, const weft_loader_options *o)
+{
+    return (size_t)o->slots * row_bytes(&batch->column[c]);
+}
+
+size_t weft_batch_bytes(const weft_dataset *data, const weft_loader_options *options)
+{
+    const weft_loader_options o = complete(options);
+    weft_batch batch;
+    size_t bytes = 0;
+    list_columns(data, &o, &batch);
+    for (int c = 0; c < batch.columns; c++) bytes += column_bytes(&batch, c, &o);
+    return bytes;
+}
+
 weft_status weft_batch_open(const weft_dataset *data, const weft_loader_options *options,
                             weft_batch *out)
 {
     const weft_loader_options o = complete(options);
     weft_status status = WEFT_OK;
-    *out = (weft_batch){.columns = 0};
-    while (weft_dataset_column(data, out->columns, &out->column[out->columns])) out->columns++;
-    weft_column weights = {"weights", WEFT_PORT_WEIGHTS, o.real, {.rank = 0}};
-    if (weft_dataset_stats(data)->positions > 0)
-        weights.shape = weft_shape_of(1, (int64_t[]){weft_dataset_stats(data)->positions});
-    out->weights = out->columns;
-    out->column[out->columns++] = weights;
-    if (o.shuffle && o.split == WEFT_TRAIN && weft_dataset_mixes(data)) {
-        out->column[out->columns++] =
-            (weft_column){"mixed_labels", WEFT_PORT_TARGET, WEFT_I32, {.rank = 0}};
-        out->column[out->columns++] =
-            (weft_column){"mixed_weights", WEFT_PORT_WEIGHTS, o.real, {.rank = 0}};
-    }
+    list_columns(data, &o, out);
     for (int c = 0; c < out->columns && status == WEFT_OK; c++)
-        status = weft_new_aligned((size_t)o.slots * row_bytes(&out->column[c]), &out->data[c]);
+        status = weft_new_aligned(column_bytes(out, c, &o), &out->data[c]);
     if (status == WEFT_OK && data->class_weight && o.split == WEFT_TRAIN)
         status = WEFT_NEW(&out->label, weft_source_labels(data->source));
     if (status != WEFT_OK) weft_batch_close(out);

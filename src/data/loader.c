@@ -52,6 +52,11 @@ static void loader_free(weft_loader *l)
     free(l);
 }
 
+size_t weft_loader_bytes(const weft_dataset *dataset, const weft_loader_options *options)
+{
+    return SLOTS * weft_batch_bytes(dataset, options);
+}
+
 weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_options *options,
                               weft_loader **out)
 {

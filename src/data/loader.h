@@ -49,6 +49,8 @@ typedef struct weft_loader_options {
  * epoch after its first `begin` samples. The split must be prepared. */
 weft_status weft_batch_open(const weft_dataset *dataset, const weft_loader_options *options,
                             weft_batch *out) WEFT_NODISCARD;
+/* The bytes that a batch with these options takes, beside the labels of a sample. */
+size_t weft_batch_bytes(const weft_dataset *dataset, const weft_loader_options *options);
 void weft_batch_make(const weft_dataset *dataset, const weft_loader_options *options, int64_t epoch,
                      int64_t begin, weft_batch *batch);
 void weft_batch_close(weft_batch *batch);
@@ -61,6 +63,8 @@ typedef struct weft_loader weft_loader;
 /* Starts a thread that makes the next batches ahead. The split must be prepared. */
 weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_options *options,
                               weft_loader **out) WEFT_NODISCARD;
+/* The bytes of the batches of a loader with these options. */
+size_t weft_loader_bytes(const weft_dataset *dataset, const weft_loader_options *options);
 /* Waits for the next batch, which is valid until the next call; NULL after the last epoch. */
 const weft_batch *weft_loader_next(weft_loader *loader);
 void weft_loader_stop(weft_loader **loader);

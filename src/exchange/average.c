@@ -39,9 +39,15 @@ static weft_status parse_state(const char *text, const state_option **out)
     return WEFT_OK;
 }
 
+/* Arrays like the parameters, `before` and `velocity`. */
+static bool keeps_before(const average *a, bool bf16_sums)
+{
+    return a->outer || bf16_sums;
+}
+
 static weft_status make_ranges(average *a)
 {
-    if (a->outer || a->head.setup.bf16_sums)
+    if (keeps_before(a, a->head.setup.bf16_sums))
         WEFT_TRY(weft_exchange_keep(&a->head, "outer",
                                     a->outer ? "the last mean of outer=nesterov"
                                              : "the last mean, for --sum-dtype bf16",
@@ -208,6 +214,16 @@ static const char *average_offered(int i)
     return i < (int)WEFT_COUNT(offers) ? offers[i] : NULL;
 }
 
+static weft_status average_memory(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
+                                  weft_exchange_memory *out)
+{
+    const average *a = (const average *)exchange;
+    double bytes = (double)sizes->count * (double)weft_dtype_size(sizes->dtype);
+    out->learner = bytes * (keeps_before(a, sizes->bf16_sums) + a->outer);
+    if (sizes->bf16_sums) out->moment = (double)weft_exchange_changes_bytes(sizes->count);
+    return WEFT_OK;
+}
+
 static const weft_exchange_ops average_ops = {
     .struct_size = sizeof(weft_exchange_ops),
     .size = sizeof(average),
@@ -219,7 +235,8 @@ static const weft_exchange_ops average_ops = {
              .begin = average_begin,
              .end = average_end,
              .meetings = average_meetings,
-             .passes = average_passes},
+             .passes = average_passes,
+             .memory = average_memory},
 };
 
 const weft_entry weft_exchange_average = {
@@ -242,7 +259,8 @@ static const weft_exchange_ops oneshot_ops = {
     .life = {.begin = average_begin,
              .end = average_end,
              .meetings = average_meetings,
-             .passes = average_passes},
+             .passes = average_passes,
+             .memory = average_memory},
 };
 
 const weft_entry weft_exchange_oneshot = {

@@ -135,6 +135,17 @@ weft_status weft_exchange_meetings(weft_context *context, const char *spec, weft
     return WEFT_OK;
 }
 
+weft_status weft_exchange_memory_of(const char *spec, const weft_exchange_sizes *sizes,
+                                    weft_exchange_memory *out)
+{
+    weft_exchange *e;
+    *out = (weft_exchange_memory){.struct_size = sizeof(*out)};
+    WEFT_TRY(open_at(sizes->plan->context, spec, NULL, &e));
+    weft_status status = e->ops->life.memory ? e->ops->life.memory(e, sizes, out) : WEFT_OK;
+    weft_exchange_close(&e);
+    return status;
+}
+
 weft_status weft_exchange_open(const char *spec, const weft_exchange_setup *setup,
                                weft_exchange **out)
 {

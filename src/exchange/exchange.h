@@ -123,6 +123,11 @@ typedef struct weft_meetings {
 } weft_meetings;
 weft_status weft_exchange_meetings(weft_context *context, const char *spec,
                                    weft_meetings *out) WEFT_NODISCARD;
+/* The hook `memory` of the exchange of a specification; zeros: it has none. */
+weft_status weft_exchange_memory_of(const char *spec, const weft_exchange_sizes *sizes,
+                                    weft_exchange_memory *out) WEFT_NODISCARD;
+/* mean.c: the bytes that a meeting takes whose changes cross in bf16. */
+size_t weft_exchange_changes_bytes(int64_t count);
 /* Checks a specification, and whether the planned run can have the exchange; weft_exchange_open
  * includes this check. */
 weft_status weft_exchange_fits(weft_context *context, const char *spec,

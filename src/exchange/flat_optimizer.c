@@ -158,7 +158,13 @@ static weft_status list_states(weft_flat_optimizer *o)
     return o->step ? WEFT_OK : weft_fail(WEFT_ERR_INTERNAL, "an optimizer has no count of steps");
 }
 
-/* Memory of the range, where there are several pieces. */
+/* Bytes of the range and its gradient, where there are several pieces. */
+static size_t room_of(const weft_flat_optimizer *o)
+{
+    bool one = o->piece_count == 1 && o->pieces[0].factor != 0;
+    return one ? 0 : (size_t)o->count * o->size;
+}
+
 static weft_status make_room(weft_flat_optimizer *o)
 {
     for (int i = 0; i < o->piece_count; i++) {
@@ -166,9 +172,30 @@ static weft_status make_room(weft_flat_optimizer *o)
         piece_name(i, name);
         o->pieces[i].entry = weft_store_find(o->store, name);
     }
-    if (o->piece_count == 1 && o->pieces[0].factor != 0) return WEFT_OK;
-    WEFT_TRY(weft_new_aligned((size_t)o->count * o->size, &o->parameters));
-    return weft_new_aligned((size_t)o->count * o->size, &o->own_gradient);
+    if (room_of(o) == 0) return WEFT_OK;
+    WEFT_TRY(weft_new_aligned(room_of(o), &o->parameters));
+    return weft_new_aligned(room_of(o), &o->own_gradient);
+}
+
+/* Makes the optimizer's graph and its store. *out must be closed also on failure. */
+static weft_status begin_open(weft_context *context, const weft_store *like,
+                              const weft_optimizer_options *options, weft_dtype dtype,
+                              int64_t count, weft_segment_list segments, int64_t begin,
+                              weft_flat_optimizer **out)
+{
+    weft_flat_optimizer *o;
+    /* Ranges are in host memory, where exchanges read and write them. */
+    const char *name = schema_device(like->schema, SPACE_HOST)->ops->name;
+    *out = NULL;
+    WEFT_TRY(check(options, count));
+    WEFT_TRY(WEFT_NEW(&o, 1));
+    *out = o;
+    o->count = count;
+    o->size = weft_dtype_size(dtype);
+    WEFT_TRY(cut(o, segments, begin));
+    WEFT_TRY(weft_graph_create(context, dtype, &o->graph));
+    WEFT_TRY(build_graph(o, options, dtype));
+    return weft_store_create(context, name, 0, &o->store);
 }
 
 weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *like,
@@ -177,16 +204,7 @@ weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *li
                                      weft_flat_optimizer **out)
 {
     weft_flat_optimizer *o;
-    /* Ranges are in host memory, where exchanges read and write them. */
-    const char *name = schema_device(like->schema, SPACE_HOST)->ops->name;
-    WEFT_TRY(check(options, count));
-    WEFT_TRY(WEFT_NEW(&o, 1));
-    o->count = count;
-    o->size = weft_dtype_size(dtype);
-    weft_status status = cut(o, segments, begin);
-    if (status == WEFT_OK) status = weft_graph_create(context, dtype, &o->graph);
-    if (status == WEFT_OK) status = build_graph(o, options, dtype);
-    if (status == WEFT_OK) status = weft_store_create(context, name, 0, &o->store);
+    weft_status status = begin_open(context, like, options, dtype, count, segments, begin, &o);
     if (status == WEFT_OK) status = weft_instance_build(o->store, o->graph, NULL, 0, &o->instance);
     if (status == WEFT_OK) status = list_states(o);
     if (status == WEFT_OK) status = make_room(o);
@@ -197,6 +215,28 @@ weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *li
     weft_flat_optimizer_scale_rate(o, 1);
     *out = o;
     return WEFT_OK;
+}
+
+weft_status weft_flat_optimizer_memory(weft_context *context, const weft_store *like,
+                                       const weft_optimizer_options *options, weft_dtype dtype,
+                                       int64_t count, double *out, double *state)
+{
+    weft_flat_optimizer *o;
+    weft_program *program = NULL;
+    weft_program_options p = options_to_fetch(NULL, 0);
+    p.dry = true;
+    *out = *state = 0;
+    weft_status status =
+        begin_open(context, like, options, dtype, count, (weft_segment_list){.count = 0}, 0, &o);
+    if (status == WEFT_OK) status = weft_program_create_with(o->store, o->graph, &p, &program);
+    if (status == WEFT_OK) {
+        weft_program_info info = weft_program_on_host(program);
+        *out = weft_program_bytes(&info) + 2 * (double)room_of(o);
+        *state = (double)info.state_bytes;
+    }
+    weft_program_destroy(&program);
+    weft_flat_optimizer_close(&o);
+    return status;
 }
 
 /* Copies the parameters into the store, or out of it; a vector has only one memory layout. */

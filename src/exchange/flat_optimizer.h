@@ -19,6 +19,11 @@ weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *li
                                      const weft_optimizer_options *options, weft_dtype dtype,
                                      int64_t count, weft_segment_list segments, int64_t begin,
                                      weft_flat_optimizer **out) WEFT_NODISCARD;
+/* Sets *out to the bytes that such an optimizer takes without segments, and *state to those of its
+ * moments. */
+weft_status weft_flat_optimizer_memory(weft_context *context, const weft_store *like,
+                                       const weft_optimizer_options *options, weft_dtype dtype,
+                                       int64_t count, double *out, double *state) WEFT_NODISCARD;
 void weft_flat_optimizer_close(weft_flat_optimizer **optimizer);
 /* Updates parameters[count] in place with gradient[count]. */
 weft_status weft_flat_optimizer_step(weft_flat_optimizer *optimizer, void *parameters,

@@ -121,6 +121,20 @@ static void hogwild_close(weft_exchange *exchange)
     free(h->took);
 }
 
+static size_t bytes_of(weft_dtype dtype, int64_t count)
+{
+    return (size_t)count * weft_dtype_size(dtype);
+}
+
+static weft_status hogwild_memory(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
+                                  weft_exchange_memory *out)
+{
+    (void)exchange;
+    out->learner = (double)bytes_of(sizes->dtype, sizes->count);    /* took */
+    out->shared = (double)bytes_of(sizes->dtype, sizes->count + 1); /* field.numbers */
+    return WEFT_OK;
+}
+
 static weft_status make_room(hogwild *h, const weft_exchange_setup *setup)
 {
     size_t bytes;
@@ -132,7 +146,7 @@ static weft_status make_room(hogwild *h, const weft_exchange_setup *setup)
     WEFT_TRY(weft_shared_params_open(setup->learner, setup->store, &h->copies));
     h->parameters = weft_shared_params_parameters(h->copies);
     h->leads = weft_shared_params_is_leader(h->copies);
-    return h->leads ? weft_new_aligned(bytes, &h->took) : WEFT_OK;
+    return h->leads ? weft_new_aligned(bytes_of(h->dtype, h->count), &h->took) : WEFT_OK;
 }
 
 static weft_status hogwild_open(weft_exchange *exchange, const char *arguments,
@@ -160,7 +174,7 @@ static weft_status make_field(const hogwild *h, field **out)
     atomic_init(&f->passes, 0);
     WEFT_TRY(WEFT_NEW(&f->steps, n));
     for (int i = 0; i < n; i++) atomic_init(&f->steps[i], 0);
-    WEFT_TRY(weft_new_aligned((size_t)(h->count + 1) * weft_dtype_size(h->dtype), &f->numbers));
+    WEFT_TRY(weft_new_aligned(bytes_of(h->dtype, h->count + 1), &f->numbers));
     (h->dtype == WEFT_F64 ? put_f64 : put_f32)(f->numbers, h->parameters, h->count);
     return WEFT_OK;
 }
@@ -355,7 +369,8 @@ static const weft_exchange_ops hogwild_ops = {
              .save = hogwild_save,
              .end = hogwild_end,
              .figure = hogwild_figure,
-             .passes = hogwild_passes},
+             .passes = hogwild_passes,
+             .memory = hogwild_memory},
 };
 
 const weft_entry weft_exchange_hogwild = {

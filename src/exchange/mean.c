@@ -26,6 +26,11 @@ static bool is_averaged(const weft_store *store, int i, bool optimizer)
             (role == WEFT_ROLE_OPTIMIZER && optimizer));
 }
 
+size_t weft_exchange_changes_bytes(int64_t count)
+{
+    return (size_t)count * weft_dtype_size(WEFT_BF16);
+}
+
 /* Replaces numbers by `base`, which all learners have, and the mean of what they have changed. The
  * changes cross ranks in bf16: a learner rounds each once, and the sum rounds in the fixed tree. */
 static weft_status mean_of_changes(weft_exchange *e, const char *what, weft_dtype dtype,
@@ -33,7 +38,7 @@ static weft_status mean_of_changes(weft_exchange *e, const char *what, weft_dtyp
 {
     uint16_t *change;
     int n = e->setup.endpoint->learners;
-    WEFT_TRY(WEFT_NEW(&change, count));
+    WEFT_TRY(weft_new_bytes(&change, weft_exchange_changes_bytes(count), 1));
     for (int64_t i = 0; i < count; i++)
         change[i] = weft_bf16_of(
             (float)(weft_number_get(dtype, data, i) - weft_number_get(dtype, base, i)));

@@ -346,14 +346,18 @@ static weft_status feed_batch(const evaluation *v, const weft_batch *b, const vo
     return WEFT_OK;
 }
 
+static weft_loader_options loader_of(weft_split split, int64_t batch, weft_dtype real)
+{
+    return (weft_loader_options){.split = split, .batch = batch, .epochs = 1, .real = real};
+}
+
 static weft_status run_batches(evaluation *v)
 {
     weft_evaluator *e = v->e;
     weft_loader *loader = NULL;
     double *zeros = NULL; /* targets of 0, in the widest type, for data without targets */
     int64_t first = 0;
-    weft_loader_options options = {
-        .split = v->split, .batch = e->batch, .epochs = 1, .real = weft_graph_real(e->whole)};
+    weft_loader_options options = loader_of(v->split, e->batch, weft_graph_real(e->whole));
     weft_status status = WEFT_OK;
     if (!weft_dataset_labelled(v->data))
         status = WEFT_NEW(&zeros, (size_t)e->batch * (size_t)WEFT_MAX(e->outputs, e->positions));
@@ -388,6 +392,28 @@ static char *const *names_of(const weft_data_stats *stats)
     return NULL;
 }
 
+static weft_status begin_sums(const weft_context *context, const weft_dataset *data,
+                              weft_split split, const char *metrics, weft_metric_sums *out)
+{
+    const weft_data_stats *stats = weft_dataset_stats(data);
+    int64_t each = WEFT_MAX(stats->positions, (int64_t)1);
+    return weft_metric_sums_init(out, context, stats, weft_dataset_count(data, split) * each,
+                                 metrics);
+}
+
+weft_status weft_evaluator_bytes(const weft_context *context, const weft_dataset *data,
+                                 weft_split split, int64_t batch, weft_dtype real,
+                                 const char *metrics, size_t *out)
+{
+    weft_metric_sums sums;
+    data = weft_dataset_part(data, &split);
+    const weft_loader_options loader = loader_of(split, batch, real);
+    weft_status status = begin_sums(context, data, split, metrics, &sums);
+    *out = weft_loader_bytes(data, &loader) + (size_t)sums.cells * sizeof(*sums.cell);
+    weft_metric_sums_free(&sums);
+    return status;
+}
+
 weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft_split split,
                                const char *metrics, weft_report *out, weft_predict_fn fn,
                                void *user, weft_not_finite *lost)
@@ -397,10 +423,7 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
     const weft_data_stats *stats = weft_dataset_stats(data);
     v.class_names = names_of(stats);
     weft_status status = WEFT_OK;
-    if (out)
-        status = weft_metric_sums_init(
-            &v.sums, e->whole->context, stats,
-            weft_dataset_count(data, split) * WEFT_MAX(stats->positions, (int64_t)1), metrics);
+    if (out) status = begin_sums(e->whole->context, data, split, metrics, &v.sums);
     if (status == WEFT_OK) status = run_batches(&v);
     if (status == WEFT_OK && out) status = add_ranks(e, &v.sums);
     if (status == WEFT_OK && out) status = weft_metric_sums_report(&v.sums, out);

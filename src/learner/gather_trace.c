@@ -1,13 +1,12 @@
 /* Gathers the planned memory of all ranks, on all ranks, and their traces, which rank 0 writes to
  * one file of Chrome trace events. */
 #include "learner/learner.h"
+#include "program/program.h"
 
 double weft_planned_bytes(const weft_instance *instance)
 {
     weft_program_info info = weft_program_describe(weft_instance_program(instance));
-    return (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes +
-                    info.arena_bytes + info.slot_bytes + info.input_bytes + info.scratch_bytes +
-                    info.transfer_bytes);
+    return weft_program_bytes(&info);
 }
 
 weft_status weft_gather_memory(weft_rank *r, double *planned)

@@ -58,6 +58,12 @@ weft_status weft_evaluator_run(weft_evaluator *evaluator, const weft_dataset *da
                                weft_predict_fn fn, void *user,
                                weft_not_finite *lost) WEFT_NODISCARD;
 
+/* Sets *out to the bytes that the evaluation of a split takes while it runs, beside its program:
+ * batches of `batch` samples, and sums. */
+weft_status weft_evaluator_bytes(const weft_context *context, const weft_dataset *data,
+                                 weft_split split, int64_t batch, weft_dtype real,
+                                 const char *metrics, size_t *out) WEFT_NODISCARD;
+
 /* Copies this rank's part of input v from `rows`, the rows of the whole input, and converts their
  * type `dtype` to that of the input. The graph is that of the rank; v may be WEFT_NO_VALUE. */
 WEFT_PRIVATE_API void weft_feed(const weft_graph *graph, const weft_instance *instance,
@@ -74,6 +80,7 @@ typedef struct weft_run_spec {
     const weft_bytes *text;   /* see weft_build_model */
     weft_dtype real;
     bool bf16_weights;                /* parameters are bf16, without f32 masters */
+    const char *engine;               /* of a plan: what its ranks are; else NULL */
     const char *device;               /* one device, or a list that ranks take in turn */
     const char *shares;               /* of the data axis: numbers, or "measured"; NULL: equal */
     bool on_host;                     /* parameters stay in host memory (--home) */
@@ -176,6 +183,9 @@ typedef struct weft_rank {
      * NULL: the run does not measure them. */
     bool measures_noise;
     struct weft_noise *noise;
+    /* Bytes of the host that weft_rank_rewrite took for the graph, and for the rest; only of use
+     * where no other thread allocates. */
+    double graph_bytes, part_bytes;
 } weft_rank;
 
 /* Builds the learner's graph, its plan, and this rank's part of the graph. The caller has set

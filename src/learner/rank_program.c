@@ -123,7 +123,12 @@ weft_status weft_rank_rewrite(weft_rank *r)
     const weft_run_spec *k = r->run_spec;
     weft_plan_options p = k->plan;
     p.plain_sums = r->plain_sums;
-    if (!r->graph) WEFT_TRY(build_graph(r));
+    double before = (double)weft_allocated_memory();
+    if (!r->graph) {
+        WEFT_TRY(build_graph(r));
+        r->graph_bytes = (double)weft_allocated_memory() - before;
+        before += r->graph_bytes;
+    }
     double *costs = NULL;
     weft_status status = weft_rank_shares(r, &p, &p.shares);
     if (status == WEFT_OK && k->measured) {
@@ -138,12 +143,14 @@ weft_status weft_rank_rewrite(weft_rank *r)
                                 &r->schedule));
     if (!p.place) WEFT_TRY(check_schedule(r));
     WEFT_TRY(weft_plan_rewrite(r->plan, r->graph, r->rank % p.ranks, &r->mine));
+    r->part_bytes = (double)weft_allocated_memory() - before;
     return weft_graph_show(weft_rewritten_graph(r->mine), "the rewrite for the rank", r->graphs);
 }
 
 weft_status weft_rank_rewrite_shared(weft_rank *r, const weft_rank *built)
 {
     r->graph = built->graph;
+    r->graph_bytes = built->graph_bytes;
     r->values = built->values;
     r->optimizer = built->optimizer;
     return weft_rank_rewrite(r);
@@ -209,6 +216,7 @@ static weft_status suppose_reach(const weft_rank *r, weft_store *store)
     bool *alike;
     int ranks = (int)r->run_spec->plan.ranks, first = r->rank - r->rank % ranks;
     char *mine, *other;
+    weft_store_suppose_engine(store, r->run_spec->engine);
     if (ranks < 2) return WEFT_OK;
     WEFT_TRY(weft_device_of_rank(r->run_spec->context, r->run_spec->device, r->rank, &mine));
     weft_status status = WEFT_NEW(&alike, ranks);

@@ -297,11 +297,12 @@ static weft_status count_rooms(weft_program *p)
         if (!code->transfer) continue;
         WEFT_TRY(weft_transfer_bind(code->kernel, NULL, &bound));
         weft_status status = weft_instruction_place(p, code, &nowhere, 0, NULL, bound);
-        p->info.transfer_bytes += times * weft_transfer_room(bound);
-        if (code->space == SPACE_DEVICE) p->info.device_bytes += times * weft_transfer_room(bound);
+        p->room_bytes[code->space] += times * weft_transfer_room(bound);
         bound->ops->destroy(bound);
         WEFT_TRY(status);
     }
+    p->info.transfer_bytes = p->room_bytes[SPACE_HOST] + p->room_bytes[SPACE_DEVICE];
+    p->info.device_bytes += p->room_bytes[SPACE_DEVICE];
     return WEFT_OK;
 }
 
@@ -322,7 +323,7 @@ static void count_store(weft_program *p)
 {
     for (size_t e = 0; e < p->schema->count; e++) {
         const store_entry *entry = &p->schema->entries[e];
-        size_t bytes = entry->layout ? (entry->layout->bytes + 63) / 64 * 64 : 0;
+        size_t bytes = weft_entry_bytes(entry);
         *(entry->kind == WEFT_VALUE_PARAM ? &p->info.parameter_bytes : &p->info.state_bytes) +=
             bytes;
     }

@@ -53,6 +53,7 @@ typedef struct schema {
     weft_device *devices[WEFT_DEVICES];
     int device_count;
     struct tuning *tuning; /* measured seconds of candidates; NULL: estimates alone */
+    const char *engine;    /* of ranks that plans suppose, for what transfers take; or NULL */
     bool differs;          /* an instance found that layouts of a sum differ between ranks */
     bool on_host; /* parameters and state are in host memory, whatever the chosen device is */
     bool plain;   /* parameters and state have the plain layout, which all devices know */
@@ -164,6 +165,8 @@ typedef struct side {
 weft_status weft_store_convert(const weft_store *s, const weft_type *type, const weft_layout *from,
                                const weft_layout *to, side source, side target) WEFT_NODISCARD;
 
+/* The bytes that weft_store_gather takes on the rank that gets entry i, beside what it is given. */
+size_t weft_store_gather_room(const weft_store *s, int i);
 /* The address of entry i; its memory is NULL if the store has not allocated the entry. */
 weft_address weft_store_address(const weft_store *s, int i);
 /* From now on tensors that would begin with random numbers begin with zeros, since a checkpoint has
@@ -302,6 +305,7 @@ struct weft_program {
 
     size_t input_bytes, slot_bytes[SPACES]; /* of one slot */
     size_t arena_bytes[SPACES], gradient_bytes[SPACES], scratch_bytes[SPACES];
+    size_t room_bytes[SPACES];           /* of the staging memory of all transfers */
     size_t sequence_bytes;               /* in the space of the parameters */
     bool writes[WEFT_PHASE_UPDATE + 1];  /* phases that change parameters */
     bool changes[WEFT_PHASE_UPDATE + 1]; /* phases that write the store: also states, copies */
@@ -424,6 +428,8 @@ struct reach {
 };
 weft_status weft_store_reach(weft_store *store, const weft_comms *comms,
                              bool lasting) WEFT_NODISCARD;
+/* Plans on the store have ranks of this engine, whose name outlives the store. */
+void weft_store_suppose_engine(weft_store *store, const char *engine);
 /* For plans; alike[r]: rank r opens the same device, as a thread of the same process. */
 weft_status weft_store_suppose_reach(weft_store *store, const bool *alike,
                                      int ranks) WEFT_NODISCARD;
@@ -431,6 +437,18 @@ void weft_reach_free(reach **given);
 
 /* memory.c: plans the memory of a program: lifetimes, sharing of memory, offsets. */
 weft_status weft_program_plan(weft_program *program) WEFT_NODISCARD;
+/* Binds the kernels of a program to no memory, as an instance does, to find what that takes;
+ * weft_program_unbind frees the list, also after a failure. */
+weft_status weft_program_bind(const weft_program *program, weft_bound ***out) WEFT_NODISCARD;
+void weft_program_unbind(const weft_program *program, weft_bound ***list);
+/* The description with the bytes in host memory alone, and the sum of all bytes of one. */
+weft_program_info weft_program_on_host(const weft_program *program);
+double weft_program_bytes(const weft_program_info *info);
+/* The bytes of an entry of a store. */
+size_t weft_entry_bytes(const store_entry *entry);
+/* The parameters of a store on which a program is planned: their type, and their number with the
+ * padding of their layouts. */
+void weft_store_planned(const weft_store *s, weft_dtype *dtype, int64_t *count);
 
 /* The buffer whose memory buffer b uses, through all aliases. */
 static inline int buffer_root(const weft_program *p, int b)

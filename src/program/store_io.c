@@ -308,16 +308,33 @@ static weft_status bring_together(const weft_store *s, int i, const void *image,
     return status;
 }
 
+/* Whether the ranges of an entry come together in another order than that of its elements. */
+static weft_status is_turned(const weft_store *s, int i, const weft_layout **order,
+                             const weft_layout **plain, bool *out)
+{
+    WEFT_TRY(weft_schema_order(s->schema, i, order));
+    WEFT_TRY(plain_part(s, &s->schema->entries[i], plain));
+    *out = !weft_layout_same(*order, *plain);
+    return WEFT_OK;
+}
+
+size_t weft_store_gather_room(const weft_store *s, int i)
+{
+    const weft_layout *plain, *order;
+    bool turned = false;
+    if (!s->schema->entries[i].flat) return 0;
+    return is_turned(s, i, &order, &plain, &turned) == WEFT_OK && turned ? order->bytes : 0;
+}
+
 static weft_status gather_ranges(const weft_store *s, int i, const void *image, weft_comm *comm,
                                  int to, void *data)
 {
     const store_entry *entry = &s->schema->entries[i];
     const weft_layout *plain, *order;
     void *room = data;
-    WEFT_TRY(weft_schema_order(s->schema, i, &order));
-    WEFT_TRY(plain_part(s, entry, &plain));
+    bool turned;
+    WEFT_TRY(is_turned(s, i, &order, &plain, &turned));
     if (weft_comm_rank(comm) != to) return bring_together(s, i, image, comm, to, NULL);
-    bool turned = !weft_layout_same(order, plain);
     if (turned) WEFT_TRY(weft_new_aligned(order->bytes, &room));
     weft_status status = bring_together(s, i, image, comm, to, room);
     if (status == WEFT_OK && turned)

@@ -53,7 +53,7 @@ typedef struct transfer {
     void *zero; /* host memory that is set to zero before `own` is copied; NULL: none */
     size_t zero_bytes;
     bool begun;
-    size_t room_bytes; /* of all three rooms */
+    size_t room_bytes; /* of all three rooms; of a plan, also of the operation */
 } transfer;
 
 /* transfer_bind.c: prepares the operation and the copies of a transfer for these addresses; without

@@ -33,10 +33,23 @@ static void *pointer_of(const transfer *t, weft_address address)
     return address.memory ? t->of->schema->devices[0]->ops->pointer(address, &kind) : NULL;
 }
 
+/* Adds what the operation of a planned transfer takes to the staging memory. */
+static weft_status add_operation(transfer *t, weft_transfer what)
+{
+    const schema *s = t->of->schema;
+    what.dtype = t->of->dtype;
+    what.what = t->of->node->name;
+    what.send = s; /* addresses that are not read */
+    what.receive = (void *)t;
+    if (s->engine && t->of->space == SPACE_HOST)
+        t->room_bytes += weft_comm_room(s->context, s->engine, &what, WEFT_MAX(t->of->ranks, 2));
+    return WEFT_OK;
+}
+
 weft_status weft_transfer_prepare(transfer *t, weft_transfer what, weft_address send,
                                   weft_address receive)
 {
-    if (!t->comm) return WEFT_OK;
+    if (!t->comm) return add_operation(t, what);
     what.dtype = t->of->dtype;
     what.what = t->of->node->name;
     what.send = weft_host(send);

@@ -222,9 +222,12 @@ static bool derives(const weft_program *p, weft_value value, const weft_layout *
 static weft_status derive(weft_program *p, weft_value value, const weft_layout *want, int *out)
 {
     const buffer *from = &p->buffers[weft_program_version(p, value, NULL)->buffer];
-    int index;
-    if (p->dry || !derives(p, value, want)) return WEFT_OK;
-    WEFT_TRY(weft_schema_derive(p->schema, from->entry, want, &index));
+    int index = -1;
+    if (!derives(p, value, want)) return WEFT_OK;
+    if (p->dry)
+        p->info.derived_bytes += want->bytes;
+    else
+        WEFT_TRY(weft_schema_derive(p->schema, from->entry, want, &index));
     return weft_program_add_buffer(
         p,
         (buffer){

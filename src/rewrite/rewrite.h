@@ -356,4 +356,7 @@ void weft_rewrite_part(const rewriter *r, const weft_shape *whole, sharding spli
 /* Registers the built-in schedules. */
 weft_status weft_schedules_register(weft_context *context) WEFT_NODISCARD;
 
+/* mesh_comms.c: the sizes of the communicators that weft_plan_split makes; returns their number. */
+int weft_plan_comms(const weft_plan *plan, int sizes[WEFT_MESH_MASKS]);
+
 #endif

@@ -252,6 +252,27 @@ static uint64_t samples_seed(const weft_run *run)
     return round ? weft_mix(seed, (uint64_t)round) : seed;
 }
 
+weft_loader_options weft_run_loader(const weft_run *run)
+{
+    const weft_trainer *t = run->job;
+    const weft_rank *r = &run->rank;
+    const weft_length_choice *length = &t->options.length;
+    weft_loader_options o = {.split = WEFT_TRAIN,
+                             .batch = length->batch,
+                             .slots = t->run_spec.slots,
+                             .parts = t->learners,
+                             .part = r->learner_index % t->learners,
+                             .seed = samples_seed(run),
+                             .shuffle = !length->carry_state,
+                             .streams = length->carry_state,
+                             .real = weft_graph_real(r->graph),
+                             .epoch = r->position.epoch,
+                             .done = r->position.samples,
+                             .epochs = length->steps ? INT64_MAX : length->epochs};
+    weft_rank_rows(r, &o);
+    return o;
+}
+
 static weft_status report_start(weft_run *run)
 {
     const weft_rank *r = &run->rank;
@@ -285,20 +306,7 @@ static weft_status run_rank(weft_run *run)
         run->saved_step = r->position.step;
     run->started = weft_seconds();
     weft_watch_begin(run);
-    weft_loader_options options = {.split = WEFT_TRAIN,
-                                   .batch = t->options.length.batch,
-                                   .slots = t->run_spec.slots,
-                                   .parts = t->learners,
-                                   .part = r->learner_index % t->learners,
-                                   .seed = samples_seed(run),
-                                   .shuffle = !t->options.length.carry_state,
-                                   .streams = t->options.length.carry_state,
-                                   .real = weft_graph_real(r->graph),
-                                   .epoch = r->position.epoch,
-                                   .done = r->position.samples,
-                                   .epochs = t->options.length.steps ? INT64_MAX
-                                                                     : t->options.length.epochs};
-    weft_rank_rows(r, &options);
+    weft_loader_options options = weft_run_loader(run);
     /* A process of a job may be a restart. Such a process, and one that joins again, appends to its
      * outputs, so it opens them after weft_rank_begin has found the step of the run. */
     bool before = t->link.job || t->rejoins;

@@ -148,6 +148,8 @@ weft_status weft_watch_evaluated(weft_run *run, const weft_report *report,
 bool weft_watch_ends(const weft_run *run);
 void weft_watch_note_end(const weft_run *run);
 
+/* loop.c: the options of the loader of a rank, which has its plan. */
+weft_loader_options weft_run_loader(const weft_run *run);
 /* loop.c: whether the run has come to the end of its phase (weft_trainer_goes_on). */
 bool weft_run_ends_phase(const weft_run *run);
 

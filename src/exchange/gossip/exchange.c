@@ -82,6 +82,22 @@ static weft_status gossip_sockets(const weft_exchange *exchange, const weft_exch
     return WEFT_OK;
 }
 
+/* A peer keeps its parameters and those of the begin of the step, its codec, and the messages of a
+ * step. */
+static weft_status gossip_memory(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
+                                 weft_exchange_memory *out)
+{
+    const gossip *x = (const gossip *)exchange;
+    const char *codec;
+    if (sizes->count == 0) return WEFT_OK;
+    WEFT_TRY(weft_gossip_codec(x->mode, sizes->plan->codec, &codec));
+    WEFT_TRY(
+        weft_codec_bytes(sizes->plan->context, codec, sizes->dtype, sizes->count, &out->learner));
+    out->learner += 2 * (double)sizes->count * (double)weft_dtype_size(sizes->dtype) +
+                    (double)weft_encoded_bound(sizes->dtype, sizes->count);
+    return WEFT_OK;
+}
+
 /* --- hooks --- */
 
 static bool may_continue(const weft_actor *peer)
@@ -247,6 +263,7 @@ static const weft_exchange_ops gossip_ops = {
              .save = gossip_save,
              .store_state = gossip_save,
              .end = gossip_end,
+             .memory = gossip_memory,
              .figure = gossip_figure},
     .actors = &gossip_actors,
 };

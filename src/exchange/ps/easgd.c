@@ -63,6 +63,15 @@ static weft_status make_room(easgd *e, const weft_exchange_setup *setup)
     return weft_new_aligned(bytes, &e->aside);
 }
 
+/* Beside what all learners of servers keep, the centre and the parameters that are aside. */
+static weft_status easgd_memory(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
+                                weft_exchange_memory *out)
+{
+    WEFT_TRY(weft_ps_exchange_memory(exchange, sizes, out));
+    out->learner += 2 * (double)sizes->count * (double)weft_dtype_size(sizes->dtype);
+    return WEFT_OK;
+}
+
 static weft_status parse(const weft_context *context, const char *arguments, weft_ps_options *o)
 {
     double every = 1, alpha = NAN, beta = NAN;
@@ -226,6 +235,7 @@ static const weft_exchange_ops easgd_ops = {
              .save = easgd_save,
              .store_state = weft_ps_exchange_store_state,
              .end = easgd_end,
+             .memory = easgd_memory,
              .figure = weft_ps_exchange_stat},
     .actors = &easgd_actors,
 };

@@ -248,6 +248,7 @@ static const weft_exchange_ops server_ops = {
              .averages = server_averages,
              .together = server_together,
              .end = server_end,
+             .memory = weft_ps_exchange_memory,
              .figure = weft_ps_exchange_stat},
     .actors = &server_actors,
 };

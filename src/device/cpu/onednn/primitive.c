@@ -173,9 +173,25 @@ weft_status onednn_describe(onednn *o, const onednn_spec *spec, onednn_primitive
     return status;
 }
 
+/* Makes oneDNN generate the code of its general products, some megabytes, which it does in the
+ * first one of more than a few elements. */
+static void make_products(void)
+{
+    enum { SIZE = 16 };
+    float a[SIZE * SIZE] = {0}, b[SIZE * SIZE] = {0}, c[SIZE * SIZE] = {0};
+    (void)dnnl_sgemm('N', 'N', SIZE, SIZE, SIZE, 1, a, SIZE, b, SIZE, 0, c, SIZE);
+}
+
+/* A primitive that computes by general products has their code when it is made, so that a plan,
+ * which makes primitives and runs none, has all that a run has. */
 weft_status onednn_build(onednn_primitive *p)
 {
-    return DNNL_CALL(dnnl_primitive_create(&p->built, p->desc));
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    WEFT_TRY(DNNL_CALL(dnnl_primitive_create(&p->built, p->desc)));
+    const char *name = onednn_name(p); /* as x64:gemm:jit; brgemm:avx512_core has code of its own */
+    if (name && (strncmp(name, "gemm:", strlen("gemm:")) == 0 || strstr(name, ":gemm:")))
+        pthread_once(&once, make_products);
+    return WEFT_OK;
 }
 
 void onednn_drop(onednn_primitive *p)

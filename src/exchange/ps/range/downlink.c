@@ -50,6 +50,11 @@ void weft_downlink_close(weft_downlink **published)
     *published = NULL;
 }
 
+size_t weft_downlink_bytes(weft_dtype dtype, int64_t count)
+{
+    return 2 * (size_t)count * weft_dtype_size(dtype) + weft_encoded_bound(dtype, count);
+}
+
 static weft_status make_room(weft_downlink *p)
 {
     WEFT_TRY(weft_new_aligned(p->bytes, &p->public));

@@ -21,6 +21,9 @@ typedef struct weft_downlink weft_downlink;
 
 /* Opens a downlink, which takes the codec, also on failure. The reference is zero. */
 weft_status weft_downlink_open(weft_codec *codec, weft_downlink **out) WEFT_NODISCARD;
+/* The bytes of a downlink of so many numbers, beside its codec and the messages of late learners.
+ */
+size_t weft_downlink_bytes(weft_dtype dtype, int64_t count);
 void weft_downlink_close(weft_downlink **published);
 /* The reference parameters at the newest version, [count]. The caller may write them before the
  * first version; all learners begin with them. */

@@ -1,0 +1,196 @@
+/* Prints the memory of a run (weft plan): of its ranks, processes and machines, whether that is
+ * there, and what would take less. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "plan.h"
+
+static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+enum { UNITS = sizeof(units) / sizeof(*units) };
+
+static const char *memory_text(double bytes, char out[32])
+{
+    int u = 0;
+    for (; bytes >= 999.5 && u < UNITS - 1; u++) bytes /= 1000;
+    (void)snprintf(out, 32, "%.4g %s", bytes, units[u]);
+    return out;
+}
+
+weft_status plan_memory_size(const char *text, double *out)
+{
+    char *end;
+    double bytes = strtod(text, &end);
+    for (int u = 0; u < UNITS; u++, bytes *= 1000)
+        if (end != text && strcmp(end, units[u]) == 0 && bytes > 0 && bytes < 1e18) {
+            *out = bytes;
+            return WEFT_OK;
+        }
+    fprintf(stderr, "weft: --memory is '%s', must be a number with a unit, as in 16GB or 500MB\n",
+            text);
+    return WEFT_ERR_ARGUMENT;
+}
+
+static double sum_of(const weft_memory_estimate *m, int rank)
+{
+    double sum = 0;
+    for (int p = 0; p < WEFT_MEMORY_PARTS; p++) sum += m->part[rank * WEFT_MEMORY_PARTS + p];
+    return sum;
+}
+
+static bool any(const weft_memory_estimate *m, int part)
+{
+    double sum = 0;
+    for (int r = 0; r < m->ranks; r++) sum += m->part[r * WEFT_MEMORY_PARTS + part];
+    return sum > 0;
+}
+
+/* A line for each rank, with the parts that some rank has. */
+static void print_ranks(const weft_memory_estimate *m)
+{
+    char text[32];
+    printf("\nMemory of the host at the peak:\n%4s", "rank");
+    for (int p = 0; p < WEFT_MEMORY_PARTS; p++)
+        if (any(m, p)) printf("  %11s", weft_memory_part_name((weft_memory_part)p));
+    printf("  %11s  %11s\n", "all", "for moments");
+    for (int r = 0; r < m->ranks; r++) {
+        printf("%4d", r);
+        for (int p = 0; p < WEFT_MEMORY_PARTS; p++)
+            if (any(m, p)) printf("  %11s", memory_text(m->part[r * WEFT_MEMORY_PARTS + p], text));
+        printf("  %11s", memory_text(sum_of(m, r), text));
+        printf("  %11s\n", memory_text(m->moment[r], text));
+    }
+}
+
+static void print_processes(const weft_memory_estimate *m)
+{
+    char shared[32], process[32];
+    printf("%.0f parameters; a process takes %s for the program, libraries, kernels and data\n",
+           m->parameters, memory_text(m->shared, shared));
+    printf("%d process%s with %s%d rank%s: %s%s\n", m->processes, m->processes == 1 ? "" : "es",
+           m->each > 1 && m->processes > 1 ? "up to " : "", m->each, m->each == 1 ? "" : "s",
+           memory_text(m->process, process), m->processes == 1 ? "" : " the largest");
+}
+
+/* Whether the memory of a machine is enough; limit: bytes, 0: not known. */
+static void print_fit(double bytes, double limit)
+{
+    char need[32], there[32], rest[32];
+    bool fits = bytes <= limit;
+    if (limit <= 0) return;
+    printf("%s on the fullest machine; fits in %s: %s, %s %s\n", memory_text(bytes, need),
+           memory_text(limit, there), fits ? "yes" : "no",
+           memory_text(fits ? limit - bytes : bytes - limit, rest), fits ? "to spare" : "too much");
+}
+
+/* --- what would take less --- */
+
+/* Options of which each may take less memory. */
+static const struct change {
+    const char *name, *value;
+} changes[] = {
+    {"recompute", "true"}, {"zero", "1"},         {"zero", "2"},         {"zero", "3"},
+    {"dtype", "bf16"},     {"microbatches", "2"}, {"microbatches", "4"}, {"microbatches", "8"},
+};
+enum { CHANGES = sizeof(changes) / sizeof(*changes) };
+
+static weft_status copy_options(weft_context *context, const weft_train_options *from,
+                                weft_train_options *to)
+{
+    const weft_option *table = weft_train_table(context);
+    weft_status status = weft_train_options_init(context, to);
+    for (const weft_option *o = table; o->name && status == WEFT_OK; o++) {
+        char *text;
+        status = weft_options_get(table, from, o->name, &text);
+        if (status == WEFT_OK && text) status = weft_options_set(table, to, o->name, text);
+        if (status == WEFT_OK) weft_free(text);
+    }
+    return status;
+}
+
+/* Whether the run has the change, or more of it. */
+static bool has(const weft_option *table, const weft_train_options *options, const struct change *c)
+{
+    char *value = NULL;
+    bool is = weft_options_get(table, options, c->name, &value) != WEFT_OK || !value ||
+              strcmp(value, c->value) == 0 || (atoi(c->value) > 0 && atoi(value) >= atoi(c->value));
+    weft_free(value);
+    return is;
+}
+
+/* The bytes of the fullest machine with the changes of a list; false: the run cannot have them. */
+static bool try_changes(weft_context *context, const weft_train_options *options,
+                        const char *cluster, const bool chosen[CHANGES], double *out)
+{
+    weft_train_options changed = {0};
+    weft_memory_estimate m = {0};
+    const weft_option *table = weft_train_table(context);
+    weft_status status = copy_options(context, options, &changed);
+    for (int i = 0; i < CHANGES && status == WEFT_OK; i++)
+        if (chosen[i])
+            status = weft_options_set(table, &changed, changes[i].name, changes[i].value);
+    if (status == WEFT_OK) status = weft_estimate_memory(context, &changed, cluster, &m);
+    *out = m.machine;
+    weft_memory_estimate_free(&m);
+    weft_options_free(table, &changed);
+    return status == WEFT_OK;
+}
+
+static void print_changed(const bool chosen[CHANGES], double bytes, double limit)
+{
+    char text[32];
+    printf(" ");
+    for (int i = 0; i < CHANGES; i++) {
+        bool flag = strcmp(changes[i].value, "true") == 0;
+        if (chosen[i])
+            printf(" --%s%s%s", changes[i].name, flag ? "" : " ", flag ? "" : changes[i].value);
+    }
+    printf(": %s%s\n", memory_text(bytes, text), bytes <= limit ? ", which fits" : "");
+}
+
+/* Tries the changes one by one, then the best of each option together, and says what they take. */
+static void print_changes(weft_context *context, const weft_train_options *options,
+                          const char *cluster, double now, double limit)
+{
+    bool best[CHANGES] = {false};
+    int of_name = -1, options_found = 0;
+    double least = now, bytes;
+    printf("with other options it would take:\n");
+    for (int i = 0; i < CHANGES; i++) {
+        bool one[CHANGES] = {false};
+        if (i == 0 || strcmp(changes[i].name, changes[i - 1].name) != 0) {
+            of_name = -1;
+            least = now;
+        }
+        one[i] = true;
+        if (has(weft_train_table(context), options, &changes[i]) ||
+            !try_changes(context, options, cluster, one, &bytes) || bytes >= now)
+            continue;
+        print_changed(one, bytes, limit);
+        if (bytes >= least) continue;
+        if (of_name >= 0) best[of_name] = false;
+        options_found += of_name < 0;
+        best[of_name = i] = true;
+        least = bytes;
+    }
+    if (options_found > 1 && try_changes(context, options, cluster, best, &bytes))
+        print_changed(best, bytes, limit);
+    else if (options_found == 0)
+        printf("  not less with any that was tried\n");
+}
+
+weft_status plan_memory(weft_context *context, const weft_train_options *options,
+                        const char *cluster, double limit)
+{
+    weft_memory_estimate m = {0};
+    weft_status status = weft_estimate_memory(context, options, cluster, &m);
+    if (status != WEFT_OK) return status;
+    if (limit <= 0) limit = m.limit;
+    print_ranks(&m);
+    print_processes(&m);
+    print_fit(m.machine, limit);
+    if (limit > 0 && m.machine > limit) print_changes(context, options, cluster, m.machine, limit);
+    weft_memory_estimate_free(&m);
+    return WEFT_OK;
+}

@@ -1,0 +1,229 @@
+/* Predicts the memory of the processes of a run. The graphs and programs of a rank are made as in a
+ * run, so that what they take is counted and not computed; arrays, which a plan does not allocate,
+ * are the bytes that the code reports which allocates them. */
+#include "train/estimate/memory.h"
+
+#include "comm/comm.h"
+#include "program/program.h"
+#include "rewrite/rewrite.h"
+
+static const char *const names[WEFT_MEMORY_PARTS] = {
+    [WEFT_MEMORY_WEIGHTS] = "weights",       [WEFT_MEMORY_STATE] = "state",
+    [WEFT_MEMORY_GRADIENTS] = "gradients",   [WEFT_MEMORY_ACTIVATIONS] = "activations",
+    [WEFT_MEMORY_SCRATCH] = "scratch",       [WEFT_MEMORY_STAGING] = "staging",
+    [WEFT_MEMORY_EVALUATION] = "evaluation", [WEFT_MEMORY_BATCHES] = "batches",
+    [WEFT_MEMORY_EXCHANGE] = "exchange",     [WEFT_MEMORY_PROGRAMS] = "programs",
+};
+
+const char *weft_memory_part_name(weft_memory_part part)
+{
+    WEFT_CHECK_INDEX_ELSE(NULL, part, WEFT_MEMORY_PARTS);
+    return names[part];
+}
+
+weft_status weft_memory_plan_open(const weft_trainer *t, weft_memory_plan *out)
+{
+    *out = (weft_memory_plan){.mesh = t->mesh};
+    weft_status status = weft_new_bytes((void *)&out->part, (size_t)t->mesh, sizeof(*out->part));
+    if (status == WEFT_OK)
+        status = weft_new_bytes((void *)&out->moment, (size_t)t->mesh, sizeof(*out->moment));
+    if (status == WEFT_OK) status = WEFT_NEW(&out->first, t->mesh);
+    if (status != WEFT_OK) weft_memory_plan_close(out);
+    return status;
+}
+
+void weft_memory_plan_close(weft_memory_plan *m)
+{
+    free(m->part);
+    free(m->moment);
+    free(m->first);
+    *m = (weft_memory_plan){.mesh = 0};
+}
+
+static void add_program(const weft_program *program, double part[WEFT_MEMORY_PARTS])
+{
+    const weft_program_info info = weft_program_on_host(program);
+    part[WEFT_MEMORY_WEIGHTS] = (double)info.parameter_bytes;
+    part[WEFT_MEMORY_STATE] = (double)info.state_bytes;
+    part[WEFT_MEMORY_GRADIENTS] = (double)info.gradient_bytes;
+    part[WEFT_MEMORY_ACTIVATIONS] = (double)(info.arena_bytes + info.slot_bytes + info.input_bytes +
+                                             info.sequence_bytes + info.derived_bytes);
+    part[WEFT_MEMORY_SCRATCH] = (double)info.scratch_bytes;
+    part[WEFT_MEMORY_STAGING] = (double)info.transfer_bytes;
+}
+
+/* The batches of the training, which are there until its end. */
+static void add_batches(weft_trainer *t, const weft_rank *r, double part[WEFT_MEMORY_PARTS])
+{
+    const weft_run run = {.job = t, .rank = *r};
+    const weft_loader_options options = weft_run_loader(&run);
+    part[WEFT_MEMORY_BATCHES] = (double)weft_loader_bytes(t->data, &options);
+}
+
+/* The ranks of the job, of the learner and those of the same place in other learners have a
+ * communicator each, and so have sets of the mesh's axes. */
+static void add_communicators(const weft_trainer *t, const weft_rank *r,
+                              double part[WEFT_MEMORY_PARTS])
+{
+    const char *engine = t->options.job.engine;
+    int sizes[WEFT_MESH_MASKS + 3], count = weft_plan_comms(r->plan, sizes);
+    if (t->size < 2) return;
+    sizes[count++] = t->size;
+    sizes[count++] = t->mesh;
+    sizes[count++] = t->learners;
+    for (int i = 0; i < count; i++)
+        part[WEFT_MEMORY_STAGING] += (double)weft_comm_share(t->context, engine, sizes[i]);
+}
+
+/* The most that the evaluation of a split takes while it runs. */
+static weft_status evaluation_moment(const weft_rank *r, double *moment)
+{
+    const weft_run_spec *k = r->run_spec;
+    for (int split = WEFT_TRAIN + 1; split < WEFT_SPLITS; split++) {
+        size_t bytes;
+        if (weft_dataset_count(k->data, (weft_split)split) == 0) continue;
+        WEFT_TRY(weft_evaluator_bytes(k->context, k->data, (weft_split)split, k->model.batch,
+                                      k->real, k->metrics, &bytes));
+        *moment = WEFT_MAX(*moment, (double)bytes);
+    }
+    return WEFT_OK;
+}
+
+/* The program that evaluates reads the parameters of the training. The program stays
+ * from the first evaluation on. */
+static weft_status add_evaluation(const weft_rank *r, weft_store *store,
+                                  double part[WEFT_MEMORY_PARTS], double *moment,
+                                  weft_program **program)
+{
+    WEFT_TRY(weft_rank_dry_evaluation_on(r, store, false, program));
+    if (!*program) return WEFT_OK;
+    weft_program_info info = weft_program_on_host(*program);
+    part[WEFT_MEMORY_EVALUATION] = weft_program_bytes(&info) + (double)info.derived_bytes -
+                                   (double)(info.parameter_bytes + info.state_bytes);
+    return evaluation_moment(r, moment);
+}
+
+/* Whether a rank is the first of those of its learner that have its shard of the parameters. */
+static bool leads(const weft_plan *plan, int rank)
+{
+    return weft_plan_coordinate(plan, rank, AXIS_DATA) == 0 &&
+           weft_plan_coordinate(plan, rank, AXIS_DOMAIN) == 0;
+}
+
+/* A checkpoint is gathered and written tensor by tensor. */
+static double checkpoint_room(const weft_trainer *t, const weft_rank *r, const weft_store *store,
+                              bool first)
+{
+    if (!t->options.output.checkpoint) return 0;
+    return (double)weft_checkpoint_room(r->graph, store, first);
+}
+
+/* The bytes that the engine takes for the sum of the parameters where learners meet. */
+static double meeting_room(const weft_trainer *t, const weft_exchange_sizes *sizes)
+{
+    weft_meetings m;
+    const weft_transfer sum = {.kind = WEFT_ALL_REDUCE,
+                               .dtype = sizes->dtype,
+                               .count = sizes->count,
+                               .send = sizes,
+                               .receive = &m};
+    if (weft_exchange_meetings(t->context, t->run_spec.exchange, &m) != WEFT_OK || m.period < 0)
+        return 0;
+    return (double)weft_comm_room(t->context, t->options.job.engine, &sum, t->learners);
+}
+
+/* The exchange says what it takes of each learner, and beside that for all of them. Sets *room to
+ * what the engine takes where learners meet. */
+static weft_status ask_exchange(const weft_trainer *t, const weft_rank *r, const weft_store *store,
+                                weft_exchange_memory *out, double *room)
+{
+    const weft_run_spec *k = r->run_spec;
+    const weft_exchange_plan plan = {.context = k->context,
+                                     .learners = t->learners,
+                                     .servers = WEFT_MAX(k->servers, 1),
+                                     .replicas = k->replicas,
+                                     .codec = k->codec,
+                                     .back = k->back,
+                                     .hosted = true};
+    weft_exchange_sizes sizes = {.struct_size = sizeof(sizes),
+                                 .plan = &plan,
+                                 .optimizer = &k->optimizer,
+                                 .store = store,
+                                 .bf16_sums = k->plan.bf16_sums};
+    *out = (weft_exchange_memory){.struct_size = sizeof(*out)};
+    *room = 0;
+    if (!k->exchange || t->learners < 2) return WEFT_OK;
+    weft_store_planned(store, &sizes.dtype, &sizes.count);
+    WEFT_TRY(weft_exchange_memory_of(k->exchange, &sizes, out));
+    *room = meeting_room(t, &sizes);
+    return WEFT_OK;
+}
+
+/* Sets the numbers of the ranks of a kind from those of its first one, r. Servers that are threads
+ * of learners are counted with the first learner. */
+static void set_kind(weft_memory_plan *m, const weft_trainer *t, const weft_rank *r,
+                     const int *kind, const weft_exchange_memory *takes, const double room[2])
+{
+    for (int i = r->rank; i < m->mesh; i++) {
+        bool lead = leads(r->plan, i);
+        if (kind[i] != kind[r->rank]) continue;
+        memcpy(m->part[i], m->part[r->rank], sizeof(m->part[i]));
+        memcpy(m->moment[i], m->moment[r->rank], sizeof(m->moment[i]));
+        m->part[i][WEFT_MEMORY_EXCHANGE] = lead ? takes->learner : 0;
+        m->moment[i][MOMENT_END] = lead ? takes->end : 0;
+        m->moment[i][MOMENT_CHECKPOINT] = lead ? room[i == 0] : 0;
+        m->first[i] =
+            lead ? takes->shared + (t->engine && t->engine->members ? 0 : takes->server) : 0;
+    }
+}
+
+/* The memory of a process without its ranks: all that is resident now but the graphs and programs
+ * of the first rank. */
+static void measure_process(weft_memory_plan *m, double programs)
+{
+    weft_trim_memory();
+    m->shared = (double)weft_resident_memory() - programs;
+}
+
+/* Counts the graphs and programs of a rank, with what an instance of each has for its kernels. */
+static weft_status count_programs(weft_memory_plan *m, const weft_rank *r,
+                                  const weft_program *programs[2], size_t before)
+{
+    weft_bound **bound[2] = {NULL, NULL};
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < 2 && status == WEFT_OK; i++)
+        if (programs[i]) status = weft_program_bind(programs[i], &bound[i]);
+    double bytes =
+        r->graph_bytes + r->part_bytes + (double)weft_allocated_memory() - (double)before;
+    m->part[r->rank][WEFT_MEMORY_PROGRAMS] = bytes;
+    if (m->shared == 0) measure_process(m, bytes);
+    for (int i = 0; i < 2; i++)
+        if (programs[i]) weft_program_unbind(programs[i], &bound[i]);
+    return status;
+}
+
+weft_status weft_memory_plan_add(weft_memory_plan *m, weft_trainer *t, const weft_rank *r,
+                                 weft_store *store, const weft_program *program, size_t before,
+                                 const int *kind)
+{
+    double *part = m->part[r->rank], *moment = m->moment[r->rank];
+    double room[2];
+    weft_exchange_memory takes;
+    weft_program *evaluation = NULL;
+    for (int i = 0; i < r->rank; i++)
+        if (kind[i] == kind[r->rank]) return WEFT_OK;
+    add_program(program, part);
+    add_communicators(t, r, part);
+    add_batches(t, r, part);
+    weft_status status = add_evaluation(r, store, part, &moment[MOMENT_EVALUATION], &evaluation);
+    for (int first = 0; first < 2; first++) room[first] = checkpoint_room(t, r, store, first);
+    if (status == WEFT_OK) status = ask_exchange(t, r, store, &takes, &moment[MOMENT_MEETING]);
+    if (status == WEFT_OK)
+        status = count_programs(m, r, (const weft_program *[]){program, evaluation}, before);
+    if (status == WEFT_OK) {
+        moment[MOMENT_MEETING] += takes.moment;
+        set_kind(m, t, r, kind, &takes, room);
+    }
+    weft_program_destroy(&evaluation);
+    return status;
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Predicted memory of runs (weft plan): tests/cli/plan_memory.sh PATH/TO/weft
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../support/check.sh"
+task="--model lenet --data glyphs:size=28,train=400,test=100 --batch 50 -t 1 --steps 2 --evaluate-every 1"
+predicted() { awk '/^[0-9]+ process/ { for (i = 2; i <= NF; i++) if ($i ~ /^[kMG]B$/) { f = $i == "kB" ? 1e3 : $i == "MB" ? 1e6 : 1e9; print $(i - 1) * f; exit } }' out; }
+
+# The peak of a process is what the plan says, within a twentieth: libraries differ by a little from run to run.
+for way in '-n 1' '-n 1 --dtype bf16' '-n 2 --mesh data=2' '-n 2 --zero 3' '-n 2 --mesh tensor=2' '-n 2 --exchange average'; do
+    accepts "plan of $way" "$weft" plan $task $way --checkpoint saved
+    said=$(predicted)
+    rm -rf saved
+    accepts "$way" "$weft" train $task $way -q --checkpoint saved --metrics run.jsonl
+    was=$(sed -n 's/.*"peak_rss_bytes":\([0-9]*\).*/\1/p' run.jsonl)
+    awk -v a="${said:-0}" -v b="${was:-0}" 'BEGIN { exit !(a > b * 0.95 && a < b * 1.05) }' && pass || flunk "$way: $said bytes predicted, $was measured"
+done
+
+# Whether it fits, and what would take less: an option that is named takes what it says.
+accepts "it fits" "$weft" plan $task --memory 16GB
+holds out '^.* on the fullest machine; fits in 16 GB: yes, 15[.][0-9]* GB to spare$'
+accepts "it does not fit" "$weft" plan $task --memory 20MB
+holds out 'fits in 20 MB: no, [0-9.]+ [kMG]B too much$'
+holds out '^  --dtype bf16: [0-9.]+ MB'
+less=$(sed -n 's/^  --dtype bf16: \([0-9.]*\) MB.*/\1/p' out)
+accepts "with it" "$weft" plan $task --dtype bf16
+awk -v a="${less:-0}" -v b="$(predicted)" 'BEGIN { r = 1e6 * a / b; exit !(r > 0.95 && r < 1.05) }' && pass || flunk "tried: $less MB, planned alone: $(predicted) bytes"
+
+# Machines of a cluster have as much memory as its file says.
+printf 'step: 1\nmachines:\n  - {count: 2, cores: 1, memory: 1e6}\n' >cluster.yaml
+refuses 2 "no key 'times'" "$weft" plan $task --cluster cluster.yaml
+refuses 2 "must be a number with a unit" "$weft" plan $task --memory 16
+refuses 2 "must be a number with a unit" "$weft" plan $task --memory GB
+refuses 2 "leave --memory out" "$weft" plan $task --memory 1GB --cluster cluster.yaml
+refuses 2 "leave one of them out" "$weft" plan $task --memory 1GB --passes
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
