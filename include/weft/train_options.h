@@ -98,7 +98,7 @@ typedef struct weft_show_choice {
     size_t struct_size;
     char *progress;
     bool quiet;
-    char *estimate;   /* cluster file; the first steps are compared with their estimate there */
+    char *estimate; /* cluster file; the first steps are compared with their estimate there */
     int64_t noise_scale;
     uint64_t room[2]; /* of later versions: 0 */
 } weft_show_choice;

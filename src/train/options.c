@@ -248,8 +248,9 @@ const weft_option weft_train_rows[] = {
            .help = "write the first 100 steps, instruction by instruction, as Chrome trace events, "
                    "and print where their time went"),
     OPTION("estimate", "FILE", TEXT, RUN(show.estimate),
-           .help = "compare the first hundred steps with the estimate for the cluster of a file (weft "
-                   "plan), and say where they differ"),
+           .help =
+               "compare the first hundred steps with the estimate for the cluster of a file (weft "
+               "plan), and say where they differ"),
     OPTION("quiet", NULL, FLAG, RUN(show.quiet), .letter = 'q', .help = "print errors only"),
     OPTION(
         "progress", "HOW", TEXT_IS("auto"), RUN(show.progress), .choices = "auto,bar,lines",
