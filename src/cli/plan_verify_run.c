@@ -11,8 +11,6 @@
 #include "cli.h"
 #include "plan_verify.h"
 
-extern char **environ;
-
 /* --- processes --- */
 
 static int wait_for(pid_t pid)

@@ -199,7 +199,7 @@ static void put_title(picture *p)
                                           [RUNS_OF_FILES] = "from their files of metrics"};
     const char *subject = p->all[0].subject;
     int least = p->all[0].learners, most = least;
-    char line[160], learners[48];
+    char line[160], learners[48] = "";
     for (int i = 1; i < p->count; i++) {
         const compared_run *k = &p->all[i];
         bool alike =
@@ -208,12 +208,12 @@ static void put_title(picture *p)
         if (k->learners < least) least = k->learners;
         if (k->learners > most) most = k->learners;
     }
-    (void)snprintf(learners, sizeof(learners),
-                   most == 0      ? ""
-                   : least < most ? ", %d to %d learners"
-                   : least == 1   ? ", %d learner"
-                                  : ", %d learners",
-                   least, most);
+    if (most > 0)
+        (void)snprintf(learners, sizeof(learners),
+                       least < most ? ", %d to %d learners"
+                       : least == 1 ? ", %d learner"
+                                    : ", %d learners",
+                       least, most);
     (void)snprintf(line, sizeof(line), "%d %s%s, %s", p->count,
                    p->source == RUNS_OF_FILES ? "runs" : "strategies", learners,
                    sources[p->source]);

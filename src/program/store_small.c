@@ -12,7 +12,7 @@ static int by_place(const void *a, const void *b)
 /* Adds the short vector of a parameter. The vector of a part of a tensor is a part, too. */
 static weft_status add(schema *s, const store_entry *of, double scale)
 {
-    double elements = (double)(of->layout->bytes / weft_dtype_size(of->type.dtype)) / scale;
+    double elements = (double)of->layout->bytes / (double)weft_dtype_size(of->type.dtype) / scale;
     int64_t count = WEFT_MAX((int64_t)(elements + 0.5), (int64_t)1);
     bool part = !weft_shape_equal(&of->whole, &of->part.shape);
     WEFT_TRY(WEFT_GROW(&s->entries, &s->capacity, s->count));

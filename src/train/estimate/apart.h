@@ -16,6 +16,6 @@ typedef struct weft_apart {
 } weft_apart;
 
 /* ARGUMENT: learners share memory, and are on several machines. Others as weft_play_actors. */
-weft_status weft_apart_estimate(const weft_apart *learners, weft_played *out) WEFT_NODISCARD;
+weft_status weft_apart_estimate(const weft_apart *a, weft_played *out) WEFT_NODISCARD;
 
 #endif

@@ -22,7 +22,7 @@ weft_status weft_site_estimate(const weft_site *site, weft_context *context,
 bool weft_cluster_varies(const weft_cluster *cluster);
 /* weft_step_estimate.limited_by, from the other members. */
 const char *weft_estimate_limit(const weft_trainer *trainer, const weft_cluster *cluster,
-                                const weft_step_estimate *step);
+                                const weft_step_estimate *out);
 /* weft_step_estimate.learners_left. */
 int weft_estimate_left(const weft_trainer *trainer, const weft_hosts *hosts);
 

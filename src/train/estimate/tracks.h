@@ -25,7 +25,7 @@ weft_status weft_machines_times(const char *path, const weft_cluster *cluster,
                                 weft_times **out) WEFT_NODISCARD;
 /* Ranks fill the machines in the order of the file, equally many on each. */
 weft_status weft_machines_place(const weft_trainer *t, const weft_cluster *cluster,
-                                weft_hosts *out) WEFT_NODISCARD;
+                                weft_hosts *h) WEFT_NODISCARD;
 void weft_machines_free(weft_hosts *hosts);
 
 /* --- tracks.c: the programs of a run --- */

@@ -16,7 +16,7 @@ void weft_overlapped_init(const weft_program *program, int64_t microbatches, wef
 /* *needs, *makes: [*parts] the fractions of a step before which a part of the exchanged parameters
  * is needed, and after which the gradients of that part are ready, which the caller frees; *parts
  * 0: the parameters are exchanged as a whole. */
-weft_status weft_overlap_find(const weft_overlapped *step, const weft_sim_exchange *exchange,
+weft_status weft_overlap_find(const weft_overlapped *step, const weft_sim_exchange *x,
                               double **needs, double **makes, int *parts) WEFT_NODISCARD;
 
 #endif

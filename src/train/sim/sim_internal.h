@@ -76,12 +76,12 @@ weft_status weft_learners_wait(weft_context *context, const char *exchange,
                                bool *out) WEFT_NODISCARD;
 /* Sets the number of ranks of options that have one alone: as many as a cluster has machines, with
  * an exchange, or else those of the mesh. */
-weft_status weft_simulate_ranks(const char *cluster, weft_train_options *options) WEFT_NODISCARD;
-weft_status weft_simulate_synchronous(weft_context *context, const weft_simulate_options *options,
+weft_status weft_simulate_ranks(const char *path, weft_train_options *options) WEFT_NODISCARD;
+weft_status weft_simulate_synchronous(weft_context *context, const weft_simulate_options *given,
                                       const weft_stop *stop, weft_event_fn fn,
                                       void *user) WEFT_NODISCARD;
 weft_status weft_simulate_synchronous_check(weft_context *context,
-                                            const weft_simulate_options *options) WEFT_NODISCARD;
+                                            const weft_simulate_options *given) WEFT_NODISCARD;
 
 /* sim_learners.c: creates the learners, and the threads that compute their steps. */
 weft_status weft_simulation_start_learners(weft_simulation *s) WEFT_NODISCARD;

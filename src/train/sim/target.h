@@ -43,10 +43,10 @@ weft_status weft_paused_run_open(const weft_paused_options *options,
                                  weft_paused_run **out) WEFT_NODISCARD;
 /* Runs on until the next point would be later than `until` virtual seconds, or the run has ended or
  * reached the target. INTERRUPTED: `stop` was set. Other errors are those of weft_simulate. */
-weft_status weft_paused_run_go(weft_paused_run *run, double until) WEFT_NODISCARD;
-const weft_paused_state *weft_paused_run_state(const weft_paused_run *run);
+weft_status weft_paused_run_go(weft_paused_run *p, double until) WEFT_NODISCARD;
+const weft_paused_state *weft_paused_run_state(const weft_paused_run *p);
 /* Ends the run where it is, and frees its ranks; its state stays. */
-void weft_paused_run_end(weft_paused_run *run);
+void weft_paused_run_end(weft_paused_run *p);
 void weft_paused_run_close(weft_paused_run **run);
 
 #endif

@@ -31,7 +31,7 @@ typedef struct strategy_means {
 } strategy_means;
 
 void strategy_means_find(const weft_site *site, const strategy_space *space,
-                         const strategy_work *work, const strategy_candidate *head,
+                         const strategy_work *work, const strategy_candidate *c,
                          strategy_means *out);
 
 /* Figures of an estimate of a candidate with the same mesh, learners and ZeRO stage, which bound
