@@ -125,6 +125,10 @@ static layout lay_out(const compared_run *all, int count, char heads[FIGURES][RO
         figures_of(&all[i], text);
         widen(&l, text);
     }
+    /* Real runs have no utilisation: no column is of dashes alone. */
+    bool any = false;
+    for (int i = 0; i < count; i++) any = any || all[i].utilisation >= 0;
+    if (!any) l.figure[UTILISATION] = 0;
     int row = l.label;
     for (int k = 0; k < FIGURES; k++) row += l.figure[k];
     l.folds = isatty(STDOUT_FILENO) && row > progress_columns();
@@ -137,7 +141,8 @@ static void print_row(const layout *l, const char *label, char text[FIGURES][ROO
         printf("%s\n", label);
     else
         printf("%-*s", l->label, label);
-    for (int k = 0; k < FIGURES; k++) printf("%*s", l->figure[k], text[k]);
+    for (int k = 0; k < FIGURES; k++)
+        if (l->figure[k] > 0) printf("%*s", l->figure[k], text[k]);
     printf("\n");
 }
 

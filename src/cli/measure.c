@@ -53,9 +53,10 @@ static bool measure_mpi(weft_context *context, weft_measure_options *options, bo
     if (status == WEFT_OK) status = weft_options_set(table, &job, "engine", "mpi");
     if (status == WEFT_OK) status = weft_options_set(table, &job, "ranks", ranks);
     if (status == WEFT_OK) status = weft_options_set(table, &job, "mesh", mesh);
+    bool known = status == WEFT_OK; /* the engine */
     if (status == WEFT_OK) status = weft_job_check(context, &job);
     if (status == WEFT_OK) measured = run_ranks(context, &job, file);
-    *lacking = status == WEFT_OK && !measured;
+    *lacking = known && !measured;
     if (measured)
         status = weft_options_set(weft_measure_table(context), options, "transfers", file);
     weft_options_free(table, &job);

@@ -169,8 +169,8 @@ static int say_reached(const target_search *s)
                 "STEPS evaluates more often\n",
                 s->metric);
     else
-        fprintf(stderr, "weft: no run reached %s=%g; the best that was seen is %.6g\n", s->metric,
-                s->value, best);
+        fprintf(stderr, "weft: no run reached %s=%g; the best that was seen is %.6g%s\n", s->metric,
+                s->value, best, s->count > 1 ? ", and runs that were left out did not go on" : "");
     return 1;
 }
 

@@ -137,7 +137,9 @@ static weft_status halve(weft_search *s, double until, bool *over)
     }
     *over = reached > 0;
     for (int i = 0; i < s->count && status == WEFT_OK; i++) {
-        bool stays = reached > 0 ? seen[i].reached : place[i] < keep;
+        /* A run that has not taken a step yet is not judged. */
+        bool begins = isinf(seen[i].loss) && !seen[i].failed;
+        bool stays = reached > 0 ? seen[i].reached : place[i] < keep || begins;
         if (s->entry[i].runs && !stays) status = leave_out(s, i, until, seen, best);
     }
     free(place);
