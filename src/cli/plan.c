@@ -67,11 +67,12 @@ static const char *contradiction(const plan_options *p)
         return "--scale is of --strategies alone, as in --strategies 'mesh=data=N; "
                "exchange=average:every=4'";
     if (shows_step(p) && tables > 0)
-        return "--plot, --timeline, --trace and --measured show the step of one run, and "
+        return "--plot, --timeline, --predicted and --measured show the step of one run, and "
                "--strategies, --why and --verify print tables; leave one of them out, or draw "
                "--scale";
     if (shows_step(p) && !p->cluster)
-        return "--plot, --timeline and --trace show the step on a cluster; give --cluster FILE, "
+        return "--plot, --timeline and --predicted show the step on a cluster; give --cluster "
+               "FILE, "
                "which weft measure writes";
     if (p->measured && !p->plot && !p->timeline)
         return "--measured is shown by --plot or --timeline; give one of them";
@@ -252,7 +253,7 @@ const command command_plan = {
         "writes the best row, or --pick N, as a run file. The exit code is 1 if nothing fits.\n\n"
         "--verify makes the run, or those of --strategies, on this machine for some seconds each,\n"
         "and prints their steps, memory and bytes beside the estimates.\n\n"
-        "--plot draws the step by ranks and links, --timeline prints it, and --trace writes it "
+        "--plot draws the step by ranks and links, --timeline prints it, and --predicted writes it "
         "for\n"
         "Perfetto; --measured FILE shows a step of a trace of weft train beside it. --scale "
         "prints\n"

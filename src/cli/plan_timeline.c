@@ -170,7 +170,7 @@ static bool files_fit(const weft_train_options *options, const plan_timeline_opt
                      ".svg"))
         return false;
     const char *const outputs[] = {show->plot, show->trace};
-    static const char *const names[] = {"plot", "trace"};
+    static const char *const names[] = {"plot", "predicted"};
     for (int i = 0; i < 2; i++) {
         if (outputs[i] && show->measured && weft_output_same(outputs[i], show->measured)) {
             fprintf(stderr, "weft: --%s '%s' is the file of --measured; give another path\n",

@@ -34,7 +34,7 @@ INSTEAD = {("eval", "checkpoint"): [], ("predict", "checkpoint"): [], ("generate
            ("serve", "certificate"): [*COMMANDS["serve"], "--key", "{t}/key.pem"], ("serve", "key"): [*COMMANDS["serve"], "--certificate", "{t}/cert.pem"],
            ("coordinator", "allow"): [*COMMANDS["coordinator"], "--key", "{t}/member"],
            ("coordinator", "checkpoint"): [*COMMANDS["coordinator"], "--resume"],
-           ("plan", "plot"): [*SMALL, "--cluster", "{t}/one.yaml"], ("plan", "measured"): [*SMALL, "--cluster", "{t}/one.yaml", "--timeline"],
+           ("plan", "plot"): [*SMALL, "--cluster", "{t}/one.yaml"], ("plan", "predicted"): [*SMALL, "--cluster", "{t}/one.yaml"], ("plan", "measured"): [*SMALL, "--cluster", "{t}/one.yaml", "--timeline"],
            ("plan", "output"): [*SMALL, "--cluster", "{t}/one.yaml", "--auto", "--one-learner"]}
 # Options that name a thing of their own in each command; others are tried in the first command that has them. A learner that joins
 # opens its folder as `train` does, when a coordinator has answered.

@@ -1,4 +1,4 @@
-"""The predicted step as a trace, a picture and lines (weft plan --trace, --plot, --timeline): plan_timeline.py PATH/TO/weft"""
+"""The predicted step as a trace, a picture and lines (weft plan --predicted, --plot, --timeline): plan_timeline.py PATH/TO/weft"""
 import collections
 import json
 import math
@@ -31,7 +31,7 @@ def conserved():
     """The bars of a rank follow each other without a gap to the end of the step, and their sums are the parts of the estimate."""
     cluster("two.yaml", "bandwidth: 1e6\nlatency: 1e-4", "count: 4, cores: 1")
     for n, ways in ((2, "--mesh data=2"), (2, "--mesh tensor=2"), (4, "--mesh pipeline=2,data=2 --microbatches 4"), (2, "--exchange average:every=1")):
-        text = run("plan", *SMALL, "-n", n, *ways.split(), "--cluster", "two.yaml", "--trace", "step.json").stdout
+        text = run("plan", *SMALL, "-n", n, *ways.split(), "--cluster", "two.yaml", "--predicted", "step.json").stdout
         step = float(re.search(r"a step takes ([0-9.e+-]+) ms", text)[1])
         parts = dict(zip(("kernels", "transfers", "waiting", "the rest"), re.search(r"of it ([0-9.e+-]+) ms of kernels, ([0-9.e+-]+) of transfers, ([0-9.e+-]+) of waiting, ([0-9.e+-]+) of", text).groups()))
         have, ranks = collections.defaultdict(float), collections.defaultdict(list)
@@ -50,7 +50,7 @@ def conserved():
 def links():
     """A link is busy for its bytes over its bandwidth, in bars that do not overlap."""
     cluster("slow.yaml", "bandwidth: 1e6\nlatency: 0", "count: 2, cores: 1")
-    text = run("plan", *SMALL, "-n", 2, "--mesh", "data=2", "--cluster", "slow.yaml", "--trace", "step.json").stdout
+    text = run("plan", *SMALL, "-n", 2, "--mesh", "data=2", "--cluster", "slow.yaml", "--predicted", "step.json").stdout
     sent = float(re.search(r"between machines: (\d+) bytes", text)[1])
     out = [b for b in bars("step.json") if b[1] == "send"]
     check("bytes", math.isclose(sum(end - start for _, _, start, end, _ in out), sent, rel_tol=1e-3), (sent, out))  # a byte a microsecond
@@ -64,7 +64,7 @@ def shown():
     cluster("two.yaml", "bandwidth: 1e8\nlatency: 0", "count: 2, cores: 1")
     ways = [*SMALL, "-n", 2, "--mesh", "data=2"]
     run("train", *ways, "-q", "--trace", "real.json")
-    text = run("plan", *ways, "--cluster", "two.yaml", "--timeline", "--plot", "step.svg", "--trace", "step.json", "--measured", "real.json").stdout
+    text = run("plan", *ways, "--cluster", "two.yaml", "--timeline", "--plot", "step.svg", "--predicted", "step.json", "--measured", "real.json").stdout
     steps = [e for e in json.load(open("real.json"))["traceEvents"] if e.get("cat") == "step" and e["pid"] == 1]
     lengths = sorted(e["dur"] for e in steps[1:])
     name = next(e["name"] for e in steps[1:] if e["dur"] == lengths[len(lengths) // 2])
@@ -91,7 +91,7 @@ def refused():
                               (["--cluster", "two.yaml", "--timeline", "--measured", "bad.json"], 1, "bad.json: has no step"),
                               (["--cluster", "two.yaml", "--timeline", "--measured", "none.json"], 1, "none.json: has no step"),
                               (["--cluster", "two.yaml", "--timeline", "--measured", "gone.json"], 1, "gone.json: cannot read it"),
-                              (["--cluster", "two.yaml", "--trace", "none.json", "--timeline", "--measured", "none.json"], 2, "is the file of --measured"),
+                              (["--cluster", "two.yaml", "--predicted", "none.json", "--timeline", "--measured", "none.json"], 2, "is the file of --measured"),
                               (["--cluster", "two.yaml", "--timeline", "-n", "2", "--exchange", "gossip"], 1, "do not wait for each other"),
                               (["--cluster", "two.yaml", "--plot", "x.png"], 2, "SVG")):
         done = run("plan", *SMALL, *words, code=code)

@@ -321,10 +321,11 @@ static weft_status forecast_step(forecast *f, const weft_site *site, weft_contex
     f->tracks.labelled = f->on_span != NULL;
     WEFT_TRY(open_forecast(f, context, options));
     if (f->on_span && f->actors)
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "learners with --exchange %s do not wait for each other, so there is no "
-                         "step of all ranks to be shown; leave --plot, --timeline and --trace out",
-                         f->t->run_spec.exchange);
+        return weft_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "learners with --exchange %s do not wait for each other, so there is no "
+            "step of all ranks to be shown; leave --plot, --timeline and --predicted out",
+            f->t->run_spec.exchange);
     WEFT_TRY(play(f, out));
     if (!f->on_span) return WEFT_OK;
     return weft_tracks_tell(&f->tracks, f->t, &f->hosts, f->period > 0, f->on_span, f->user);
