@@ -212,7 +212,6 @@ static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
 static weft_status describe_rank(weft_rank *r, figures *f, weft_text *lists, bool listed, bool dump)
 {
     int64_t microbatches = r->run_spec->microbatches;
-    WEFT_TRY(weft_rank_rewrite(r));
     WEFT_TRY(dry_program(r, f, dump ? lists : NULL));
     count_nodes(weft_rewritten_graph(r->mine), microbatches, f);
     if (listed) add_transfers(lists, weft_rewritten_graph(r->mine), r->rank, microbatches);
