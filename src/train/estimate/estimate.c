@@ -4,129 +4,10 @@
 
 #include "train/estimate/apart.h"
 #include "train/estimate/estimate.h"
+#include "train/estimate/forecast.h"
 #include "train/estimate/learner_time.h"
-#include "train/estimate/parts.h"
 #include "train/estimate/site.h"
 #include "weft/estimate.h"
-
-typedef struct forecast {
-    weft_trainer *t;
-    weft_cluster cluster; /* of a site, which has it and the times */
-    const weft_times *times;
-    weft_hosts hosts;
-    weft_tracks tracks;
-    int64_t period; /* steps from one meeting of the learners to the next; 0: none within the run */
-    weft_step_part_fn fn; /* gets the parts of the step; NULL: nobody wants them */
-    weft_span_fn on_span; /* gets its spans; NULL: nobody wants them */
-    void *user;
-    weft_parts parts;
-    bool apart, actors;     /* learners do not wait for all others; of an exchange of actors */
-    double handled, longer; /* seconds of handlers, and what else a step takes longer by that */
-} forecast;
-
-/* --- the step --- */
-
-/* Sums over runs of the timeline, each with a weight. */
-typedef struct totals {
-    double weight, seconds, computed, transferred, waited, bytes, most_bytes, busy;
-} totals;
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double last_end(const forecast *f)
-{
-    double end = 0;
-    for (int i = 0; i < f->tracks.line_ranks; i++)
-        end = WEFT_MAX(end, weft_timeline_rank(f->tracks.line, i).end);
-    return end;
-}
-
-/* Adds the last run of the timeline. slow NULL: ranks take as long as estimated. A rank that takes
- * less than the slowest of those that are one with it waits in the meantime. */
-static void add_run(forecast *f, double weight, const weft_slowness *slow, totals *sum)
-{
-    int ranks = f->t->size;
-    double end = last_end(f), sent, busy, most = 0, busiest = 0;
-    if (f->fn) weft_parts_add(&f->parts, &f->tracks, f->t, &f->hosts, slow, end, weight);
-    sum->weight += weight;
-    sum->seconds += weight * end;
-    for (int r = 0; r < ranks; r++) {
-        int id = f->tracks.rank_of[r];
-        weft_rank_times times = weft_timeline_rank(f->tracks.line, id);
-        double share = slow ? slow->rank[r] / slow->line[id] : 1;
-        sum->computed += weight * times.computed * share / ranks;
-        sum->transferred += weight * times.transferred / ranks;
-        sum->waited +=
-            weight * (times.waited + times.computed * (1 - share) + end - times.end) / ranks;
-    }
-    for (int m = 0; m < f->hosts.machines; m++) {
-        weft_timeline_link(f->tracks.line, f->tracks.machine_of[m], &sent, &busy);
-        sum->bytes += weight * sent;
-        most = WEFT_MAX(most, sent);
-        busiest = WEFT_MAX(busiest, busy);
-    }
-    sum->most_bytes += weight * most;
-    sum->busy += weight * busiest;
-}
-
-/* Adds a step: one of each period ends with a meeting of the learners. *seconds: its mean time. */
-static weft_status run_step(forecast *f, const weft_slowness *slow, totals *sum, double *seconds)
-{
-    const double *factors = slow ? slow->line : NULL;
-    double share = f->period > 0 ? 1 / (double)f->period : 0, before = sum->seconds;
-    if (share < 1) {
-        WEFT_TRY(weft_timeline_run(f->tracks.line, false, factors));
-        add_run(f, 1 - share, slow, sum);
-    }
-    if (share > 0) {
-        WEFT_TRY(weft_timeline_run(f->tracks.line, true, factors));
-        add_run(f, share, slow, sum);
-    }
-    *seconds = sum->seconds - before;
-    return WEFT_OK;
-}
-
-/* Draws how many times as long each rank takes in a step. */
-static void draw_slowness(const forecast *f, weft_random *random, const weft_slowness *slow)
-{
-    for (int i = 0; i < f->tracks.line_ranks; i++) slow->line[i] = 0;
-    for (int r = 0; r < f->t->size; r++) {
-        const weft_machine_group *g = weft_cluster_group_of(&f->cluster, f->hosts.machine[r]);
-        double longer = weft_random_unit(random), lot = weft_random_unit(random);
-        double *line = &slow->line[f->tracks.rank_of[r]];
-        slow->rank[r] = (1 + g->jitter * longer) * (lot < g->slow ? g->slowdown : 1);
-        *line = WEFT_MAX(*line, slow->rank[r]);
-    }
-}
-
-/* Steps of machines that take longer at random, of which nine of ten lie between low and high. */
-static weft_status draw_steps(forecast *f, totals *sum, weft_step_estimate *out)
-{
-    enum { MOST_DRAWS = 400, LEAST_DRAWS = 40 };
-    static const double events = 2e7; /* of all draws together */
-    weft_random random;
-    weft_slowness slow = {NULL, NULL};
-    double steps[MOST_DRAWS], most = events / (weft_timeline_events(f->tracks.line) + 1);
-    int draws = (int)WEFT_MIN(WEFT_MAX(most, LEAST_DRAWS), MOST_DRAWS);
-    weft_status status = WEFT_NEW(&slow.rank, f->t->size);
-    if (status == WEFT_OK) status = WEFT_NEW(&slow.line, f->tracks.line_ranks);
-    weft_random_start(&random, (uint64_t)f->t->options.task.seed, 2000);
-    for (int d = 0; d < draws && status == WEFT_OK; d++) {
-        draw_slowness(f, &random, &slow);
-        status = run_step(f, &slow, sum, &steps[d]);
-    }
-    free(slow.rank);
-    free(slow.line);
-    if (status != WEFT_OK) return status;
-    qsort(steps, (size_t)draws, sizeof(*steps), ascending);
-    out->low = steps[draws / 20];
-    out->high = steps[draws - 1 - draws / 20];
-    return WEFT_OK;
-}
 
 /* The relative error of the sum of all kernels: the errors of one way go together, those of
  * different ways do not. */
@@ -154,7 +35,7 @@ static void find_shares(const weft_tracks *tracks, weft_step_estimate *out)
 
 /* Bytes that the ranks of a learner send in a step, in the mean over those with and without a
  * meeting. */
-static double sent_bytes(const forecast *f)
+static double sent_bytes(const weft_forecast *f)
 {
     double sum = 0, share = f->period > 0 ? 1 / (double)f->period : 0;
     for (int r = 0; r < f->t->mesh; r++) {
@@ -166,7 +47,7 @@ static double sent_bytes(const forecast *f)
 
 /* Sets seconds[learners], which are zero, to the end of each learner in the last run of the
  * timeline. */
-static void find_ends(const forecast *f, double *seconds)
+static void find_ends(const weft_forecast *f, double *seconds)
 {
     for (int r = 0; r < f->t->size; r++) {
         double *end = &seconds[r / f->t->mesh];
@@ -175,7 +56,7 @@ static void find_ends(const forecast *f, double *seconds)
 }
 
 /* Puts learners that do not wait for all others in the place of the last one to end. */
-static weft_status run_apart(forecast *f, totals *sum, weft_step_estimate *out)
+static weft_status run_apart(weft_forecast *f, weft_step_totals *sum, weft_step_estimate *out)
 {
     weft_apart a = {.job = f->t,
                     .cluster = &f->cluster,
@@ -190,13 +71,13 @@ static weft_status run_apart(forecast *f, totals *sum, weft_step_estimate *out)
     WEFT_TRY(status);
     f->handled = played.worked;
     f->longer = played.seconds - sum->seconds - played.worked;
-    *sum = (totals){.weight = 1,
-                    .seconds = played.seconds,
-                    .computed = sum->computed * played.longer,
-                    .transferred = sum->transferred + played.worked,
-                    .bytes = sum->bytes + played.bytes,
-                    .most_bytes = sum->most_bytes + played.most_bytes,
-                    .busy = sum->busy + played.link * played.seconds};
+    *sum = (weft_step_totals){.weight = 1,
+                              .seconds = played.seconds,
+                              .computed = sum->computed * played.longer,
+                              .transferred = sum->transferred + played.worked,
+                              .bytes = sum->bytes + played.bytes,
+                              .most_bytes = sum->most_bytes + played.most_bytes,
+                              .busy = sum->busy + played.link * played.seconds};
     sum->waited = WEFT_MAX(sum->seconds - sum->computed - sum->transferred, 0.0);
     out->low = played.low;
     out->high = played.high;
@@ -206,7 +87,7 @@ static weft_status run_apart(forecast *f, totals *sum, weft_step_estimate *out)
 }
 
 /* A step takes no less than its kernels may be shorter, nor than the busiest link works. */
-static void sum_up(const forecast *f, const totals *sum, weft_step_estimate *out)
+static void sum_up(const weft_forecast *f, const weft_step_totals *sum, weft_step_estimate *out)
 {
     double link = sum->busy / sum->weight;
     out->seconds = sum->seconds / sum->weight;
@@ -226,7 +107,7 @@ static void sum_up(const forecast *f, const totals *sum, weft_step_estimate *out
 }
 
 /* The machine whose programs take most of its memory, or where no memory is known, most bytes. */
-static void find_fullest(const forecast *f, weft_step_estimate *out)
+static void find_fullest(const weft_forecast *f, weft_step_estimate *out)
 {
     double most = -1;
     for (int m = 0; m < f->hosts.machines; m++) {
@@ -239,20 +120,20 @@ static void find_fullest(const forecast *f, weft_step_estimate *out)
     }
 }
 
-static weft_status play(forecast *f, weft_step_estimate *out)
+static weft_status play(weft_forecast *f, weft_step_estimate *out)
 {
-    totals sum = {0};
+    weft_step_totals sum = {0};
     WEFT_TRY(weft_tracks_make(f->t, f->times, &f->hosts, &f->tracks));
     if (f->fn) WEFT_TRY(weft_parts_new(&f->tracks, f->t, &f->hosts, &f->parts));
     out->staleness = -1;
     if (f->apart) {
         double alone;
-        WEFT_TRY(run_step(f, NULL, &sum, &alone));
+        WEFT_TRY(weft_forecast_step(f, NULL, &sum, &alone));
         WEFT_TRY(run_apart(f, &sum, out));
     } else if (weft_cluster_varies(&f->cluster)) {
-        WEFT_TRY(draw_steps(f, &sum, out));
+        WEFT_TRY(weft_forecast_draw(f, &sum, out));
     } else {
-        WEFT_TRY(run_step(f, NULL, &sum, &out->seconds));
+        WEFT_TRY(weft_forecast_step(f, NULL, &sum, &out->seconds));
         out->low = out->high = out->seconds;
     }
     sum_up(f, &sum, out);
@@ -271,7 +152,7 @@ static weft_status play(forecast *f, weft_step_estimate *out)
 }
 
 /* How often learners add up their parameters, as their exchange says. */
-static weft_status find_meetings(forecast *f)
+static weft_status find_meetings(weft_forecast *f)
 {
     const weft_run_spec *k = &f->t->run_spec;
     weft_meetings m;
@@ -293,7 +174,7 @@ static weft_status find_meetings(forecast *f)
                      k->exchange);
 }
 
-static weft_status open_forecast(forecast *f, weft_context *context,
+static weft_status open_forecast(weft_forecast *f, weft_context *context,
                                  const weft_train_options *options)
 {
     WEFT_TRY(weft_options_check(weft_train_table(context), options));
@@ -312,7 +193,7 @@ static void note_effort(const weft_tracks *tracks, weft_estimate_effort *out)
     out->lookups = weft_known_count(tracks->known);
 }
 
-static weft_status forecast_step(forecast *f, const weft_site *site, weft_context *context,
+static weft_status forecast_step(weft_forecast *f, const weft_site *site, weft_context *context,
                                  const weft_train_options *options, weft_step_estimate *out)
 {
     f->cluster = site->cluster;
@@ -331,7 +212,7 @@ static weft_status forecast_step(forecast *f, const weft_site *site, weft_contex
     return weft_tracks_tell(&f->tracks, f->t, &f->hosts, f->period > 0, f->on_span, f->user);
 }
 
-static void close_forecast(forecast *f)
+static void close_forecast(weft_forecast *f)
 {
     weft_parts_free(&f->parts);
     weft_tracks_free(&f->tracks);
@@ -342,14 +223,14 @@ static void close_forecast(forecast *f)
 weft_status weft_site_estimate(const weft_site *site, weft_context *context,
                                const weft_train_options *options, weft_step_estimate *out)
 {
-    forecast f = {.fn = NULL};
+    weft_forecast f = {.fn = NULL};
     weft_status status = forecast_step(&f, site, context, options, out);
     close_forecast(&f);
     return status;
 }
 
 /* As forecast_step, on the cluster of a file. */
-static weft_status forecast_at(forecast *f, const char *cluster, weft_context *context,
+static weft_status forecast_at(weft_forecast *f, const char *cluster, weft_context *context,
                                const weft_train_options *options, weft_step_estimate *out)
 {
     weft_site site;
@@ -364,7 +245,7 @@ weft_status weft_estimate_step_with(weft_context *context, const weft_train_opti
                                     const char *cluster, weft_estimate_effort *effort,
                                     weft_step_estimate *out)
 {
-    forecast f = {.tracks = {.apart = effort->apart}};
+    weft_forecast f = {.tracks = {.apart = effort->apart}};
     weft_status status = forecast_at(&f, cluster, context, options, out);
     if (status == WEFT_OK) note_effort(&f.tracks, effort);
     close_forecast(&f);
@@ -384,7 +265,7 @@ weft_status weft_estimate_parts(weft_context *context, const weft_train_options 
                                 weft_step_estimate *out)
 {
     WEFT_NEED(context, options, cluster, fn, out);
-    forecast f = {.fn = fn, .user = user};
+    weft_forecast f = {.fn = fn, .user = user};
     weft_status status = forecast_at(&f, cluster, context, options, out);
     close_forecast(&f);
     return status;
@@ -395,14 +276,14 @@ weft_status weft_estimate_spans(weft_context *context, const weft_train_options 
                                 weft_step_estimate *out)
 {
     WEFT_NEED(context, options, cluster, fn, out);
-    forecast f = {.on_span = fn, .user = user};
+    weft_forecast f = {.on_span = fn, .user = user};
     weft_status status = forecast_at(&f, cluster, context, options, out);
     close_forecast(&f);
     return status;
 }
 
 /* The seconds of each learner's own step, without a meeting. */
-static weft_status find_learners(forecast *f, const weft_site *site, weft_context *context,
+static weft_status find_learners(weft_forecast *f, const weft_site *site, weft_context *context,
                                  const weft_train_options *options, int learners, double *seconds)
 {
     f->cluster = site->cluster;
@@ -421,7 +302,7 @@ static weft_status find_learners(forecast *f, const weft_site *site, weft_contex
 weft_status weft_estimate_learners(weft_context *context, const weft_train_options *options,
                                    const char *cluster, int learners, double *seconds)
 {
-    forecast f = {.t = NULL};
+    weft_forecast f = {.t = NULL};
     weft_site site;
     memset(seconds, 0, (size_t)learners * sizeof(*seconds));
     WEFT_TRY(weft_site_open(cluster, &site));

@@ -1,0 +1,37 @@
+/* Declares a forecast: the estimate of a step while it is made. */
+#ifndef WEFT_TRAIN_ESTIMATE_FORECAST_H
+#define WEFT_TRAIN_ESTIMATE_FORECAST_H
+
+#include "train/estimate/parts.h"
+
+typedef struct weft_forecast {
+    weft_trainer *t;
+    weft_cluster cluster; /* of a site, which has it and the times */
+    const weft_times *times;
+    weft_hosts hosts;
+    weft_tracks tracks;
+    int64_t period; /* steps from one meeting of the learners to the next; 0: none within the run */
+    weft_step_part_fn fn; /* gets the parts of the step; NULL: nobody wants them */
+    weft_span_fn on_span; /* gets its spans; NULL: nobody wants them */
+    void *user;
+    weft_parts parts;
+    bool apart, actors;     /* learners do not wait for all others; of an exchange of actors */
+    double handled, longer; /* seconds of handlers, and what else a step takes longer by that */
+} weft_forecast;
+
+/* Sums over runs of the timeline, each with a weight. */
+typedef struct weft_step_totals {
+    double weight, seconds, computed, transferred, waited, bytes, most_bytes, busy;
+} weft_step_totals;
+
+/* --- forecast_steps.c: runs of the timeline --- */
+/* Adds a step: one of each period ends with a meeting of the learners. slow NULL: ranks take as
+ * long as estimated. *seconds: its mean time. */
+weft_status weft_forecast_step(weft_forecast *f, const weft_slowness *slow, weft_step_totals *sum,
+                               double *seconds) WEFT_NODISCARD;
+/* Adds steps of machines that take longer at random, of which nine of ten lie between out->low and
+ * out->high. */
+weft_status weft_forecast_draw(weft_forecast *f, weft_step_totals *sum,
+                               weft_step_estimate *out) WEFT_NODISCARD;
+
+#endif
