@@ -94,6 +94,8 @@ int forecast_policies(weft_context *context, const weft_server_options *options,
 
 /* main.c: seconds of a monotonic clock. */
 double clock_seconds(void);
+/* Sorts numbers, the smallest first. */
+void sort_numbers(double *numbers, size_t count);
 
 /* Installs handlers: SIGBUS ends the process with a message, and SIGXFSZ makes the write fail. An
  * ignored SIGHUP stays ignored (nohup), whatever shared libraries do while they are loaded. */
@@ -176,6 +178,9 @@ int split_strategies(const char *list, char **words, int most);
 int refuse_strategies(const char *list, int most, const char *command_name);
 weft_status set_strategy(const weft_option *table, void *options, const char *words);
 const char *strategy_label(const char *words);
+/* Sets *to, which is zeroed or freed, to a copy of the options. */
+weft_status copy_train_options(const weft_context *context, const weft_train_options *from,
+                               weft_train_options *to);
 
 /* simulate.c: a series of a summary event by its name (NULL: none), its first number (0: none), and
  * the mean staleness of its updates (below 0: unknown). */

@@ -95,20 +95,6 @@ static const struct change {
 };
 enum { CHANGES = sizeof(changes) / sizeof(*changes) };
 
-static weft_status copy_options(weft_context *context, const weft_train_options *from,
-                                weft_train_options *to)
-{
-    const weft_option *table = weft_train_table(context);
-    weft_status status = weft_train_options_init(context, to);
-    for (const weft_option *o = table; o->name && status == WEFT_OK; o++) {
-        char *text;
-        status = weft_options_get(table, from, o->name, &text);
-        if (status == WEFT_OK && text) status = weft_options_set(table, to, o->name, text);
-        if (status == WEFT_OK) weft_free(text);
-    }
-    return status;
-}
-
 /* Whether the run has the change, or more of it. */
 static bool has(const weft_option *table, const weft_train_options *options, const struct change *c)
 {
@@ -126,7 +112,7 @@ static bool try_changes(weft_context *context, const weft_train_options *options
     weft_train_options changed = {0};
     weft_memory_estimate m = {0};
     const weft_option *table = weft_train_table(context);
-    weft_status status = copy_options(context, options, &changed);
+    weft_status status = copy_train_options(context, options, &changed);
     for (int i = 0; i < CHANGES && status == WEFT_OK; i++)
         if (chosen[i])
             status = weft_options_set(table, &changed, changes[i].name, changes[i].value);

@@ -191,12 +191,6 @@ static bool read_events(const char *text, size_t size, events *all)
     return json_ended(&s);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The name of the step of rank 0 of median length, without the first one; NULL: there is none. */
 static const char *median_step(const events *all)
 {
@@ -209,7 +203,7 @@ static const char *median_step(const events *all)
         if (first) lengths[count++] = e->dur;
         if (!first) first = e->name;
     }
-    if (count > 0) qsort(lengths, count, sizeof(*lengths), ascending);
+    if (count > 0) sort_numbers(lengths, count);
     for (size_t i = 0; i < all->count && count > 0 && !name; i++) {
         const event *e = &all->at[i];
         if (e->rank == 0 && e->category == OF_STEP && e->name != first &&

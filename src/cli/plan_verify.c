@@ -116,12 +116,6 @@ static double error_of(const verified *row)
     return row->step.seconds / row->seconds - 1;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The rank of a row among the known ones by one of its times; rows with equal times have the mean
  * of their ranks. */
 static double rank_of(const verification *v, int row, bool measured)
@@ -157,7 +151,7 @@ static void sum_up(verification *v)
     v->known = 0;
     for (int i = 0; i < v->count; i++)
         if (!*v->rows[i].reason) errors[v->known++] = fabs(error_of(&v->rows[i]));
-    qsort(errors, (size_t)v->known, sizeof(*errors), ascending);
+    sort_numbers(errors, (size_t)v->known);
     v->median = v->known > 0 ? errors[v->known / 2] : NAN;
     v->greatest = v->known > 0 ? errors[v->known - 1] : NAN;
     v->correlation = correlation(v);

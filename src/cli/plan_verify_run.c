@@ -116,12 +116,6 @@ static void on_line(void *user, const char *line)
     r->peak = number_of(line, "peak_rss_bytes");
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median over groups of four steps, since learners may take longer for one of several; the
  * first group warms up. */
 static double step_seconds(reading *r)
@@ -132,7 +126,7 @@ static double step_seconds(reading *r)
         for (int k = 0; k < FOUR; k++) sum += r->batch * r->learners / r->rates[i + k];
         r->fours[count++] = sum / FOUR;
     }
-    qsort(r->fours, (size_t)count, sizeof(*r->fours), ascending);
+    sort_numbers(r->fours, (size_t)count);
     return count > 0 ? r->fours[count / 2] : 0;
 }
 

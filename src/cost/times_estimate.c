@@ -4,6 +4,7 @@
  * operations and bytes alone. The error of each way is that of leaving measurements out. */
 #include <math.h>
 
+#include "base/sort.h"
 #include "cost/times_internal.h"
 
 enum { NEAREST = 3, MOST_TRIED = 400 };
@@ -205,12 +206,6 @@ weft_estimate weft_times_estimate(const weft_times *t, const weft_timed *what)
 
 /* --- errors --- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median error of one way: each measurement, or some of them, is estimated without itself. */
 static weft_status find_error(weft_times *t, weft_estimate_by by)
 {
@@ -230,7 +225,7 @@ static weft_status find_error(weft_times *t, weft_estimate_by by)
         double seconds = estimate_best(t, &w, &what, &at);
         if (w.by == by) all[count++] = fabs(seconds / m->seconds - 1);
     }
-    qsort(all, count, sizeof(*all), ascending);
+    weft_sort_doubles(all, count);
     t->errors[by] = count ? all[count / 2] : 1;
     free(all);
     return WEFT_OK;

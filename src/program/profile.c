@@ -1,11 +1,6 @@
 /* Measures the times of a graph's nodes, by which pipeline stages are balanced. */
+#include "base/sort.h"
 #include "program/instance.h"
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 weft_status weft_instance_profile(weft_instance *x, int passes, double *costs)
 {
@@ -32,7 +27,7 @@ weft_status weft_instance_profile(weft_instance *x, int passes, double *costs)
         double *mine = &times[i * (size_t)passes];
         int node = g->values[code->out_value[0]].node;
         if (code->phase == WEFT_PHASE_UPDATE || node < 0) continue;
-        qsort(mine, (size_t)passes, sizeof(*mine), ascending);
+        weft_sort_doubles(mine, (size_t)passes);
         if (code->group.count > 0) node = g->values[code->group.node[0]->out].node;
         if (g->nodes[node]->origin >= 0) node = g->nodes[node]->origin;
         costs[node] += mine[passes / 2];

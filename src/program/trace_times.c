@@ -1,19 +1,14 @@
 /* Finds the times of instructions and steps in a trace. */
 #include <math.h>
 
+#include "base/sort.h"
 #include "program/instance.h"
 #include "program/walk.h"
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static double median(double *numbers, int count)
 {
     if (count == 0) return 0;
-    qsort(numbers, (size_t)count, sizeof(*numbers), ascending);
+    weft_sort_doubles(numbers, (size_t)count);
     return numbers[count / 2];
 }
 

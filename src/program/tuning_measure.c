@@ -1,5 +1,6 @@
 /* Measures kernels: each is bound to memory of its own with random numbers, run a few times until
  * caches and clocks have settled, and then timed. */
+#include "base/sort.h"
 #include "program/tuning.h"
 
 /* A sample is as many runs as take so long, since a clock and a queue cost microseconds; the median
@@ -98,12 +99,6 @@ static weft_status time_runs(const trial *t, int runs, double *out)
     return status != WEFT_OK ? weft_error_raise(&error) : ended;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* best: seconds of another candidate. One that takes several times as long is not run again. */
 static weft_status take_samples(const trial *t, double best, double *out)
 {
@@ -119,7 +114,7 @@ static weft_status take_samples(const trial *t, double best, double *out)
         WEFT_TRY(time_runs(t, runs, &sample[count]));
         all += sample[count++];
     }
-    qsort(sample, (size_t)count, sizeof(sample[0]), ascending);
+    weft_sort_doubles(sample, (size_t)count);
     *out = WEFT_MAX(sample[count / 2] / runs, 1e-9);
     return WEFT_OK;
 }

@@ -1,3 +1,4 @@
+#include "base/sort.h"
 #include "train/estimate/apart.h"
 
 /* The seconds of work of one kind and size, which comes again in each step. */
@@ -127,12 +128,6 @@ static weft_status play(apart *p, weft_played *out)
 
 /* --- shared memory --- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Learners that wait for nobody: each goes at its own pace. */
 static weft_status free_pace(apart *p, weft_played *out)
 {
@@ -151,7 +146,7 @@ static weft_status free_pace(apart *p, weft_played *out)
     }
     for (int l = 0; l < learners; l++) rates += 1 / sums[l];
     free(sums);
-    qsort(rounds, DRAWS, sizeof(*rounds), ascending);
+    weft_sort_doubles(rounds, DRAWS);
     *out = (weft_played){.seconds = learners / rates,
                          .low = rounds[DRAWS / 20],
                          .high = rounds[DRAWS - 1 - DRAWS / 20],

@@ -1,6 +1,7 @@
 /* Compares the first steps of a run with their estimate (--estimate). */
 #include <stdio.h>
 
+#include "base/sort.h"
 #include "train/estimate/first_steps.h"
 #include "train/train.h"
 #include "weft/estimate.h"
@@ -42,15 +43,9 @@ void weft_first_steps_free(weft_first_steps **first)
     *first = NULL;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(double *values, int count)
 {
-    qsort(values, (size_t)count, sizeof(*values), ascending);
+    weft_sort_doubles(values, (size_t)count);
     return values[count / 2];
 }
 

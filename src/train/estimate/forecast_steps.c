@@ -1,11 +1,6 @@
 /* Runs the timeline of a forecast: a step as estimated, or many that take longer at random. */
+#include "base/sort.h"
 #include "train/estimate/forecast.h"
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static double last_end(const weft_forecast *f)
 {
@@ -92,7 +87,7 @@ weft_status weft_forecast_draw(weft_forecast *f, weft_step_totals *sum, weft_ste
     free(slow.rank);
     free(slow.line);
     if (status != WEFT_OK) return status;
-    qsort(steps, (size_t)draws, sizeof(*steps), ascending);
+    weft_sort_doubles(steps, (size_t)draws);
     out->low = steps[draws / 20];
     out->high = steps[draws - 1 - draws / 20];
     return WEFT_OK;

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "base/sort.h"
 #include "train/estimate/measure.h"
 #include "train/estimate/tracks.h"
 
@@ -18,12 +19,6 @@ typedef struct party {
     weft_error error;
     pthread_t thread;
 } party;
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* The transfer of a kind in which this rank handles `count` elements. A message goes from each even
  * rank to the next one. */
@@ -55,7 +50,7 @@ static weft_status time_transfer(const party *p, weft_transfer_kind kind, int64_
         for (int i = 0; i < repeats && takes_part; i++) WEFT_TRY(weft_comm_run(p->comm, &x));
         samples[s] = (weft_seconds() - begin) / repeats;
     }
-    qsort(samples, SAMPLES, sizeof(*samples), ascending);
+    weft_sort_doubles(samples, SAMPLES);
     *out = samples[SAMPLES / 2];
     return WEFT_OK;
 }

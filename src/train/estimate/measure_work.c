@@ -2,6 +2,7 @@
  * once, as in a run whose ranks compute beside them. */
 #include <pthread.h>
 
+#include "base/sort.h"
 #include "base/registry.h"
 #include "compress/compress.h"
 #include "train/estimate/measure.h"
@@ -26,12 +27,6 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* A number as of the change of a step: small, of either sign. */
 static void fill(float *to, int64_t count)
 {
@@ -46,7 +41,7 @@ static weft_status note(const worker *w, const char *kind, int64_t count, double
     double bytes = 2.0 * sizeof(float) * (double)count;
     const weft_timed what = {
         .kind = kind, .group = "", .threads = 1, .ranks = w->threads, .bytes = bytes};
-    qsort(samples, SAMPLES, sizeof(*samples), ascending);
+    weft_sort_doubles(samples, SAMPLES);
     return w->times ? weft_times_add(w->times, &what, WEFT_MAX(samples[SAMPLES / 2], 1e-9))
                     : WEFT_OK;
 }

@@ -1,4 +1,5 @@
 /* The figures of played actors in the steady state. */
+#include "base/sort.h"
 #include "train/estimate/play_internal.h"
 
 /* --- marks --- */
@@ -89,12 +90,6 @@ static double taken(const play_course *c, double at)
     return (double)k + (last > 0 && k < c->of ? WEFT_MIN((at - begin) / last, 1.0) : 0);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Windows of the rounds after which the exchange repeats itself. */
 static void find_interval(const play *p, weft_played *out)
 {
@@ -104,7 +99,7 @@ static void find_interval(const play *p, weft_played *out)
     for (size_t i = 0; i + width < p->round_count; i += width)
         windows[count++] = (p->rounds[i + width] - p->rounds[i]) / (double)width;
     if (count == 0) return;
-    qsort(windows, count, sizeof(*windows), ascending);
+    weft_sort_doubles(windows, count);
     /* Few windows may all but one be shorter than the mean. */
     out->low = WEFT_MIN(windows[count / 20], out->seconds);
     out->high = WEFT_MAX(windows[count - 1 - count / 20], out->seconds);
