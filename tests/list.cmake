@@ -353,7 +353,7 @@ row(cli        completion               T.....D......    5 script   completion.s
 row(cli        fetch                    T............    3 script   fetch.py)
 row(cli        simulate_compare         ..P..........   25 script   simulate_compare.sh)
 row(cli        plan_auto                T.P..........   12 script   plan_auto.sh)
-row(cli        plan_cluster             T.P..........   12 script   plan_cluster.sh ${MPI_TESTS})
+row(cli        plan_cluster             T.P.........C   12 script   plan_cluster.sh ${MPI_TESTS})
 row(cli        compare_files            T............    6 script   compare_files.py)
 row(cli        layer_summary            T............    3 script   layer_summary.py)
 row(cli        plan_memory              T.P..........   12 script   plan_memory.sh NOT_SANITIZED)
