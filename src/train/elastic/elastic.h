@@ -38,6 +38,11 @@ weft_status weft_elastic_config_read(weft_context *context, const char *text, si
                                      weft_elastic_config *out) WEFT_NODISCARD;
 void weft_elastic_config_free(weft_context *context, weft_elastic_config *config);
 
+/* Sets *world to the process's network context, with the keys of the options in place. ARGUMENT: a
+ * key beside open-unencrypted. */
+weft_status weft_elastic_enter(weft_context *context, const weft_cluster_options *options,
+                               weft_net_context **world) WEFT_NODISCARD;
+
 /* elastic_options.c: checks a coordinator's options. ARGUMENT: --zero with an exchange
  * that owns the update; --zero 3, since learners exchange whole parameters; --checkpoint without
  * --resume, since a coordinator writes no checkpoints. In a job --checkpoint passes, as all members
