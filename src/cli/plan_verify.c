@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "machine_use.h"
 #include "plan.h"
 #include "plan_verify.h"
 #include "weft/plan.h"
@@ -20,7 +21,7 @@ typedef struct verification {
     char *cluster, *processor;
     char own[200]; /* the cluster file that was measured here; "": the user's */
     bool quick, json;
-    double load;   /* processes that wanted to run, in the minute before */
+    double others; /* share of the cores that other programs took while all was measured */
     double spread; /* per cent by which two runs of a kernel differ; 0: not known */
     long cores;
     verified rows[MOST_RUNS];
@@ -52,7 +53,10 @@ static int measure(verification *v)
     char *const words[] = {"weft", "measure", output, seconds, NULL};
     if (!v->json) printf("Measuring this machine, for up to %s s\n", strchr(seconds, '=') + 1);
     flush_stdout();
+    machine_use before = machine_use_now();
     int code = verify_run(words, on_measured, v, error);
+    machine_use after = machine_use_now();
+    v->others = machine_use_by_others(&before, &after);
     v->cluster = v->own;
     if (code != 0) fprintf(stderr, "weft: the machine cannot be measured: %s\n", error);
     return code < 0 ? 1 : code;
@@ -103,10 +107,14 @@ static int check_runs(const verification *v)
 static void verify_row(verification *v, verified *row)
 {
     double batch;
-    if (estimate(v, row, &batch) == WEFT_OK)
-        verify_train(row, v->quick ? 1 : 4, batch, v->argc, v->argv);
-    else
+    if (estimate(v, row, &batch) != WEFT_OK) {
         (void)snprintf(row->reason, VERIFY_REASON, "%s", weft_last_message());
+        return;
+    }
+    machine_use before = machine_use_now();
+    verify_train(row, v->quick ? 1 : 4, batch, v->argc, v->argv);
+    machine_use after = machine_use_now();
+    row->others = machine_use_by_others(&before, &after);
 }
 
 /* --- figures of all runs --- */
@@ -157,10 +165,21 @@ static void sum_up(verification *v)
     v->correlation = correlation(v);
 }
 
-/* Half of the cores were busy with other work before anything was measured, or times vary. */
+/* Shares of the cores that others take, and per cent by which kernels differ, beyond which times
+ * say nothing. The system's own work takes one or two per cent of an idle machine. */
+static const double MOST_OTHERS = 0.05, MOST_SPREAD = 15;
+
+static int count_disturbed(const verification *v)
+{
+    int count = 0;
+    for (int i = 0; i < v->count; i++)
+        count += !*v->rows[i].reason && v->rows[i].others > MOST_OTHERS;
+    return count;
+}
+
 static bool busy(const verification *v)
 {
-    return v->load > 0.5 * (double)v->cores || v->spread > 15;
+    return v->others > MOST_OTHERS || v->spread > MOST_SPREAD || count_disturbed(v) > 0;
 }
 
 /* --- output --- */
@@ -178,9 +197,11 @@ static void print_row(const verified *row, int width)
         printf("%s\n", row->reason);
         return;
     }
-    printf("%10.4g %10.4g %+7.1f %%  %8.1f %8.1f %8.1f  %12.0f %12.0f\n", 1e3 * s->seconds,
+    printf("%10.4g %10.4g %+7.1f %%  %8.1f %8.1f %8.1f  %12.0f %12.0f", 1e3 * s->seconds,
            1e3 * row->seconds, 100 * error_of(row), s->memory / 1e6, row->planned / 1e6,
            row->peak / 1e6, s->sent_bytes, row->sent);
+    if (row->others > MOST_OTHERS) printf("  others took %.0f %% of the cores", 100 * row->others);
+    printf("\n");
 }
 
 static void print_head(const verification *v, int width)
@@ -188,9 +209,9 @@ static void print_head(const verification *v, int width)
     printf("Estimated steps beside measured ones on %s, %ld cores\n", v->processor, v->cores);
     if (v->spread > 0) printf("Two runs of a kernel differ by %.1f %%\n", v->spread);
     if (busy(v))
-        printf("The machine is busy (load %.1f before): times are wrong, measure again when it is "
-               "idle\n",
-               v->load);
+        printf("Other programs took %.0f %% of the cores, or the machine changed its speed: times "
+               "are wrong, measure again when it is idle\n",
+               100 * v->others);
     printf("\n%-*s  %10s %10s %9s  %8s %8s %8s  %12s %12s\n", width, "", "ms a step", "", "", "MB",
            "", "MB of", "bytes sent", "");
     printf("%-*s  %10s %10s %9s  %8s %8s %8s  %12s %12s\n", width, "strategy", "estimated",
@@ -203,6 +224,9 @@ static void print_sums(const verification *v)
            v->count == 1 ? "" : "s", 100 * v->median, 100 * v->greatest);
     if (isfinite(v->correlation)) printf("; rank correlation %.2f", v->correlation);
     printf("\n");
+    if (count_disturbed(v) > 0)
+        printf("%d of these runs had other programs beside them: their errors say nothing\n",
+               count_disturbed(v));
 }
 
 static void print_number(const char *name, double number)
@@ -227,6 +251,7 @@ static void print_object(const verified *row)
         print_number("process_bytes", row->peak);
         print_number("sent_bytes", row->step.sent_bytes);
         print_number("measured_sent_bytes", row->sent);
+        print_number("others_share", row->others);
     }
     printf("}");
 }
@@ -236,7 +261,7 @@ static void print_json(const verification *v)
     printf("{\"processor\":");
     print_json_string(v->processor);
     printf(",\"cores\":%ld,\"busy\":%s", v->cores, busy(v) ? "true" : "false");
-    print_number("load", v->load);
+    print_number("others_share", v->others);
     if (v->spread > 0) print_number("kernel_spread_percent", v->spread);
     print_number("median_error", v->median);
     print_number("greatest_error", v->greatest);
@@ -282,7 +307,6 @@ int plan_verify(weft_context *context, const char *cluster, const char *list, bo
 {
     char *words[MOST_RUNS];
     verification *v = calloc(1, sizeof(*v));
-    double loads[1] = {0};
     if (!v) return 1;
     int count = list ? split_strategies(list, words, MOST_RUNS) : 1;
     if (!list) words[0] = strdup("");
@@ -293,7 +317,6 @@ int plan_verify(weft_context *context, const char *cluster, const char *list, bo
     v->json = json;
     v->cluster = (char *)(uintptr_t)cluster;
     v->cores = sysconf(_SC_NPROCESSORS_ONLN);
-    v->load = getloadavg(loads, 1) == 1 ? loads[0] : 0;
     v->count = count;
     for (int i = 0; i < count; i++) v->rows[i].words = words[i];
     int code = count > 0 ? verify(v) : refuse_strategies(list, MOST_RUNS, "plan");

@@ -14,6 +14,7 @@ typedef struct verified {
     double sent;                /* bytes that the ranks of a learner sent in a step, in the mean */
     double planned;             /* bytes of the programs of all ranks */
     double peak;                /* of the process of rank 0, in bytes */
+    double others;              /* share of the cores that other programs took meanwhile */
     char reason[VERIFY_REASON]; /* why there is no measurement; "": there is one */
 } verified;
 

@@ -50,7 +50,8 @@ const char *weft_times_processor(const weft_times *times);
 
 /* Prepares a table, to which nothing is added any more, for estimates. */
 weft_status weft_times_index(weft_times *times) WEFT_NODISCARD;
-/* How far repeated measurements are from their median, in the mean, as a share. */
+/* How far repeated measurements are from their median: a share of the time of all of them. Two that
+ * differ by 10 % are 5 % from it. */
 double weft_times_spread(const weft_times *times);
 weft_estimate weft_times_estimate(const weft_times *times, const weft_timed *what);
 /* times_least.c: seconds of one thread for an operation, at least, in any instruction whose kind

@@ -33,24 +33,27 @@ static bool same_size(const time_line *a, const time_line *b)
 }
 
 /* Replaces measurements of the same thing, which follow each other in the order of their seconds,
- * by their median. The error of an estimate by size is how far they are from it in the mean. */
+ * by their median. The error of an estimate by size is how far they are from it, as a share of the
+ * time of all: a kernel that takes long says more of a machine than many short ones. */
 static void merge(weft_times *t)
 {
     size_t kept = 0;
-    double apart = 0, repeated = 0;
+    double apart = 0, whole = 0;
     for (size_t i = 0, next; i < t->count; i = next) {
         for (next = i + 1; next < t->count && same_size(&t->lines[i], &t->lines[next]);) next++;
-        size_t middle = i + (next - i) / 2;
-        time_line median = t->lines[middle];
-        for (size_t k = i; k < next; k++) {
-            if (k != middle) free(t->lines[k].own);
-            if (next - i > 1) apart += fabs(t->lines[k].seconds / median.seconds - 1);
+        size_t count = next - i;
+        time_line median = t->lines[i];
+        median.seconds =
+            (t->lines[i + (count - 1) / 2].seconds + t->lines[i + count / 2].seconds) / 2;
+        for (size_t k = i; k < next && count > 1; k++) {
+            apart += fabs(t->lines[k].seconds - median.seconds) / (double)count;
+            if (k > i) free(t->lines[k].own);
         }
-        if (next - i > 1) repeated += (double)(next - i - 1);
+        if (count > 1) whole += median.seconds;
         t->lines[kept++] = median;
     }
     t->count = kept;
-    t->errors[WEFT_BY_SIZE] = repeated > 0 ? apart / repeated : 0;
+    t->errors[WEFT_BY_SIZE] = whole > 0 ? apart / whole : 0;
 }
 
 /* The rates of a setting: those of the kernels that reach most of either, of which none is short,

@@ -1,16 +1,8 @@
 /* Finds the times of instructions and steps in a trace. */
-#include <math.h>
+#include <stdlib.h>
 
-#include "base/sort.h"
 #include "program/instance.h"
 #include "program/walk.h"
-
-static double median(double *numbers, int count)
-{
-    if (count == 0) return 0;
-    weft_sort_doubles(numbers, (size_t)count);
-    return numbers[count / 2];
-}
 
 /* The index of the event with which the step after so many others begins; the count of events:
  * there is none. */
@@ -22,52 +14,70 @@ static size_t find_step(const weft_instance *x, int steps)
     return i;
 }
 
-/* The median time of instruction i, of all its runs since event `first`. */
-static double time_of(const weft_instance *x, size_t first, size_t end, int i, double *room)
+/* A whole step of a trace: its events are from `begin` to before `end`. */
+typedef struct traced_step {
+    size_t begin, end;
+    double seconds;
+} traced_step;
+
+static int compare_steps(const void *first, const void *second)
 {
-    int count = 0;
-    for (size_t e = first; e < end; e++)
-        if (x->trace[e].instruction == i && x->trace[e].kind == TRACE_RAN)
-            room[count++] = x->trace[e].duration;
-    return median(room, count);
+    const traced_step *a = first, *b = second;
+    return (a->seconds > b->seconds) - (a->seconds < b->seconds);
 }
 
-/* The time of each whole step between two events, and what is left of it without the recorded
- * events. */
-static int time_steps(const weft_instance *x, size_t first, size_t end, double *steps,
-                      double *rests)
+/* The whole steps from event `first` on, those that take least first. */
+static int find_steps(const weft_instance *x, size_t first, traced_step *out)
 {
     int count = 0;
-    double begin = x->trace[first].start, recorded = 0;
-    for (size_t e = first + 1; e <= end && e < x->trace_count; e++) {
-        const trace_event *event = &x->trace[e];
-        if (event->instruction != STEP_BEGINS) {
-            recorded += event->duration;
-            continue;
-        }
-        steps[count] = event->start - begin;
-        rests[count++] = WEFT_MAX(event->start - begin - recorded, 0.0);
-        begin = event->start;
-        recorded = 0;
+    for (size_t e = first + 1, begin = first; e < x->trace_count; e++) {
+        if (x->trace[e].instruction != STEP_BEGINS) continue;
+        out[count++] = (traced_step){begin, e, x->trace[e].start - x->trace[begin].start};
+        begin = e;
     }
+    qsort(out, (size_t)count, sizeof(*out), compare_steps);
     return count;
 }
 
+/* Adds the events of a step: seconds of each kernel, and how often it has run. */
+static void add_step(const weft_instance *x, const traced_step *step, double *seconds, double *runs,
+                     double *rest)
+{
+    double recorded = 0;
+    for (size_t e = step->begin + 1; e < step->end; e++) {
+        const trace_event *event = &x->trace[e];
+        recorded += event->duration;
+        if (event->kind != TRACE_RAN || x->program->code[event->instruction].transfer) continue;
+        seconds[event->instruction] += event->duration;
+        runs[event->instruction]++;
+    }
+    *rest += WEFT_MAX(step->seconds - recorded, 0.0);
+}
+
+/* Means of the middle half of the steps: all times come from the same steps, so they add up to the
+ * step, which medians of each would not. */
 weft_status weft_instance_times(const weft_instance *x, int first_steps, double *seconds,
                                 double *step, double *rest)
 {
-    size_t first = find_step(x, first_steps), end = first, room_size = x->trace_count + 1;
-    double *room;
-    for (size_t e = first; e < x->trace_count; e++)
-        if (x->trace[e].instruction == STEP_BEGINS) end = e;
-    if (end == first)
-        return weft_fail(WEFT_ERR_ARGUMENT, "the trace has fewer than %d steps", first_steps + 2);
-    WEFT_TRY(WEFT_NEW(&room, 2 * room_size));
-    for (size_t i = 0; i < x->program->code_count; i++)
-        seconds[i] = x->program->code[i].transfer ? 0 : time_of(x, first, end, (int)i, room);
-    int count = time_steps(x, first, end, room, room + room_size);
-    *step = median(room, count);
-    *rest = median(room + room_size, count);
-    free(room);
-    return WEFT_OK;
+    size_t first = find_step(x, first_steps), code = x->program->code_count;
+    traced_step *steps;
+    double *runs = NULL;
+    WEFT_TRY(WEFT_NEW(&steps, x->trace_count + 1));
+    int count = first < x->trace_count ? find_steps(x, first, steps) : 0;
+    weft_status status = WEFT_NEW(&runs, code + 1);
+    if (status == WEFT_OK && count == 0)
+        status = weft_fail(WEFT_ERR_ARGUMENT, "the trace has fewer than %d steps", first_steps + 2);
+    int cut = count / 4, kept = count - 2 * cut;
+    *step = *rest = 0;
+    memset(seconds, 0, code * sizeof(*seconds));
+    for (int i = cut; i < cut + kept && status == WEFT_OK; i++) {
+        add_step(x, &steps[i], seconds, runs, rest);
+        *step += steps[i].seconds / kept;
+    }
+    for (size_t i = 0; i < code && status == WEFT_OK; i++)
+        if (runs[i] > 0) seconds[i] /= runs[i];
+    *rest /= WEFT_MAX(kept, 1);
+    free(steps);
+    free(runs);
+    return status;
 }

@@ -46,10 +46,11 @@ double weft_instruction_sends(const weft_program *program, int i);
 /* transfer_bind.c: the operation of a communicator that a transfer becomes. */
 weft_transfer_kind weft_transfer_kind_of(const weft_node *node);
 
-/* trace_times.c: what an instance recorded, without the first steps. seconds: [instructions] the
- * median time of each instruction that is no transfer; 0: it did not run. *step: the median time of
- * a step; *rest: that of what the host does in a step beside its instructions and transfers. The
- * device shares the host's memory. ARGUMENT: too few steps were recorded. */
+/* trace_times.c: what an instance recorded, without the first steps: means over the middle half of
+ * the steps by their length. seconds: [instructions] the time of each instruction that is no
+ * transfer; 0: it did not run. *step: that of a step; *rest: that of what the host does in a step
+ * beside its instructions and transfers. The device shares the host's memory. ARGUMENT: too few
+ * steps were recorded. */
 weft_status weft_instance_times(const weft_instance *x, int first_steps, double *seconds,
                                 double *step, double *rest) WEFT_NODISCARD;
 

@@ -81,8 +81,41 @@ static void test_medians(void **state)
     for (int i = 0; i < 3; i++) assert_ok(weft_times_add(t, &what, seconds[i]));
     assert_ok(weft_times_index(t));
     assert_estimate(t, what, WEFT_BY_SIZE, 2e-3, 1e-12);
-    assert_true(fabs(weft_times_spread(t) - (3.5 + 0.5) / 2) < 1e-12);
+    assert_true(fabs(weft_times_spread(t) - (3.5 + 0.5) / 3) < 1e-12);
     weft_times_free(&t);
+}
+
+/* Adds two runs of each of `count` kernels, the second of which takes `longer` times as long. */
+static void add_pairs(weft_times *t, const char *kind, int count, double seconds, double longer)
+{
+    char group[24];
+    for (int i = 0; i < 2 * count; i++) {
+        (void)snprintf(group, sizeof(group), "%d", i / 2);
+        const weft_timed what = {kind, group, 1, 1, 1e6, 1e6};
+        assert_ok(weft_times_add(t, &what, i % 2 ? longer * seconds : seconds));
+    }
+}
+
+/* Two runs of an idle machine differ in kernels of microseconds alone, and those of a busy one in
+ * kernels that make a step long, so the spread weighs kernels by their time. */
+static void test_spread(void **state)
+{
+    static const struct {
+        double long_ones, short_ones, spread;
+    } all[] = {{1, 1, 0},
+               {1, 1.8, 100 * 0.4 / (10 * 1e4 + 100 * 1.4)},
+               {1.1, 1.1, 0.05 / 1.05},
+               {1.4, 1, 10 * 0.2e4 / (10 * 1.2e4 + 100)}};
+    (void)state;
+    for (size_t i = 0; i < WEFT_COUNT(all); i++) {
+        weft_times *t;
+        assert_ok(weft_times_new(&t));
+        add_pairs(t, "conv f32 direct", 10, 1e-2, all[i].long_ones);
+        add_pairs(t, "add f32 loop", 100, 1e-6, all[i].short_ones);
+        assert_ok(weft_times_index(t));
+        assert_true(fabs(weft_times_spread(t) - all[i].spread) < 1e-9);
+        weft_times_free(&t);
+    }
 }
 
 static void test_text(void **state)
@@ -143,9 +176,8 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_estimates),
-        cmocka_unit_test(test_medians),
-        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_estimates), cmocka_unit_test(test_medians),
+        cmocka_unit_test(test_spread),    cmocka_unit_test(test_text),
         cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
