@@ -250,6 +250,7 @@ row(job        jobs                     T.P........W.   63 script   jobs.sh ${MP
 row(job        no_restart               ..P........W.   60 script   no_restart.sh ${MPI_TESTS})
 row(job        checkpoints              ..P........W.   90 script   checkpoints.sh ${MPI_TESTS})
 row(job        hosts                    ...H.......W.  115 script   hosts.sh ${MPI_TESTS})
+row(job        shaped_network           ...H.......W.   24 script   shaped_network.py)
 row(job        stop_all                 T.P........W.   57 script   stop_all.sh ${MPI_TESTS})
 row(job        launched                 T.P..........   10 script   launched.sh ${MPI_TESTS})
 row(job        cluster_files            T.P..........   20 script   cluster_files.sh ${MPI_TESTS})
