@@ -123,7 +123,7 @@ static bool read_line(const char *text, size_t size, line *out)
         }
         behind_loss = i < KEYS && keys[i].number == offsetof(line, loss);
     }
-    return json_ended(&s) && isfinite(out->step);
+    return json_ended(&s) && isfinite(out->step) && out->step >= 0 && !(out->seconds < 0);
 }
 
 /* --- runs --- */
@@ -131,6 +131,9 @@ static bool read_line(const char *text, size_t size, line *out)
 /* The reading of a file, beside its points. */
 typedef struct reading {
     size_t lines, damaged, first_damaged;
+    double step,
+        back; /* the last step, and one that comes after it and should not; below 0: none */
+    size_t back_line;
     double comm_bytes;
     double before, last; /* seconds of the processes before a resume, and of this one */
     bool ended, infinite;
@@ -144,10 +147,16 @@ static double seconds_of(const line *l, reading *r)
     return r->before + l->seconds;
 }
 
-static void take_line(compared_run *c, const line *l, reading *r)
+static void take_line(compared_run *c, const line *l, size_t number, reading *r)
 {
     double seconds = seconds_of(l, r);
     c->seconds = seconds;
+    bool ascends = l->event == OF_STEP ? l->step > r->step : l->step >= r->step;
+    if (l->event < EVENTS && r->back < 0 && !ascends) {
+        r->back = l->step;
+        r->back_line = number;
+    }
+    if (l->event < EVENTS && r->back < 0) r->step = l->step;
     if (l->event == OF_STEP) {
         if (isfinite(l->loss)) add_point(&c->courses[TRAINING], (point){seconds, l->step, l->loss});
         r->infinite = r->infinite || !isfinite(l->loss);
@@ -185,14 +194,14 @@ static bool read_run(const char *path, compared_run *c)
 {
     char *text;
     size_t size, number = 1;
-    reading r = {.lines = 0};
+    reading r = {.step = -1, .back = -1};
     if (!json_read_file(path, &text, &size)) return false;
     for (char *at = text, *end = text + size; at < end; number++) {
         char *newline = memchr(at, '\n', (size_t)(end - at));
         size_t length = (size_t)((newline ? newline : end) - at);
         line l;
         if (newline && read_line(at, length, &l)) {
-            take_line(c, &l, &r);
+            take_line(c, &l, number, &r);
             r.lines++;
         } else {
             if (r.damaged++ == 0) r.first_damaged = number;
@@ -205,6 +214,13 @@ static bool read_run(const char *path, compared_run *c)
                 "weft: %s: has no step of a run; give a file that weft train --metrics FILE has "
                 "written\n",
                 path);
+        return false;
+    }
+    if (r.back >= 0) {
+        fprintf(stderr,
+                "weft: %s:%zu: step %.0f comes after step %.0f, so the lines are not those of one "
+                "run in their order; give a file for each run, as --metrics FILE has written it\n",
+                path, r.back_line, r.back, r.step);
         return false;
     }
     c->failed = r.infinite && !r.ended;

@@ -48,13 +48,28 @@ static const weft_option group_rows[] = {
 
 static const char MACHINES[] = "machines";
 
-static weft_status read_group(const weft_yaml *y, int item, const weft_cluster *c,
+/* Messages over much slower links take times that are no numbers any more. */
+static const double LEAST_BANDWIDTH = 1e-6;
+
+static weft_status check_bandwidth(const char *path, const weft_yaml *y, int item,
+                                   const weft_sim_link *link)
+{
+    char is[32];
+    if (link->bandwidth <= 0 || link->bandwidth >= LEAST_BANDWIDTH) return WEFT_OK;
+    return weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "%s:%d: bandwidth is %s bytes a second, must be 1e-06 or more, or 0 for unlimited", path,
+        weft_yaml_line(y, item, "bandwidth"), weft_real_text(link->bandwidth, is, sizeof(is)));
+}
+
+static weft_status read_group(const char *path, const weft_yaml *y, int item, const weft_cluster *c,
                               weft_machine_group *out)
 {
     *out = (weft_machine_group){.count = 0};
     WEFT_TRY(weft_options_init(group_rows, out));
     out->link = c->link;
-    return weft_yaml_apply(y, item, out);
+    WEFT_TRY(weft_yaml_apply(y, item, out));
+    return check_bandwidth(path, y, item, &out->link);
 }
 
 static weft_status read_groups(const char *path, const weft_yaml *y, weft_cluster *c)
@@ -69,7 +84,7 @@ static weft_status read_groups(const char *path, const weft_yaml *y, weft_cluste
                          path, line);
     WEFT_TRY(WEFT_NEW(&c->groups, count + 1));
     for (; c->group_count < count; c->group_count++) {
-        WEFT_TRY(read_group(y, c->group_count, c, &c->groups[c->group_count]));
+        WEFT_TRY(read_group(path, y, c->group_count, c, &c->groups[c->group_count]));
         all += c->groups[c->group_count].count;
     }
     if (all > WEFT_MAX_RANKS)
@@ -88,6 +103,7 @@ static weft_status read_text(const char *path, const weft_bytes *text, weft_clus
                            "%s:%d: step is the time of a step, and rate gives that time by its "
                            "operations; give one of them",
                            path, weft_yaml_line(y, -1, "step"));
+    if (status == WEFT_OK) status = check_bandwidth(path, y, -1, &c->link);
     if (status == WEFT_OK) status = read_groups(path, y, c);
     weft_yaml_free(&y);
     return status;

@@ -137,6 +137,11 @@ static weft_status take_classes(weft_pictures *s, const scan *c)
                  "marks pixels that do not count, give them a class of their own",
                  s->folder);
     if (s->head.classes > 1) return WEFT_OK;
+    if (s->head.count[WEFT_TRAIN] == 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: the training part is empty, and its masks tell which classes there "
+                         "are; give a smaller test=, or classes=N where nothing is trained",
+                         s->folder);
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "%s: the masks of the training part have class 0 alone; there must be at "
                      "least two",

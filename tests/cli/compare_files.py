@@ -99,6 +99,25 @@ def damaged():
     check("too many", "66 files of metrics; at most 64 are compared" in done.stderr, done.stderr)
 
 
+def out_of_order():
+    """Lines of several runs, or in another order, are no run; lines before its begin are damaged ones."""
+    train("plain", "--epochs", "2")
+    lines = open("runs/plain/metrics.jsonl").read().splitlines(keepends=True)
+    first = next(i for i, line in enumerate(lines) if '"event":"step"' in line)
+    os.makedirs("runs/other", exist_ok=True)
+    for name, text, place in (("concatenated", lines + lines, len(lines) + first + 1), ("reversed", lines[::-1], None),
+                              ("a step twice", lines[:first + 1] + lines[first:], first + 2)):
+        write("runs/other/metrics.jsonl", "".join(text))
+        done = run("compare", "runs/plain/metrics.jsonl", "runs/other/metrics.jsonl", code=1)
+        at = rf"runs/other/metrics.jsonl:{place or '[0-9]+'}: step [0-9]+ comes after step [0-9]+"
+        check(name, re.search(at, done.stderr) and not done.stdout, done.stderr)
+    negative = [line.replace('"step":3,', '"step":-3,') for line in lines]
+    negative[first] = re.sub('"seconds":', '"seconds":-', negative[first])
+    write("runs/other/metrics.jsonl", "".join(negative))
+    done = run("compare", "runs/other/metrics.jsonl")
+    check("numbers below 0", f"metrics.jsonl:{first + 1}: is cut off or damaged, as are further lines" in done.stderr, done.stderr)
+
+
 def resumed():
     """The seconds of a run that resumes go on."""
     train("first", "--epochs", "2", "-c", "kept")
@@ -110,4 +129,4 @@ def resumed():
     check("seconds", len(steps) == 40 and row["seconds"] >= sum(sorted(ends)[-1:]) and row["seconds"] > steps[-1]["seconds"], (row, ends))
 
 
-sys.exit(main(same_figures, same_as_run, damaged, resumed))
+sys.exit(main(same_figures, same_as_run, damaged, out_of_order, resumed))

@@ -134,7 +134,13 @@ refuses 1 "one.times:6: the file is cut off" "$weft" plan $small --cluster one.y
 times one.times "$version"
 refuses 1 "the times of a cluster are those of the device cpu" "$weft" plan $small --cluster one.yaml --device reference
 printf 'times: one.times\nlost: 0.1\n' >lossy.yaml
-"$weft" plan $small --cluster lossy.yaml >out 2>err && grep -q 'the estimate takes them as 0' err && pass || flunk "lost messages: $(cat err)"
+"$weft" plan $small --cluster lossy.yaml >out 2>err && grep -q 'without an exchange, or with one in lock step, such as average, take them as 0' err && pass || flunk "lost messages: $(cat err)"
+cluster dozes.yaml '' 'count: 2, cores: 1, awake: 0.5'
+"$weft" plan $small -n 2 --mesh data=2 --cluster dozes.yaml >out 2>err && grep -q 'awake for a share of each period count as that much slower' err && pass || flunk "machines that stop: $(cat err)"
+cluster crawl.yaml 'bandwidth: 1e-300' 'count: 2, cores: 1'
+refuses 2 "crawl.yaml:2: bandwidth is 1e-300 bytes a second, must be 1e-06 or more, or 0 for unlimited" "$weft" plan $small --cluster crawl.yaml
+cluster crawl.yaml '' 'count: 2, cores: 1, bandwidth: 1e-7'
+refuses 2 "crawl.yaml:4: bandwidth is 1e-07 bytes a second" "$weft" plan $small --cluster crawl.yaml
 # The plan of a run is that of its checkpoint.
 "$weft" train -q --model mlp --data glyphs:size=9,train=60,test=20 --batch 20 --steps 1 -c run >out 2>err
 accepts "a checkpoint" "$weft" plan -c run --resume

@@ -77,6 +77,18 @@ def table():
     check("links are told", "how long links send:" in text and "link of machine 3" in text, text)
 
 
+def actors():
+    """Links of learners that push to servers send, no longer than the busiest sends of a step."""
+    steps = json.loads(run("plan", *SMALL, "--cluster", "far.yaml", "--strategies", "exchange=server; exchange=gossip", "--json").stdout)
+    told = json.loads(why("far", "exchange=server; exchange=gossip", "--json").stdout)
+    for k, name in enumerate(("exchange=server", "exchange=gossip")):
+        step = next(r for r in steps if r["strategy"] == name)
+        busy = [link["seconds"][k] for link in told["links"]]
+        check(f"{name}: each link sends", len(busy) == 4 and min(busy) > 0, told["links"])
+        check(f"{name}: no longer than the step", max(busy) <= told["seconds"][k] * 1.001, (busy, told["seconds"]))
+        check(f"{name}: what crosses takes the time of its bytes", abs(sum(busy) * 2e7 / step["bytes_between_machines"] - 1) < 0.05, (busy, step))
+
+
 def refusals():
     for words, code, message in ((["--why", "mesh=data=4"], 2, "give two strategies"), (["--why", "a=1; b=2"], 2, "'a'"),
                                  (["--why", "mesh=data=4; mesh=data=4 device=reference"], 1, "those of the device cpu")):
@@ -86,4 +98,4 @@ def refusals():
     check("without a cluster", "which need --cluster FILE" in done.stderr, done.stderr)
 
 
-sys.exit(main(conservation, what_differs, table, refusals, first=files))
+sys.exit(main(conservation, what_differs, table, actors, refusals, first=files))

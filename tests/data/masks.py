@@ -243,6 +243,7 @@ def refusals():
     refused("mixup mixes samples of one class each", "images:bad,masks", 2, "--augment", "mixup")
     write_folder("bad", pictures, [[0] * len(mask) for mask in masks])
     refused("the masks of the training part have class 0 alone")
+    refused("the training part is empty, and its masks tell which classes there are; give a smaller test=", "images:bad,masks,test=1")
     write_arrays(pictures, masks)
     write_npy("w.npy", "f4", (COUNT, WIDE * HIGH), [1] * COUNT * WIDE * HIGH)
     refused("pixels that are moved would leave their weights behind", "npy:x.npy,y.npy,layout=hwc,weight=w.npy", 2, "--augment", "flip")

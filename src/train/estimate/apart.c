@@ -122,7 +122,8 @@ static weft_status play(apart *p, weft_played *out)
                                        .elements = elements_for(p->a->job->learners),
                                        .step = next_step,
                                        .work = work,
-                                       .user = p};
+                                       .user = p,
+                                       .sending = p->a->sending};
     return weft_play_actors(&options, out);
 }
 

@@ -12,6 +12,7 @@ typedef struct weft_apart {
     const weft_times *times;
     const weft_hosts *hosts;
     bool actors;
+    double *sending; /* of weft_play_options */
     double *seconds; /* [learners] of a step of each alone, at the speed of its machines */
 } weft_apart;
 

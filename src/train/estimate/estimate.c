@@ -62,7 +62,8 @@ static weft_status run_apart(weft_forecast *f, weft_step_totals *sum, weft_step_
                     .cluster = &f->cluster,
                     .times = f->times,
                     .hosts = &f->hosts,
-                    .actors = f->actors};
+                    .actors = f->actors,
+                    .sending = f->fn ? f->parts.busy : NULL};
     weft_played played;
     WEFT_TRY(WEFT_NEW(&a.seconds, f->t->learners));
     find_ends(f, a.seconds);

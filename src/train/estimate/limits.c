@@ -5,19 +5,27 @@
 #include "train/estimate/tracks.h"
 #include "weft/device.h"
 
-/* Keys of the file about single messages, which steps of ranks do not lose. */
+/* Keys of the file about single messages, which steps of ranks do not lose, and about machines that
+ * stop, each at times of its own. */
 void weft_estimate_note_unused(const weft_context *context, const weft_cluster *c)
 {
     const weft_sim_link *link = &c->link;
-    bool some = link->lost > 0 || link->twice > 0 || link->reordered > 0;
+    bool some = link->lost > 0 || link->twice > 0 || link->reordered > 0, stops = false;
     for (int g = 0; g < c->group_count; g++) {
         link = &c->groups[g].link;
         some = some || link->lost > 0 || link->twice > 0 || link->reordered > 0;
+        stops = stops || c->groups[g].awake < 1;
     }
     if (some)
         weft_log(context, WEFT_LOG_WARNING,
                  "the keys lost, twice and reordered of the cluster are of simulated messages; the "
-                 "estimate takes them as 0");
+                 "estimates of runs without an exchange, or with one in lock step, such as "
+                 "average, take them as 0");
+    if (stops)
+        weft_log(context, WEFT_LOG_WARNING,
+                 "machines that are awake for a share of each period count as that much slower in "
+                 "the estimates of runs without an exchange, or with one in lock step; their steps "
+                 "take longer if machines stop one after the other, since all wait for each");
 }
 
 static weft_status check_device_of(const weft_trainer *t, int rank, const char *measured)

@@ -23,6 +23,9 @@ typedef struct weft_play_options {
     weft_sim_delay (*work)(void *user, int learner, weft_work_kind kind, const char *codec,
                            double bytes, int computing);
     void *user;
+    /* [machines] gets, for each with `machine`, the seconds added for which it sends while learners
+     * take a step each; NULL: nobody asks. */
+    double *sending;
 } weft_play_options;
 
 /* All but `whole`, `ended` and `scale` are of the steady state: from the end of the first learner's

@@ -122,6 +122,9 @@ static void find_use(const play *p, double time, double steps, weft_played *out)
         out->bytes += sent;
         out->most_bytes = WEFT_MAX(out->most_bytes, sent);
         out->link = WEFT_MAX(out->link, (y->sending - x->sending) / time);
+        if (p->o->machine && p->o->sending) /* nodes are those of learners */
+            p->o->sending[p->o->machine[i - (int)first]] +=
+                (y->sending - x->sending) / steps * p->learners;
         /* A message is received when it has arrived; one may have begun before the mark. */
         out->link = WEFT_MAX(out->link, WEFT_MIN((y->receiving - x->receiving) / time, 1.0));
     }
