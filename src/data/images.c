@@ -1,8 +1,6 @@
 /* The data source of folders of pictures: images:DIR. Each class has a folder, whose name it takes,
  * in DIR or in DIR/train and DIR/test; or, with masks that give each pixel a class, all pictures
  * are in images/ there, and their masks in masks/. */
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -10,65 +8,16 @@
 
 enum { DEEPEST = 16 }; /* folders within the folder of a class, which links may make endless */
 
-/* --- listing --- */
-
-typedef struct listing {
-    char **folders, **pictures;
-    int64_t folder_count, picture_count;
-    size_t folder_room, picture_room;
-} listing;
-
-static void free_listing(listing *l)
-{
-    weft_strings_free(&l->folders, l->folder_count);
-    weft_strings_free(&l->pictures, l->picture_count);
-}
-
-static weft_status list_entry(const char *folder, const char *name, listing *l)
-{
-    char *path;
-    struct stat info;
-    if (name[0] == '.') return WEFT_OK;
-    WEFT_TRY(weft_format(&path, "%s/%s", folder, name));
-    bool known = stat(path, &info) == 0, is_folder = known && S_ISDIR(info.st_mode);
-    free(path);
-    if (is_folder) {
-        WEFT_TRY(WEFT_GROW(&l->folders, &l->folder_room, l->folder_count));
-        return weft_strdup(name, &l->folders[l->folder_count++]);
-    }
-    if (!weft_is_picture_name(name)) return WEFT_OK;
-    WEFT_TRY(WEFT_GROW(&l->pictures, &l->picture_room, l->picture_count));
-    return weft_strdup(name, &l->pictures[l->picture_count++]);
-}
-
-/* The folders and pictures in a folder, in the order of their names. */
-static weft_status list(const char *folder, listing *l)
-{
-    weft_status status = WEFT_OK;
-    *l = (listing){0};
-    DIR *dir = opendir(folder);
-    if (!dir) return weft_fail_io("be read", folder);
-    for (const struct dirent *e; status == WEFT_OK && (e = readdir(dir));)
-        status = list_entry(folder, e->d_name, l);
-    closedir(dir);
-    if (status != WEFT_OK) {
-        free_listing(l);
-        return status;
-    }
-    weft_strings_sort(l->folders, l->folder_count);
-    weft_strings_sort(l->pictures, l->picture_count);
-    return WEFT_OK;
-}
-
 /* Adds the pictures in a folder below s->folder, and in those within it. */
 static weft_status add_pictures(weft_pictures *s, const char *folder, int32_t label, int depth)
 {
     char *path, *name;
-    listing l;
+    weft_listing l;
     WEFT_TRY(weft_format(&path, "%s/%s", s->folder, folder));
-    weft_status status = list(path, &l);
+    weft_status status = weft_listing_read(path, &l);
     free(path);
     WEFT_TRY(status);
+    weft_pictures_leave_out(s, folder, l.others, l.other_count);
     for (int64_t i = 0; i < l.picture_count && status == WEFT_OK; i++) {
         status = weft_format(&name, "%s/%s", folder, l.pictures[i]);
         if (status == WEFT_OK) status = weft_pictures_add(s, name, label);
@@ -85,7 +34,7 @@ static weft_status add_pictures(weft_pictures *s, const char *folder, int32_t la
             free(name);
         }
     }
-    free_listing(&l);
+    weft_listing_free(&l);
     return status;
 }
 
@@ -143,11 +92,11 @@ static weft_status add_masked_part(weft_pictures *s, const char *part, int64_t *
 static weft_status add_part(weft_pictures *s, const char *part, bool training, int64_t *count)
 {
     char *path;
-    listing l;
+    weft_listing l;
     int64_t before = s->items;
     if (s->masked) return add_masked_part(s, part, count);
     WEFT_TRY(weft_format(&path, "%s/%s", s->folder, part));
-    weft_status status = list(path, &l);
+    weft_status status = weft_listing_read(path, &l);
     free(path);
     WEFT_TRY(status);
     if (training) {
@@ -156,11 +105,12 @@ static weft_status add_part(weft_pictures *s, const char *part, bool training, i
     }
     for (int64_t i = 0; i < l.folder_count && status == WEFT_OK; i++)
         status = add_class(s, part, l.folders[i], training);
+    if (l.folder_count > 0) weft_pictures_leave_out(s, part, l.pictures, l.picture_count);
     if (training) {
         l.folders = NULL;
         l.folder_count = 0;
     }
-    free_listing(&l);
+    weft_listing_free(&l);
     *count = s->items - before;
     return status;
 }
@@ -175,34 +125,37 @@ static bool has_folder(const char *folder, const char *name)
     return found;
 }
 
-/* The parts that the folder has itself: train/, test/, and valid/ or val/, which without test/ is
- * the test part. */
-static weft_status add_own_parts(weft_pictures *s)
+/* Adds the parts that the folder has itself; a validation part without a test part is that. */
+static weft_status add_own_parts(weft_pictures *s, char *const name[WEFT_SPLITS])
 {
-    const char *held_out = has_folder(s->folder, "valid") ? "valid/"
-                           : has_folder(s->folder, "val") ? "val/"
-                                                          : NULL;
-    bool tests = has_folder(s->folder, "test");
+    bool tests = name[WEFT_TEST] != NULL, held_out = name[WEFT_VALIDATION] != NULL;
     s->parts = tests || held_out; /* else: the share of the training part that test= says */
     s->head.validates = tests && held_out;
-    WEFT_TRY(add_part(s, "train/", true, &s->part[WEFT_TRAIN]));
-    if (tests) WEFT_TRY(add_part(s, "test/", false, &s->part[WEFT_TEST]));
-    if (!held_out) return WEFT_OK;
-    return add_part(s, held_out, false, &s->part[tests ? WEFT_VALIDATION : WEFT_TEST]);
+    for (int p = 0; p < WEFT_SPLITS; p++) {
+        char *folder;
+        if (!name[p]) continue;
+        int as = p == WEFT_VALIDATION && !tests ? WEFT_TEST : p;
+        WEFT_TRY(weft_format(&folder, "%s/", name[p]));
+        weft_status status = add_part(s, folder, p == WEFT_TRAIN, &s->part[as]);
+        free(folder);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
 }
 
 /* Data for predictions may be pictures without a class, in the folder itself. */
 static weft_status add_unlabelled(weft_pictures *s)
 {
-    listing l;
-    WEFT_TRY(list(s->folder, &l));
+    weft_listing l;
+    WEFT_TRY(weft_listing_read(s->folder, &l));
     weft_status status = WEFT_OK;
     for (int64_t i = 0; i < l.picture_count && status == WEFT_OK; i++) {
         status = weft_pictures_add(s, l.pictures[i], 0);
         l.pictures[i] = NULL;
     }
     s->head.unlabelled = s->items > 0;
-    free_listing(&l);
+    if (s->head.unlabelled) weft_pictures_leave_out(s, "", l.others, l.other_count);
+    weft_listing_free(&l);
     return status;
 }
 
@@ -217,16 +170,17 @@ static weft_status check_folders(const weft_pictures *s)
                      s->folder, s->folder);
 }
 
-static weft_status find_pictures(weft_pictures *s, const weft_source_request *request)
+static weft_status find_pictures_of(weft_pictures *s, const weft_source_request *request,
+                                    char *const part[WEFT_SPLITS])
 {
-    bool parts = has_folder(s->folder, "train");
+    bool parts = part[WEFT_TRAIN] != NULL;
     bool within = s->masked && (parts || has_folder(s->folder, "images"));
     if (request->unlabelled && !within) WEFT_TRY(add_unlabelled(s));
     if (s->head.unlabelled) return WEFT_OK;
     s->head.unlabelled = request->unlabelled && within && !parts && !has_folder(s->folder, "masks");
     s->reads_masks = s->masked && !request->mirrored && !s->head.unlabelled;
     if (parts)
-        WEFT_TRY(add_own_parts(s));
+        WEFT_TRY(add_own_parts(s, part));
     else
         WEFT_TRY(add_part(s, "", true, &s->part[WEFT_TRAIN]));
     WEFT_TRY(check_folders(s));
@@ -236,6 +190,16 @@ static weft_status find_pictures(weft_pictures *s, const weft_source_request *re
                          "class, or with train/ and test/, which have these",
                          s->folder);
     return weft_pictures_check_classes(s, request);
+}
+
+static weft_status find_pictures(weft_pictures *s, const weft_source_request *request)
+{
+    char *part[WEFT_SPLITS] = {NULL};
+    weft_status status = weft_pictures_find_parts(s, part);
+    if (status == WEFT_OK) status = find_pictures_of(s, request, part);
+    for (int p = 0; p < WEFT_SPLITS; p++) free(part[p]);
+    if (status == WEFT_OK) weft_pictures_warn_left_out(s);
+    return status;
 }
 
 /* --- the specification --- */

@@ -242,8 +242,12 @@ weft_status weft_pictures_take_keys(weft_pictures *s, const weft_picture_keys *k
 weft_status weft_pictures_check_classes(const weft_pictures *s, const weft_source_request *request)
 {
     if (s->head.classes > 1 || s->masked || request->stats) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT, "%s: has one class alone, '%s'; there must be at least two",
-                     s->folder, s->head.class_names ? s->head.class_names[0] : "0");
+    const char *class = s->head.class_names ? s->head.class_names[0] : "0", *hint = "";
+    const char *slash = s->folder && s->items > 0 ? strchr(s->item[0].name, '/') : NULL;
+    if (slash && strchr(slash + 1, '/')) hint = ", or give that folder if it has the classes";
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: has one class alone, '%s'; there must be at least two%s", s->folder,
+                     class, hint);
 }
 
 weft_status weft_pictures_split(weft_pictures *s, const weft_source_ops *of_parts, double test)

@@ -50,8 +50,17 @@ typedef struct weft_pictures {
     size_t most_kept;                 /* bytes of decoded pictures that are kept */
     atomic_size_t kept;
     pthread_mutex_t lock;
-    weft_error failure; /* the first one */
+    weft_error failure;     /* the first one */
+    int64_t left_out;       /* files of folders that are no pictures */
+    char left_example[256]; /* the first of them, below the folder */
 } weft_pictures;
+
+/* The contents of a folder, in the order of their names, without those that begin with a dot. */
+typedef struct weft_listing {
+    char **folders, **pictures, **others;
+    int64_t folder_count, picture_count, other_count;
+    size_t folder_room, picture_room, other_room;
+} weft_listing;
 
 /* The keys that all such kinds have, and their defaults. cache: in MiB; broken below 0: not given.
  */
@@ -106,6 +115,17 @@ weft_picture_item *weft_pictures_item(const weft_pictures *s, weft_split split, 
 void weft_pictures_keep(weft_pictures *s, _Atomic(uint8_t *) *kept, uint8_t *bytes, size_t size);
 /* Keeps the first failure of a read. */
 void weft_pictures_fail(weft_pictures *s, weft_status status);
+
+/* picture_folders.c: lists a folder; weft_listing_free frees the names. */
+weft_status weft_listing_read(const char *folder, weft_listing *l) WEFT_NODISCARD;
+void weft_listing_free(weft_listing *l);
+/* Sets the names of the folders that are parts, for the caller to free, or leaves them NULL; warns
+ * of other folders beside that of the training. */
+weft_status weft_pictures_find_parts(weft_pictures *s, char *part[WEFT_SPLITS]) WEFT_NODISCARD;
+/* Counts files of a folder below s->folder that are not read; a warning says how many. */
+void weft_pictures_leave_out(weft_pictures *s, const char *folder, char *const *names,
+                             int64_t count);
+void weft_pictures_warn_left_out(const weft_pictures *s);
 
 /* masks.c: fails if a picture has no mask. */
 weft_status weft_masks_check(const weft_pictures *s, const weft_picture_item *item) WEFT_NODISCARD;

@@ -127,12 +127,91 @@ static void test_parts(void **state)
     remove_folder(folder);
 }
 
+/* The last warning, and how many there were. */
+static struct {
+    char words[1024];
+    int count;
+} warned;
+
+static void take_warning(void *user, weft_log_level level, const char *message)
+{
+    (void)user;
+    if (level != WEFT_LOG_WARNING) return;
+    (void)snprintf(warned.words, sizeof(warned.words), "%s", message);
+    warned.count++;
+}
+
+/* Parts have the names that other programs give them, in any case; no folder and no file that is
+ * left out stays without a word. */
+static void test_part_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *train, *other, *warning; /* of a folder that is no part */
+    } kinds[] = {{"train/", "test/", NULL},
+                 {"Train/", "Test/", NULL},
+                 {"training/", "testing/", NULL},
+                 {"TRAINING/", "Validation/", NULL},
+                 {"train/", "val/", NULL},
+                 {"train/", "extra/", "left out beside train: extra"},
+                 {"train/", "test1/", "left out beside train: test1"}};
+    weft_context_set_log(context, take_warning, NULL);
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        char *folder = make_folder(4, kinds[k].train), name[64];
+        (void)snprintf(name, sizeof(name), "%sbee/1.png", kinds[k].other);
+        put(folder, name, 90);
+        warned.count = 0;
+        weft_dataset *d = open_images(folder, ",gray");
+        bool part = !kinds[k].warning;
+        assert_int_equal(weft_dataset_count(d, WEFT_TEST), part ? 1 : 2);
+        assert_int_equal(weft_dataset_count(d, WEFT_TRAIN), part ? 12 : 10);
+        assert_int_equal(weft_dataset_stats(d)->classes, 3);
+        assert_int_equal(warned.count, part ? 0 : 1);
+        if (!part) assert_non_null(strstr(warned.words, kinds[k].warning));
+        weft_dataset_close(&d);
+        remove_folder(folder);
+    }
+    weft_context_set_log(context, NULL, NULL);
+}
+
+static void test_left_out(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *words;
+    } files[] = {{"bee/x.gif", "1 file is left out, such as bee/x.gif"},
+                 {"ant/more/x.bmp", "1 file is left out, such as ant/more/x.bmp"},
+                 {"stray.png", "1 file is left out, such as stray.png"},
+                 {"notes.txt", NULL},
+                 {"bee/.hidden", NULL}};
+    weft_context_set_log(context, take_warning, NULL);
+    for (size_t k = 0; k < sizeof(files) / sizeof(files[0]); k++) {
+        char *folder = make_folder(4, "");
+        put(folder, files[k].file, 90);
+        warned.count = 0;
+        weft_dataset *d = open_images(folder, ",gray,test=0.5");
+        assert_int_equal(warned.count, files[k].words ? 1 : 0);
+        if (files[k].words) assert_non_null(strstr(warned.words, files[k].words));
+        weft_dataset_close(&d);
+        remove_folder(folder);
+    }
+    weft_context_set_log(context, NULL, NULL);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
     static const struct {
         const char *pictures[3], *keys, *words;
     } bad[] = {
+        {{"x/a/1.png", "x/b/2.png"},
+         "",
+         "one class alone, 'x'; there must be at least two, or give "
+         "that folder if it has the classes"},
+        {{"train/a/1.png", "val/a/1.png", "valid/a/1.png"},
+         "",
+         "the folders val and valid are both named as the validation part"},
+        {{"a/1.png", "b/1.png"}, "/a/1.png", "is a file, and pictures are given by their folder"},
         {{"a/1.txt"}, "", "has no picture"},
         {{"1.png"}, "", "has no folder with pictures"},
         {{"a/1.png", "a/2.png"}, "", "one class alone, 'a'"},
@@ -513,6 +592,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_classes),       cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_part_names),    cmocka_unit_test(test_left_out),
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_class_names),
         cmocka_unit_test(test_broken),        cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_shards),        cmocka_unit_test(test_patterns),
