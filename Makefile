@@ -78,7 +78,7 @@ bench-peers: $(BUILD)/weft
 
 # Estimated steps (weft measure, weft plan --cluster) beside measured ones: about ten minutes. STEPS and MODELS choose.
 bench-estimates: $(BUILD)/weft
-	@/usr/bin/python3 bench/estimates.py $(BUILD)/weft $(MODELS)
+	@/usr/bin/python3 bench/estimates.py $(BUILD)/weft build/estimates $(if $(MODELS),measure $(MODELS) table)
 
 # Predicted memory (weft plan) beside the peak of runs, with evaluation and checkpoint: about ten minutes. MODELS chooses.
 bench-memory: $(BUILD)/weft

@@ -15,6 +15,7 @@ typedef struct verified {
     double planned;             /* bytes of the programs of all ranks */
     double peak;                /* of the process of rank 0, in bytes */
     double others;              /* share of the cores that other programs took meanwhile */
+    double apart;               /* by so much the longer of two runs took longer, as a share */
     char reason[VERIFY_REASON]; /* why there is no measurement; "": there is one */
 } verified;
 

@@ -78,8 +78,7 @@ enum { FOUR = 4, LEAST_STEPS = 16, MOST_STEPS = 4000, OWN_WORDS = 12, MOST_WORDS
 
 typedef struct reading {
     double batch;
-    double rates[MOST_STEPS],
-        bytes; /* samples a second of each step; bytes of all but the first four */
+    double rates[MOST_STEPS], bytes[MOST_STEPS]; /* of each step: samples a second, bytes sent */
     double fours[MOST_STEPS / FOUR]; /* mean seconds of a step */
     int steps;
     double learners, planned, peak;
@@ -107,8 +106,8 @@ static void on_line(void *user, const char *line)
 {
     reading *r = user;
     if (strstr(line, "\"event\":\"step\"") && r->steps < MOST_STEPS) {
-        r->rates[r->steps++] = number_of(line, "samples_per_second");
-        if (r->steps > FOUR) r->bytes += number_of(line, "comm_bytes");
+        r->rates[r->steps] = number_of(line, "samples_per_second");
+        r->bytes[r->steps++] = number_of(line, "comm_bytes");
     }
     if (!strstr(line, "\"event\":\"summary\"")) return;
     r->learners = number_of(line, "learners");
@@ -128,6 +127,15 @@ static double step_seconds(reading *r)
     }
     sort_numbers(r->fours, (size_t)count);
     return count > 0 ? r->fours[count / 2] : 0;
+}
+
+/* Without the first group, and without the last, at whose end learners meet in any case. */
+static double step_bytes(const reading *r)
+{
+    double sum = 0;
+    int count = r->steps > 2 * FOUR ? r->steps - 2 * FOUR : 0;
+    for (int i = 0; i < count; i++) sum += r->bytes[FOUR + i] / count;
+    return sum;
 }
 
 static int steps_of(const verified *v, double seconds)
@@ -156,7 +164,7 @@ static int add_strategy(const char *words, char *text, size_t size, char **own)
 static void read_figures(reading *r, verified *v)
 {
     v->seconds = step_seconds(r);
-    v->sent = r->steps > FOUR ? r->bytes / (r->steps - FOUR) : 0;
+    v->sent = step_bytes(r);
     v->planned = r->planned;
     v->peak = r->peak;
     if (v->seconds <= 0) (void)snprintf(v->reason, VERIFY_REASON, "the run had too few steps");

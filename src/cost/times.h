@@ -33,11 +33,14 @@ typedef struct weft_times weft_times;
 /* Creates a table of this machine, without times. */
 weft_status weft_times_new(weft_times **out) WEFT_NODISCARD;
 void weft_times_free(weft_times **times);
-/* Adds a measurement. The median of several measurements of the same thing counts. */
+/* Adds a measurement. The lower quartile of several measurements of the same thing counts. */
 weft_status weft_times_add(weft_times *times, const weft_timed *what,
                            double seconds) WEFT_NODISCARD;
 /* Adds the measurements of another table. */
 weft_status weft_times_add_all(weft_times *times, const weft_times *from) WEFT_NODISCARD;
+/* Adds the measurements of one run, which keeps one of each thing: the mean, so that the times of
+ * equal kernels add up to the time of the run. */
+weft_status weft_times_add_means(weft_times *times, weft_times *run) WEFT_NODISCARD;
 size_t weft_times_count(const weft_times *times);
 
 /* Reads the text of a table. FORMAT: it is none, or is damaged; the message names the line of

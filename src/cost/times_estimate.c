@@ -32,25 +32,39 @@ static bool same_size(const time_line *a, const time_line *b)
            a->group_hash == b->group_hash && a->flops == b->flops && a->bytes == b->bytes;
 }
 
-/* Replaces measurements of the same thing, which follow each other in the order of their seconds,
- * by their median. The error of an estimate by size is how far they are from it, as a share of the
+/* The end of the lines that measure the same thing as line i, in the order of their seconds. */
+static size_t end_of_same(const weft_times *t, size_t i)
+{
+    size_t next = i + 1;
+    while (next < t->count && same_size(&t->lines[i], &t->lines[next])) next++;
+    return next;
+}
+
+/* Keeps one of the lines from i to before `end`, with these seconds, as line `kept`. */
+static void keep_one(weft_times *t, size_t i, size_t end, double seconds, size_t kept)
+{
+    time_line one = t->lines[i];
+    one.seconds = seconds;
+    for (size_t k = i + 1; k < end; k++) free(t->lines[k].own);
+    t->lines[kept] = one;
+}
+
+/* Replaces measurements of the same thing by their lower quartile: what disturbs a run makes it
+ * longer. The error of an estimate by size is how far they are from their median, as a share of the
  * time of all: a kernel that takes long says more of a machine than many short ones. */
 static void merge(weft_times *t)
 {
     size_t kept = 0;
     double apart = 0, whole = 0;
-    for (size_t i = 0, next; i < t->count; i = next) {
-        for (next = i + 1; next < t->count && same_size(&t->lines[i], &t->lines[next]);) next++;
-        size_t count = next - i;
-        time_line median = t->lines[i];
-        median.seconds =
+    for (size_t i = 0, end; i < t->count; i = end) {
+        end = end_of_same(t, i);
+        size_t count = end - i;
+        double median =
             (t->lines[i + (count - 1) / 2].seconds + t->lines[i + count / 2].seconds) / 2;
-        for (size_t k = i; k < next && count > 1; k++) {
-            apart += fabs(t->lines[k].seconds - median.seconds) / (double)count;
-            if (k > i) free(t->lines[k].own);
-        }
-        if (count > 1) whole += median.seconds;
-        t->lines[kept++] = median;
+        for (size_t k = i; k < end && count > 1; k++)
+            apart += fabs(t->lines[k].seconds - median) / (double)count;
+        if (count > 1) whole += median;
+        keep_one(t, i, end, t->lines[i + (count - 1) / 4].seconds, kept++);
     }
     t->count = kept;
     t->errors[WEFT_BY_SIZE] = whole > 0 ? apart / whole : 0;
@@ -232,6 +246,20 @@ static weft_status find_error(weft_times *t, weft_estimate_by by)
     t->errors[by] = count ? all[count / 2] : 1;
     free(all);
     return WEFT_OK;
+}
+
+weft_status weft_times_add_means(weft_times *t, weft_times *from)
+{
+    size_t kept = 0;
+    qsort(from->lines, from->count, sizeof(*from->lines), compare_lines);
+    for (size_t i = 0, end; i < from->count; i = end) {
+        double sum = 0;
+        end = end_of_same(from, i);
+        for (size_t k = i; k < end; k++) sum += from->lines[k].seconds;
+        keep_one(from, i, end, sum / (double)(end - i), kept++);
+    }
+    from->count = kept;
+    return weft_times_add_all(t, from);
 }
 
 weft_status weft_times_index(weft_times *t)

@@ -143,8 +143,10 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
     add_stats(&r->used, &before, r);
     r->passes = weft_seconds() - began;
     r->bubble = r->used.waited - waited;
+    began = weft_seconds();
     WEFT_TRY(weft_sum_over(r->learner, "the loss", &consensus->loss,
                            sizeof(*consensus) / sizeof(double)));
+    if (weft_comm_size(r->learner) > 1) weft_instance_trace_loss(r->instance, began);
     if (!isfinite(consensus->loss)) {
         weft_instance_enable_ready_hook(r->instance, false);
         return weft_rank_explain(r, b, consensus->loss);

@@ -22,8 +22,10 @@ typedef struct trace_event {
     int slot;
     trace_kind kind;
 } trace_event;
-/* The instruction of events of no instruction: a step begins; the host waits for the device. */
-enum { STEP_BEGINS = -1, DEVICE_WAIT = -2 };
+/* The instruction of events of no instruction: a step begins; the host waits for the device; the
+ * ranks of the learner sum up the loss. */
+enum { STEP_BEGINS = -1, DEVICE_WAIT = -2, LOSS_SUM = -3 };
+#define LOSS_LAYER "loss" /* the name of that sum's layer */
 
 /* deferred.c: host work in the order in which it was put off, a ring of `capacity` entries. */
 typedef struct deferral {

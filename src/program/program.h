@@ -507,6 +507,9 @@ weft_status weft_run_ahead_stop(weft_instance *x) WEFT_NODISCARD;
 /* Chooses the slot and the host memory of a micro-batch of a step. */
 weft_status weft_instance_micro(weft_instance *x, int micro) WEFT_NODISCARD;
 
+/* trace_record.c: records that the ranks of the learner have summed up the loss, from `start` to
+ * now, if instructions are recorded. */
+void weft_instance_trace_loss(weft_instance *x, double start);
 /* execute.c: adds to the seconds of the host's work (weft_instance_host_seconds) those of writing
  * inputs. */
 void weft_instance_host_worked(weft_instance *x, double seconds);

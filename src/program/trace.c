@@ -133,6 +133,14 @@ static void add_bar(const char *name, const char *kind, const char *details, int
     weft_text_add(text, "}");
 }
 
+/* Adds the bar of a wait that belongs to no instruction. */
+static void add_wait(const trace_event *e, int rank, double origin, weft_text *text)
+{
+    bool loss = e->instruction == LOSS_SUM;
+    add_bar(loss ? "all_reduce " LOSS_LAYER : "wait for the device", "wait", "", rank,
+            loss ? TRANSFERS : KERNELS, e->start - origin, e->start + e->duration - origin, text);
+}
+
 /* Adds the bars of a step: on the host up to the end of its last instruction there, and on the
  * device, which may be behind, from its first event there to its last one. */
 static void add_step(const weft_instance *x, size_t i, int rank, double origin, weft_text *text)
@@ -188,9 +196,8 @@ weft_status weft_instance_trace_events(const weft_instance *x, int rank, double 
     for (size_t i = 0; i < x->trace_count && status == WEFT_OK; i++)
         if (x->trace[i].instruction == STEP_BEGINS)
             add_step(x, i, rank, origin, &text);
-        else if (x->trace[i].instruction == DEVICE_WAIT)
-            add_bar("wait for the device", "wait", "", rank, KERNELS, x->trace[i].start - origin,
-                    x->trace[i].start + x->trace[i].duration - origin, &text);
+        else if (x->trace[i].instruction < 0)
+            add_wait(&x->trace[i], rank, origin, &text);
         else
             add_event(x, i, seen, rank, origin, &text);
     free(seen);

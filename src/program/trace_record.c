@@ -70,6 +70,11 @@ void weft_trace_host(weft_instance *x, int i, double start, trace_kind kind)
                          .kind = kind});
 }
 
+void weft_instance_trace_loss(weft_instance *x, double start)
+{
+    weft_trace_host(x, LOSS_SUM, start, TRACE_WAIT);
+}
+
 /* Takes the oldest event of the device. */
 static weft_status settle_one(const weft_instance *x, bool *taken)
 {

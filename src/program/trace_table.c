@@ -36,10 +36,12 @@ static weft_status add(table *t, const char *name, size_t size, double seconds, 
     return WEFT_OK;
 }
 
+static const char waits[] = "waits";
+
 /* The operator of an instruction: the first of its group, with which the others are fused. */
 static const char *kind_of(const trace_event *e, const instruction *code)
 {
-    return e->kind == TRACE_WAIT     ? "waits"
+    return e->kind == TRACE_WAIT     ? waits
            : e->kind == TRACE_LANDED ? "copies of gradients"
            : code->copy              ? "copies"
            : code->group.count == 0  ? "reorders"
@@ -50,7 +52,8 @@ static const char *kind_of(const trace_event *e, const instruction *code)
  * not the host's time to queue it. */
 static bool counts(const weft_instance *x, const trace_event *e)
 {
-    return e->instruction >= 0 && e->kind != TRACE_QUEUED &&
+    if (e->instruction < 0) return e->instruction == LOSS_SUM;
+    return e->kind != TRACE_QUEUED &&
            !(x->traced && e->kind == TRACE_WAIT && !x->program->code[e->instruction].transfer);
 }
 
@@ -62,6 +65,12 @@ static weft_status sum_up(const weft_instance *x, table *kinds, table *layers, d
         const trace_event *e = &x->trace[i];
         *steps += e->instruction == STEP_BEGINS;
         if (!counts(x, e)) continue;
+        if (e->instruction == LOSS_SUM) {
+            WEFT_TRY(add(kinds, waits, strlen(waits), e->duration, 0));
+            WEFT_TRY(add(layers, LOSS_LAYER, strlen(LOSS_LAYER), e->duration, 0));
+            *all += e->duration;
+            continue;
+        }
         const instruction *code = &x->program->code[e->instruction];
         bool runs = e->kind == TRACE_RAN || e->kind == TRACE_DEVICE;
         double floor = runs && !code->transfer && !code->copy

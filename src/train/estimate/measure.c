@@ -13,7 +13,8 @@ static const weft_option rows[] = {
     OPTION("output", "FILE", TEXT_IS("cluster.yaml"), AT(output), .letter = 'o',
            .help = "the cluster file to write; measured times go to FILE.times"),
     OPTION("seconds", "S", REAL("60", 1, 86400), AT(seconds),
-           .help = "end after so many seconds, with the times that are there then"),
+           .help = "measure for so many seconds; more of them find more of the times when nothing "
+                   "disturbs the machine"),
     OPTION("overwrite", NULL, FLAG, AT(overwrite), .help = "replace files that exist"),
     OPTION("engine", "NAME", TEXT_IS("threads"), AT(engine), .names = WEFT_KIND_ENGINE,
            .help =
@@ -124,25 +125,25 @@ static bool over(const measuring *m)
     return weft_seconds() - m->begun > m->options->seconds;
 }
 
-/* Each network twice, so that the table knows how far two runs differ; the first one at least. */
+/* Measures the networks again and again while there is time, so that the table knows how far runs
+ * differ, and has some in which nothing disturbed the machine; the first network at least. */
 static weft_status measure_networks(measuring *m)
 {
-    int count = 0, done = 0;
     char what[160];
-    while (weft_measured_network_at(count)) count++;
-    for (int round = 0; round < 2; round++)
-        for (int i = 0; i < count; i++)
-            for (int s = 0; s < m->setting_count; s++, done++) {
-                const weft_measured_network *n = weft_measured_network_at(i);
-                WEFT_TRY(check_stop(m));
-                if (i + round > 0 && over(m)) return WEFT_OK;
-                (void)snprintf(what, sizeof(what), "%.60s, %d rank%s of %d thread%s", n->model,
-                               m->settings[s].ranks, weft_plural(m->settings[s].ranks),
-                               m->settings[s].threads, weft_plural(m->settings[s].threads));
-                if (m->fn) m->fn(m->user, what, (double)done / (2 * count * m->setting_count));
-                WEFT_TRY(weft_measure_network(m->context, n, m->settings[s], m->text, m->times));
-            }
-    return WEFT_OK;
+    for (int i = 0;; i++) {
+        const weft_measured_network *n = weft_measured_network_at(i);
+        if (!n) n = weft_measured_network_at(i = 0);
+        for (int s = 0; s < m->setting_count; s++) {
+            WEFT_TRY(check_stop(m));
+            (void)snprintf(what, sizeof(what), "%.60s, %d rank%s of %d thread%s", n->model,
+                           m->settings[s].ranks, weft_plural(m->settings[s].ranks),
+                           m->settings[s].threads, weft_plural(m->settings[s].threads));
+            double done = (weft_seconds() - m->begun) / m->options->seconds;
+            if (m->fn) m->fn(m->user, what, WEFT_MIN(done, 1.0));
+            WEFT_TRY(weft_measure_network(m->context, n, m->settings[s], m->text, m->times));
+        }
+        if (over(m)) return WEFT_OK;
+    }
 }
 
 static weft_status measure_transfers(measuring *m)
