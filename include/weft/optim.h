@@ -63,7 +63,8 @@ typedef struct weft_optimizer_options {
     /* Whether each parameter that moves has a state "average/<parameter>" (WEFT_ROLE_AVERAGE), its
      * exponential moving average over the updates: average_decay, in [0, 1), times itself and the
      * rest times the updated parameter. average_rises: the decay rises to average_decay, as
-     * n / (n + 9) in the update after n others. */
+     * n / (n + 9) in the update after n others. With WEFT_UPDATE_ELSEWHERE the graph has these
+     * states and does not change them. */
     bool averages, average_rises;
     double average_decay;
     /* Patterns of parameters that stay as they are, "PATTERN,...": as with the multiplier 0, before

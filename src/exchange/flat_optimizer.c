@@ -127,7 +127,9 @@ static weft_status build_graph(weft_flat_optimizer *o, const weft_optimizer_opti
     /* A piece that stays has moments all the same, since each state has the size of a range. */
     for (int i = 0; i < o->piece_count; i++)
         factors[i] = o->pieces[i].factor == 0 ? 1 : o->pieces[i].factor;
-    weft_status status = weft_optimizer_build_with(o->graph, options, factors, &values);
+    weft_optimizer_options own = *options;
+    own.averages = false; /* learners average the parameters that they hold */
+    weft_status status = weft_optimizer_build_with(o->graph, &own, factors, &values);
     free(factors);
     for (int i = 0; i < o->piece_count && status == WEFT_OK; i++)
         if (o->pieces[i].factor == 0) keep_piece(o->graph, i);

@@ -183,6 +183,7 @@ typedef struct weft_rank {
      * NULL: the run does not measure them. */
     bool measures_noise;
     struct weft_noise *noise;
+    struct weft_averages *averages; /* averages.c; NULL: the program moves the averages itself */
     /* Bytes of the host that weft_rank_rewrite took for the graph, and for the rest; only of use
      * where no other thread allocates. */
     double graph_bytes, part_bytes;
@@ -255,6 +256,17 @@ void weft_noise_close(weft_rank *rank);
 bool weft_noise_due(const weft_rank *rank, const weft_batch *batch);
 weft_status weft_noise_step(weft_rank *rank, const weft_batch *batch,
                             weft_step_consensus *consensus, double *scale) WEFT_NODISCARD;
+/* averages.c: averages of parameters that the exchange updates. _use: binds the program to another
+ * store, due: with a step that is still to be counted there. _move: counts the last step, if that
+ * is still to be done; the exchange has no transfers of parameters under way. _begun: whether the
+ * averages have an update. */
+typedef struct weft_averages weft_averages;
+weft_status weft_averages_use(weft_rank *rank, weft_store *store, bool due) WEFT_NODISCARD;
+weft_status weft_averages_move(weft_rank *rank) WEFT_NODISCARD;
+bool weft_averages_begun(const weft_rank *rank);
+/* As weft_rank_dry_program_on, of these averages; *out is NULL if the run has none. */
+weft_status weft_averages_dry_program(const weft_rank *rank, weft_store *store,
+                                      weft_program **out) WEFT_NODISCARD;
 /* The rank whose program ran the last step: that of noise.c, or this one. */
 const weft_rank *weft_noise_last(const weft_rank *rank);
 /* Where the ranks compute on devices with memory of their own that reach each other's
@@ -279,6 +291,9 @@ weft_status weft_rank_after_step(weft_rank *rank, bool last, bool epoch, bool *s
 weft_status weft_rank_begin(weft_rank *rank, int64_t steps, int64_t all) WEFT_NODISCARD;
 /* Ends the exchange. finished: the last step of the run is over. Collective over all learners. */
 weft_status weft_rank_end(weft_rank *rank, bool finished) WEFT_NODISCARD;
+/* Waits until all parameters are those after the last step, and moves their averages. Collective
+ * over the learner. */
+weft_status weft_rank_settle(weft_rank *rank) WEFT_NODISCARD;
 /* Whether a checkpoint holds the parameters of all learners. Without lock step and before the end
  * of the exchange it holds those of the first learner alone. */
 bool weft_rank_saves_all(const weft_rank *rank);

@@ -22,6 +22,14 @@ weft_status weft_rank_feed(weft_rank *rank, const weft_batch *batch, int m) WEFT
  * in the training program and differ in the evaluation program, so the evaluator is built now, too,
  * rather than during the run. */
 weft_status weft_rank_make_programs(weft_rank *rank) WEFT_NODISCARD;
+/* Whether the exchange, not the rank's program, updates the parameters. */
+bool weft_rank_updates_elsewhere(const weft_rank *rank);
+/* averages.c: makes the program on the rank's store, and one for a clone of the rank; notes that a
+ * step was taken. */
+weft_status weft_averages_open(weft_rank *rank) WEFT_NODISCARD;
+void weft_averages_close(weft_rank *rank);
+weft_status weft_averages_clone(const weft_rank *rank, weft_rank *out) WEFT_NODISCARD;
+void weft_averages_stepped(weft_rank *rank);
 /* rank.c: whether this rank logs what holds for its learner: of the learners of a job, the first
  * one does. */
 bool weft_rank_speaks(const weft_rank *rank);

@@ -25,6 +25,7 @@ weft_status weft_noise_open(weft_rank *r)
     *p = *r;
     p->measures_noise = true;
     p->noise = NULL;
+    p->averages = NULL;
     p->graphs = NULL;
     p->graph = NULL;
     p->plan = NULL;

@@ -312,18 +312,21 @@ weft_status weft_rank_clone(const weft_rank *r, weft_rank *out)
     out->instance = NULL;
     out->evaluator = NULL;
     out->noise = NULL;
+    out->averages = NULL;
     out->runs_ahead = false;
     weft_status status = weft_comm_open(r->run_spec->context, "self", 1, &out->world, &local);
     if (status == WEFT_OK) status = weft_comm_split(out->world, 0, 0, &out->learner);
     weft_program *program = (weft_program *)(uintptr_t)weft_instance_program(r->instance);
     if (status == WEFT_OK)
         status = weft_instance_create(program, r->store, &r->comms, &out->instance);
+    if (status == WEFT_OK) status = weft_averages_clone(r, out);
     if (status != WEFT_OK) weft_rank_free_clone(out);
     return status;
 }
 
 void weft_rank_free_clone(weft_rank *r)
 {
+    weft_averages_close(r);
     weft_instance_destroy(&r->instance);
     weft_comm_close(&r->learner);
     weft_comm_close(&r->world);

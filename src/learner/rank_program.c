@@ -56,6 +56,16 @@ static bool exchanges(const weft_run_spec *k)
     return k->learners > 1 || k->simulated || k->cluster;
 }
 
+bool weft_rank_updates_elsewhere(const weft_rank *r)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    const weft_run_spec *k = r->run_spec;
+    return exchanges(k) &&
+           weft_exchange_find(k->context, k->exchange, &ops, &arguments) == WEFT_OK &&
+           weft_exchange_updates(ops) == WEFT_UPDATE_ELSEWHERE;
+}
+
 /* The optimizer options with which the learner's graph is built. If there is an exchange, it
  * determines where the update is made; a single learner has none. */
 static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_options *out)
@@ -380,6 +390,7 @@ static weft_status any_differs(weft_rank *r, weft_status built, bool *out)
 void weft_rank_drop_programs(weft_rank *r)
 {
     weft_evaluator_destroy(&r->evaluator);
+    weft_averages_close(r);
     weft_instance_destroy(&r->instance);
     weft_store_destroy(&r->store);
     weft_schedule_free(&r->schedule);
@@ -394,11 +405,12 @@ weft_status weft_rank_make_programs(weft_rank *r)
     WEFT_TRY(any_differs(r, make_program(r), &differs));
     if (!differs && evaluates_early(r, r->store))
         WEFT_TRY(any_differs(r, make_evaluator(r), &differs));
-    if (!differs) return WEFT_OK;
+    if (!differs) return weft_averages_open(r);
     r->plain_sums = true;
     weft_rank_drop_programs(r);
     WEFT_TRY(weft_rank_rewrite(r));
-    return make_program(r);
+    WEFT_TRY(make_program(r));
+    return weft_averages_open(r);
 }
 
 /* Evaluates the averages of the parameters, which take the parameters' places meanwhile. Before the
@@ -406,7 +418,7 @@ weft_status weft_rank_make_programs(weft_rank *r)
 static weft_status run_evaluator(weft_rank *r, weft_split split, weft_report *out)
 {
     const weft_run_spec *k = r->run_spec;
-    bool averages = k->optimizer.averages && r->position.step > 0;
+    bool averages = weft_averages_begun(r);
     int count = weft_store_count(r->store);
     void **kept = NULL;
     weft_status status = WEFT_OK;

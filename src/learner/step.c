@@ -152,12 +152,14 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensu
         return weft_rank_explain(r, b, consensus->loss);
     }
     before = weft_comm_get_stats(r->world);
+    WEFT_TRY(weft_averages_move(r));
     if (r->runs_ahead) WEFT_TRY(weft_instance_micro(r->instance, 0));
     weft_instance_enable_ready_hook(r->instance, true);
     bool steps = b->valid > 0 || (r->exchange && r->exchange->ops->owns_update);
     WEFT_TRY(steps ? weft_instance_run(r->instance, WEFT_PHASE_UPDATE) : update_without_samples(r));
     weft_instance_enable_ready_hook(r->instance, false);
     if (r->exchange) WEFT_TRY(weft_exchange_update(r->exchange, r->position.step + 1));
+    weft_averages_stepped(r);
     add_stats(&r->used, &before, r);
     add_waited(r);
     r->host = weft_instance_host_seconds(r->instance) - worked;
@@ -252,7 +254,13 @@ weft_status weft_rank_end(weft_rank *r, bool finished)
         WEFT_TRY(weft_exchange_end(r->exchange));
     }
     r->ended = true;
-    return WEFT_OK;
+    return weft_averages_move(r);
+}
+
+weft_status weft_rank_settle(weft_rank *r)
+{
+    if (r->exchange) WEFT_TRY(weft_exchange_wait(r->exchange));
+    return weft_averages_move(r);
 }
 
 bool weft_rank_saves_all(const weft_rank *r)

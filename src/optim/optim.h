@@ -35,5 +35,9 @@ weft_status weft_optimizer_build_with(weft_graph *graph, const weft_optimizer_op
 /* average.c: adds the update phase that sets each parameter to its average. `trained` is the
  * training graph, which has the averages. */
 weft_status weft_average_take(weft_graph *graph, const weft_graph *trained) WEFT_NODISCARD;
+/* average.c: adds the update phase that moves the averages of `trained`, whose update is made
+ * elsewhere, by the present parameters, to an empty graph. */
+weft_status weft_average_build(weft_graph *graph, const weft_graph *trained,
+                               const weft_optimizer_options *options) WEFT_NODISCARD;
 
 #endif

@@ -297,13 +297,15 @@ static void update_all(weft_rule *b, const weft_optimizer *how, trained *t, weft
     for (int i = 0; i < t->count && o->update != WEFT_UPDATE_HERE; i++)
         weft_graph_export_gradient(b->graph, t->params[i], t->gradients[i]);
     weft_average_begin(b, &average);
-    for (int i = 0; i < t->count && o->update != WEFT_UPDATE_ELSEWHERE; i++) {
+    for (int i = 0; i < t->count; i++) {
         if (t->factors[i] == 0) continue;
         b->w = t->params[i];
         b->gradient = t->gradients[i];
-        b->lr = t->factors[i] == 1 ? lr : weft_rule_scale(b, lr, t->factors[i]);
         b->optimizer = how;
-        how->update(b);
+        if (o->update != WEFT_UPDATE_ELSEWHERE) {
+            b->lr = t->factors[i] == 1 ? lr : weft_rule_scale(b, lr, t->factors[i]);
+            how->update(b);
+        }
         weft_average_update(b, &average);
     }
     weft_average_end(b, &average);

@@ -97,7 +97,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     if (t->size == 1 && !(r->exchange && weft_exchange_ends_together(r->exchange)))
         *stop = *stop || atomic_load(&t->stop);
     bool due = is_due(run, r->position.step);
-    if ((b->last || due) && r->exchange) WEFT_TRY(weft_exchange_wait(r->exchange));
+    if (b->last || due) WEFT_TRY(weft_rank_settle(r));
     if (b->last || due) WEFT_TRY(weft_rank_check_finite(r));
     bool later = saves_later(run, *stop),
          others = !weft_run_reports(run) && !weft_rank_saves_all(r);

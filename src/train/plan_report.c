@@ -195,15 +195,18 @@ static weft_status add_dump(const weft_rank *r, const weft_program *program, wef
 
 static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
 {
-    weft_program *program = NULL;
+    weft_program *program = NULL, *averages = NULL;
     weft_store *store;
     WEFT_TRY(weft_rank_store(r, NULL, &store));
     weft_status status = weft_rank_dry_program_on(r, store, &program);
     if (status == WEFT_OK) f->info = weft_program_describe(program);
+    if (status == WEFT_OK) status = weft_averages_dry_program(r, store, &averages);
+    if (averages) f->info.state_bytes = weft_program_describe(averages).state_bytes;
     if (status == WEFT_OK && f->info.device_about)
         (void)snprintf(f->about, sizeof(f->about), "%s", f->info.device_about);
     if (status == WEFT_OK && dump) status = add_dump(r, program, dump);
     if (status == WEFT_OK) status = check_memory(r, store, program, f);
+    weft_program_destroy(&averages);
     weft_program_destroy(&program);
     weft_store_destroy(&store);
     return status;

@@ -135,16 +135,9 @@ static weft_status check_evaluations(const weft_trainer *t)
     weft_optimizer_options_init(&optimizer);
     WEFT_TRY(weft_optimizer_set_schedule(t->context, t->options.update.lr_schedule, &optimizer));
     const weft_rate_ops *s = weft_rate_schedule_at(t->context, optimizer.schedule);
-    if ((!s->measure && !chooses && !o->weights.ema) || !exchange) return WEFT_OK;
+    if ((!s->measure && !chooses) || !exchange) return WEFT_OK;
     WEFT_TRY(weft_exchange_find(t->context, exchange, &ops, &arguments));
     if (ops->lockstep) return WEFT_OK;
-    if (o->weights.ema)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "ema averages weights that a learner alone updates, and those of exchange "
-            "%s change at any time; give an exchange in lock step, such as average, or "
-            "leave it out",
-            ops->name);
     if (chooses)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s follows evaluations that all learners make at the same step, and "

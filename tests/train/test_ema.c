@@ -1,5 +1,6 @@
 /* Averages of the weights (--ema): the state is the average that the checkpoints of all steps give,
- * evaluations and exports have the averages, and ranks, ZeRO and resumed runs change no bit. */
+ * also where servers update the weights; evaluations and exports have the averages, with every
+ * exchange; and ranks, ZeRO, servers in lock step and resumed runs change no bit. */
 #include <math.h>
 
 #include "exchange_runs.h"
@@ -108,21 +109,87 @@ static void test_recomputed(void **unused)
                  {"0.9", 0.9, false},
                  {"0.4:warmup", 0.4, true},
                  {"0.99:warmup", 0.99, true}};
-    char *root = temporary_folder(), words[300];
+    static const char *const ways[] = {EXACT "batch=16 steps=6",
+                                       EXACT "batch=8 steps=6 ranks=2 exchange=server servers=2"};
+    char *root = temporary_folder(), words[300], name[40];
     log_of_run plain, l;
     (void)unused;
-    assert_ok(train(EXACT "batch=16 steps=6", made(root, "plain"), 0, &plain));
-    for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
-        const char *folder = made(root, cases[i].text);
-        (void)snprintf(words, sizeof(words),
-                       EXACT "batch=16 steps=6 checkpoint-every=1 keep=9 ema=%s", cases[i].text);
-        assert_ok(train(words, folder, 0, &l));
-        assert_same(made(root, "plain"), folder, "parameters", 0, "an average changes no weight");
-        assert_true((l.test_loss == plain.test_loss) == (cases[i].decay == 0));
-        assert_true(test_loss(folder) == l.test_loss);
-        assert_exported(folder);
-        assert_averages(folder, cases[i].decay, cases[i].rises);
+    for (size_t w = 0; w < WEFT_COUNT(ways); w++) {
+        (void)snprintf(name, sizeof(name), "%zu", w);
+        assert_ok(train(ways[w], made(root, name), 0, &plain));
+        for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
+            (void)snprintf(words, sizeof(words), "%s checkpoint-every=1 keep=9 ema=%s", ways[w],
+                           cases[i].text);
+            (void)snprintf(name, sizeof(name), "%zu-%s", w, cases[i].text);
+            const char *folder = made(root, name);
+            assert_ok(train(words, folder, 0, &l));
+            (void)snprintf(name, sizeof(name), "%zu", w);
+            assert_same(made(root, name), folder, "parameters", 0, "an average changes no weight");
+            assert_true((l.test_loss == plain.test_loss) == (cases[i].decay == 0));
+            assert_true(test_loss(folder) == l.test_loss);
+            assert_exported(folder);
+            assert_averages(folder, cases[i].decay, cases[i].rises);
+        }
     }
+    remove_folder(root);
+}
+
+/* Learners whose servers make them step together have the averages of one learner, to the bit,
+ * whatever their meshes are. */
+static void test_servers(void **unused)
+{
+    static const char *const ways[] = {
+        "ranks=4 batch=16", "ranks=4 batch=4 exchange=server:policy=bsp servers=3",
+        "ranks=4 batch=4 exchange=server:policy=ssp,bound=0 evaluate-every=2",
+        "ranks=4 mesh=data=2 batch=8 exchange=server servers=2 checkpoint-every=3"};
+    char *root = temporary_folder(), words[300], name[20];
+    tensors one, other;
+    (void)unused;
+    for (size_t i = 0; i < WEFT_COUNT(ways); i++) {
+        log_of_run l;
+        (void)snprintf(name, sizeof(name), "%zu", i);
+        (void)snprintf(words, sizeof(words), SMALL "epochs=2 ema=0.8:warmup optimizer=adam %s",
+                       ways[i]);
+        assert_ok(train(words, made(root, name), 0, &l));
+        assert_true(open_tensors(made(root, "0"), "state", &one));
+        assert_true(open_tensors(made(root, name), "state", &other));
+        for (size_t k = 0; k < one.all.count; k++) {
+            const weft_tensor *t = &one.all.tensors[k], *same;
+            if (strncmp(t->name, "average/", strlen("average/")) != 0) continue;
+            same = weft_safetensors_find(&other.all, t->name);
+            assert_non_null(same);
+            if (memcmp(t->data, same->data, t->bytes) != 0)
+                fail_msg("%s: other bits in %s", ways[i], t->name);
+        }
+        close_tensors(&one);
+        close_tensors(&other);
+    }
+    remove_folder(root);
+}
+
+/* With every exchange the run evaluates what it saves, and that is not the weights themselves. */
+static void test_exchanges(void **unused)
+{
+    char *root = temporary_folder(), words[300];
+    const weft_entry *e;
+    (void)unused;
+    for (int i = 0; (e = weft_context_entry(context, WEFT_KIND_EXCHANGE, i)); i++)
+        for (int averages = 0; averages < 2 && e->summary; averages++) { /* not those of tests */
+            log_of_run l;
+            (void)snprintf(words, sizeof(words),
+                           SMALL "batch=8 epochs=2 ranks=2 %s exchange=%s checkpoint-every=3",
+                           averages ? "ema=0.9" : "", e->name);
+            assert_ok(train(words, made(root, e->name), 0, &l));
+            if (test_loss(made(root, e->name)) != l.test_loss)
+                fail_msg("%s: the run evaluates other weights than it saves", words);
+            tensors state;
+            assert_true(open_tensors(made(root, e->name), "state", &state));
+            const weft_tensor *steps = weft_safetensors_find(&state.all, "average/steps");
+            assert_true(!steps == !averages);
+            if (averages) assert_true(*(const int32_t *)(const void *)steps->data == 12);
+            close_tensors(&state);
+            remove_folder(strdup(made(root, e->name)));
+        }
     remove_folder(root);
 }
 
@@ -152,8 +219,15 @@ static void test_ranks(void **unused)
 /* Axes that cut layers or weights, and exchanges whose learners step together. */
 static void test_meshes(void **unused)
 {
-    static const char *const ways[] = {"", "ranks=2 mesh=pipeline=2 microbatches=2",
-                                       "ranks=2 mesh=tensor=2", "ranks=2 exchange=average batch=8",
+    static const char *const ways[] = {"",
+                                       "ranks=2 mesh=pipeline=2 microbatches=2",
+                                       "ranks=2 mesh=tensor=2",
+                                       "ranks=2 exchange=average batch=8",
+                                       "ranks=4 mesh=tensor=2 exchange=server batch=8",
+                                       "ranks=4 mesh=pipeline=2 microbatches=2 exchange=server "
+                                       "servers=2 batch=8",
+                                       "ranks=4 mesh=pipeline=2 microbatches=2 exchange=average "
+                                       "batch=8",
                                        "recompute=true device=reference"};
     char *root = temporary_folder(), words[300];
     double loss = 0;
@@ -179,6 +253,9 @@ static void test_resumed(void **unused)
     assert_resumed(SMALL "batch=16 ema=0.9:warmup", "steps=9", "steps=9 checkpoint-every=4 keep=9",
                    4, "steps=9 resume=true", "parameters state");
     assert_resumed(SMALL "batch=16 ema=0.9 ranks=2 zero=1", "steps=9",
+                   "steps=9 checkpoint-every=4 keep=9", 4, "steps=9 resume=true",
+                   "parameters state");
+    assert_resumed(SMALL "batch=8 ema=0.9:warmup ranks=2 exchange=server servers=2", "steps=9",
                    "steps=9 checkpoint-every=4 keep=9", 4, "steps=9 resume=true",
                    "parameters state");
 }
@@ -214,13 +291,10 @@ static void test_begins_later(void **unused)
 
 static void test_refused(void **unused)
 {
-    static const char *const bad[][2] = {
-        {"ema=1", "ema is '1'"},
-        {"ema=-0.1", "ema is '-0.1'"},
-        {"ema=nan", "ema is 'nan'"},
-        {"ema=0.9:cold", "0.999:warmup"},
-        {"ema=0.9 ranks=2 exchange=hogwild", "exchange in lock step"},
-        {"ema=0.9 ranks=2 exchange=server", "exchange in lock step"}};
+    static const char *const bad[][2] = {{"ema=1", "ema is '1'"},
+                                         {"ema=-0.1", "ema is '-0.1'"},
+                                         {"ema=nan", "ema is 'nan'"},
+                                         {"ema=0.9:cold", "0.999:warmup"}};
     char words[300];
     log_of_run l;
     (void)unused;
@@ -233,7 +307,8 @@ static void test_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recomputed),   cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_recomputed),   cmocka_unit_test(test_servers),
+        cmocka_unit_test(test_exchanges),    cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_meshes),       cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_begins_later), cmocka_unit_test(test_refused),
     };

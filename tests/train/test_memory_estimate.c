@@ -184,6 +184,9 @@ static void test_exchanges(void **state)
             (void)snprintf(words, sizeof(words), "%sranks=%d exchange=%s mesh=data=1", task, ranks,
                            name);
             compare(words, 0.15);
+            (void)snprintf(words, sizeof(words), "%sranks=%d exchange=%s ema=0.9", task, ranks,
+                           name);
+            if (ranks == 2) compare(words, 0.15);
         }
 }
 

@@ -15,20 +15,22 @@ static void test_is_the_real_run(void **state)
     (void)state;
     static const struct {
         const char *words, *exchange;
-    } ways[] = {{EXACT "batch=4 steps=7 optimizer=sgd lr=0.1 momentum=0.9 nesterov=true",
-                 "exchange=server:policy=bsp servers=3"},
-                {EXACT "batch=5 steps=9 microbatches=5 clip-norm=0.5 lr-schedule=cosine warmup=3",
-                 "exchange=server:policy=ssp,bound=0"},
-                {EXACT "batch=4 steps=5 optimizer=lamb lr=0.01 "
-                       "lr-multiplier=fc1/*=0.5,fc2/bias=0",
-                 "exchange=server:policy=bsp servers=3"},
-                {SMALL "batch=4 steps=5 lr=0.01 lr-multiplier=fc*weight=0.5",
-                 "exchange=server:policy=bsp servers=2 compress-downlink=onebit:block=16"},
-                {SMALL "batch=7 epochs=2 lr=0.01", "exchange=server:policy=bsp servers=2"},
-                {SMALL "batch=4 steps=6", "exchange=server:policy=bsp servers=2 compress=onebit"},
-                {SMALL "batch=4 steps=6",
-                 "exchange=server:policy=bsp compress=none compress-downlink=onebit:block=16"},
-                {SMALL "device=distant batch=4 virtual-workers=2 steps=5", "exchange=server"}};
+    } ways[] = {
+        {EXACT "batch=4 steps=7 optimizer=sgd lr=0.1 momentum=0.9 nesterov=true "
+               "ema=0.8:warmup",
+         "exchange=server:policy=bsp servers=3"},
+        {EXACT "batch=5 steps=9 microbatches=5 clip-norm=0.5 lr-schedule=cosine warmup=3",
+         "exchange=server:policy=ssp,bound=0"},
+        {EXACT "batch=4 steps=5 optimizer=lamb lr=0.01 "
+               "lr-multiplier=fc1/*=0.5,fc2/bias=0",
+         "exchange=server:policy=bsp servers=3"},
+        {SMALL "batch=4 steps=5 lr=0.01 lr-multiplier=fc*weight=0.5 ema=0.9",
+         "exchange=server:policy=bsp servers=2 compress-downlink=onebit:block=16"},
+        {SMALL "batch=7 epochs=2 lr=0.01 ema=0.3", "exchange=server:policy=bsp servers=2"},
+        {SMALL "batch=4 steps=6", "exchange=server:policy=bsp servers=2 compress=onebit"},
+        {SMALL "batch=4 steps=6",
+         "exchange=server:policy=bsp compress=none compress-downlink=onebit:block=16"},
+        {SMALL "device=distant batch=4 virtual-workers=2 steps=5 ema=0.5", "exchange=server"}};
     char *root = temporary_folder(), words[600], name[40];
     for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++)
         for (int bad = 0; bad < 2; bad++) {

@@ -103,6 +103,19 @@ static weft_status add_evaluation(const weft_rank *r, weft_store *store,
     return evaluation_moment(r, moment);
 }
 
+/* Averages of parameters that the exchange updates are state, and have a program. */
+static weft_status add_averages(const weft_rank *r, weft_store *store,
+                                double part[WEFT_MEMORY_PARTS], weft_program **program)
+{
+    WEFT_TRY(weft_averages_dry_program(r, store, program));
+    if (!*program) return WEFT_OK;
+    weft_program_info info = weft_program_on_host(*program);
+    part[WEFT_MEMORY_STATE] = (double)info.state_bytes; /* of the whole store */
+    part[WEFT_MEMORY_SCRATCH] +=
+        weft_program_bytes(&info) - (double)(info.parameter_bytes + info.state_bytes);
+    return WEFT_OK;
+}
+
 /* Whether a rank is the first of those of its learner that have its shard of the parameters. */
 static bool leads(const weft_plan *plan, int rank)
 {
@@ -185,19 +198,21 @@ static void measure_process(weft_memory_plan *m, double programs)
     m->shared = (double)weft_resident_memory() - programs;
 }
 
+enum { PROGRAMS = 3 }; /* that train, move averages and evaluate */
+
 /* Counts the graphs and programs of a rank, with what an instance of each has for its kernels. */
 static weft_status count_programs(weft_memory_plan *m, const weft_rank *r,
-                                  const weft_program *programs[2], size_t before)
+                                  const weft_program *programs[PROGRAMS], size_t before)
 {
-    weft_bound **bound[2] = {NULL, NULL};
+    weft_bound **bound[PROGRAMS] = {NULL};
     weft_status status = WEFT_OK;
-    for (int i = 0; i < 2 && status == WEFT_OK; i++)
+    for (int i = 0; i < PROGRAMS && status == WEFT_OK; i++)
         if (programs[i]) status = weft_program_bind(programs[i], &bound[i]);
     double bytes =
         r->graph_bytes + r->part_bytes + (double)weft_allocated_memory() - (double)before;
     m->part[r->rank][WEFT_MEMORY_PROGRAMS] = bytes;
     if (m->shared == 0) measure_process(m, bytes);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < PROGRAMS; i++)
         if (programs[i]) weft_program_unbind(programs[i], &bound[i]);
     return status;
 }
@@ -209,21 +224,25 @@ weft_status weft_memory_plan_add(weft_memory_plan *m, weft_trainer *t, const wef
     double *part = m->part[r->rank], *moment = m->moment[r->rank];
     double room[2];
     weft_exchange_memory takes;
-    weft_program *evaluation = NULL;
+    weft_program *evaluation = NULL, *averages = NULL;
     for (int i = 0; i < r->rank; i++)
         if (kind[i] == kind[r->rank]) return WEFT_OK;
     add_program(program, part);
     add_communicators(t, r, part);
     add_batches(t, r, part);
-    weft_status status = add_evaluation(r, store, part, &moment[MOMENT_EVALUATION], &evaluation);
+    weft_status status = add_averages(r, store, part, &averages);
+    if (status == WEFT_OK)
+        status = add_evaluation(r, store, part, &moment[MOMENT_EVALUATION], &evaluation);
     for (int first = 0; first < 2; first++) room[first] = checkpoint_room(t, r, store, first);
     if (status == WEFT_OK) status = ask_exchange(t, r, store, &takes, &moment[MOMENT_MEETING]);
     if (status == WEFT_OK)
-        status = count_programs(m, r, (const weft_program *[]){program, evaluation}, before);
+        status =
+            count_programs(m, r, (const weft_program *[]){program, averages, evaluation}, before);
     if (status == WEFT_OK) {
         moment[MOMENT_MEETING] += takes.moment;
         set_kind(m, t, r, kind, &takes, room);
     }
+    weft_program_destroy(&averages);
     weft_program_destroy(&evaluation);
     return status;
 }

@@ -60,6 +60,7 @@ static weft_status compute(void *user, int worker, int index)
     h->rank.store = p->store;
     h->rank.position.step = p->steps;
     WEFT_TRY(weft_instance_use(h->rank.instance, p->store));
+    WEFT_TRY(weft_averages_use(&h->rank, p->store, p->steps > 0));
     WEFT_TRY(copy_parameters(p, true));
     weft_status status = weft_rank_step(&h->rank, &h->batch, &consensus);
     if (status != WEFT_OK) return weft_fail_within(status, "learner %d", index);

@@ -120,6 +120,23 @@ static weft_status take_state(weft_simulation *s)
     return WEFT_OK;
 }
 
+/* The averages of a store count the result, which all learners have now, as that of a step. */
+static weft_status move_averages(weft_simulation *s, weft_store *store)
+{
+    weft_store *own = s->lead->store;
+    void *from, *to;
+    size_t bytes;
+    weft_dtype dtype;
+    if (!s->lead->averages) return WEFT_OK;
+    WEFT_TRY(weft_store_map(own, WEFT_ALL_PARAMETERS, &dtype, &from, &bytes));
+    weft_status status = weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &to, &bytes);
+    if (status == WEFT_OK && store != own) memcpy(to, from, bytes);
+    weft_store_unmap_read(own, from);
+    if (status == WEFT_OK) status = weft_store_unmap(store, WEFT_ALL_PARAMETERS, to);
+    if (status == WEFT_OK) status = weft_averages_use(s->lead, store, true);
+    return status == WEFT_OK ? weft_averages_move(s->lead) : status;
+}
+
 static weft_status take_result(weft_simulation *s, bool over)
 {
     void *data;
@@ -129,9 +146,11 @@ static weft_status take_result(weft_simulation *s, bool over)
     WEFT_TRY(take_state(s));
     WEFT_TRY(weft_store_map(to, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
     weft_status status = s->exchange->ops->result(s->exchange, over, data);
-    if (status == WEFT_OK) return weft_store_unmap(to, WEFT_ALL_PARAMETERS, data);
-    weft_store_unmap_read(to, data);
-    return status;
+    if (status != WEFT_OK) weft_store_unmap_read(to, data);
+    if (status == WEFT_OK) status = weft_store_unmap(to, WEFT_ALL_PARAMETERS, data);
+    for (int i = 0; i < s->learners && status == WEFT_OK && over; i++)
+        status = move_averages(s, s->learner[i].store);
+    return status == WEFT_OK ? move_averages(s, to) : status;
 }
 
 static weft_status evaluate(weft_simulation *s, weft_split split)
