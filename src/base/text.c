@@ -132,40 +132,79 @@ static size_t edit_distance(const char *a, const char *b)
     return row[size_b];
 }
 
-/* Words that people use for a name, which by letters may be near its opposite. */
-static const char *const meanings[][2] = {{"gpu", "device"}, {"gpu", "cuda"}};
+/* Words that people use for a name, which by letters may be near its opposite or far from all. */
+static const char *const meanings[][2] = {{"gpu", "device"},
+                                          {"gpu", "cuda"},
+                                          {"gpus", "device"},
+                                          {"learning-rate", "lr"},
+                                          {"lr-scale", "lr-multiplier"},
+                                          {"scheduler", "lr-schedule"},
+                                          {"max-epochs", "epochs"},
+                                          {"early-stopping", "patience"},
+                                          {"pretrained", "init"},
+                                          {"num-workers", "threads"},
+                                          {"workers", "threads"},
+                                          {"val-split", "validation"},
+                                          {"accumulate", "microbatches"},
+                                          {"logdir", "metrics"},
+                                          {"ce", "cross_entropy"}};
+
+/* Whether the first `size` characters are the same without regard to case, - and _. */
+static bool same_start(const char *a, const char *b, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        int x = a[i] == '_' ? '-' : tolower((unsigned char)a[i]);
+        int y = b[i] == '_' ? '-' : tolower((unsigned char)b[i]);
+        if (x != y) return false;
+        if (x == '\0') break;
+    }
+    return true;
+}
 
 static bool means(const char *name, const char *candidate, bool *other)
 {
     for (size_t i = 0; i < WEFT_COUNT(meanings); i++) {
-        if (strcmp(name, meanings[i][0]) != 0) continue;
+        if (!same_start(name, meanings[i][0], strlen(name) + 1)) continue;
         *other = true;
         if (strcmp(candidate, meanings[i][1]) == 0) return true;
     }
     return false;
 }
 
+/* Whether one name begins with the other: the candidate with a part of it, as acc for accuracy, or
+ * the name with all of it and more words, as batch-size for batch. */
+static bool begins(const char *name, const char *candidate)
+{
+    size_t size = strlen(name), all = strlen(candidate), least = WEFT_MIN(size, all);
+    return least >= 3 && same_start(name, candidate, least) &&
+           (size <= all || !isalpha((unsigned char)name[all]));
+}
+
+/* A name that is one letter or so away counts before one that begins alike, and that before one
+ * that is further away. */
 const char *weft_nearest(const char *name, const char *(*next)(const void *user, int i),
                          const void *user)
 {
-    const char *best = NULL;
+    const char *best = NULL, *alike = NULL;
     /* Four changes are too many however long a name is: 'activation' would be near 'dilation'. */
     size_t limit = WEFT_MIN(strlen(name) / 3 + 2, (size_t)4), best_distance = limit;
     for (int i = 0;; i++) {
         const char *candidate = next(user, i);
         bool other = false;
-        if (!candidate) return best;
+        if (!candidate) break;
         if (means(name, candidate, &other)) return candidate;
         if (other) continue;
+        if (begins(name, candidate) && (!alike || strlen(candidate) < strlen(alike)))
+            alike = candidate;
         size_t distance = edit_distance(name, candidate);
         /* All letters changed, as 'b' for 'x': nothing is alike. */
-        bool alike = distance < WEFT_MAX(strlen(name), strlen(candidate));
-        if (alike && distance < best_distance &&
-            distance < WEFT_MAX(strlen(candidate), (size_t)2)) {
+        bool some = distance < WEFT_MAX(strlen(name), strlen(candidate));
+        if (some && distance < best_distance && distance < WEFT_MAX(strlen(candidate), (size_t)2)) {
             best = candidate;
             best_distance = distance;
         }
     }
+    return alike && (!best || best_distance * 4 > strlen(name)) ? alike : best;
 }
 
 const char *weft_suggest(char *buffer, size_t size, const char *name,

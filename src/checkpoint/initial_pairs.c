@@ -188,6 +188,24 @@ static void add_idle_rules(weft_text *text, const weft_initial *w, const weft_in
     end_list(&l);
 }
 
+/* Adds how many would begin so with the names and layouts of PyTorch, if that are more. */
+static void add_torch(weft_text *text, const weft_initial *w, const weft_initial_pairs *p)
+{
+    static const char map[] = "torch";
+    weft_initial as = *w;
+    weft_initial_pairs pairs = {0};
+    const char *rules = weft_name_map_text(map);
+    as.map = (weft_name_map){0};
+    weft_status status = weft_name_map_add(map, rules, strlen(rules), &as.map);
+    if (status == WEFT_OK) status = weft_initial_pair(&as, p->graph, &pairs);
+    int fitting = status == WEFT_OK ? count_fitting(&pairs) : 0;
+    if (fitting > count_fitting(p))
+        weft_text_add(text, "; give %s:%s, with which %d do, if PyTorch wrote it", w->file, map,
+                      fitting);
+    weft_initial_pairs_free(&pairs);
+    weft_name_map_free(&as.map);
+}
+
 /* ARGUMENT: nothing fits. */
 weft_status weft_initial_report(const weft_initial *w, const weft_initial_pairs *p, char **out)
 {
@@ -201,6 +219,7 @@ weft_status weft_initial_report(const weft_initial *w, const weft_initial_pairs 
     else
         weft_text_add(&text, "%s: %d of %d parameters and statistics begin with its numbers",
                       w->file, fitting, p->count);
+    add_torch(&text, w, p);
     add_part(&text, "of another shape or type", p, true);
     add_part(&text, "missing", p, false);
     add_unused(&text, p);

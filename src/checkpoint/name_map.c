@@ -33,7 +33,8 @@ static const char torch[] = "*.weight [out, in] -> */weight [in, out]\n"
                             "*.weight -> */gamma\n"
                             "*.bias -> */beta\n"
                             "*.running_mean -> */mean\n"
-                            "*.running_var -> */variance\n";
+                            "*.running_var -> */variance\n"
+                            "*.num_batches_tracked -> -\n";
 
 const char *weft_name_map_text(const char *name)
 {

@@ -58,6 +58,9 @@ int stdout_error(void);
  * print_topic: prints a page, with `man` as source for man(1); returns the exit code. */
 const char *topic_of(weft_kind kind);
 weft_kind topic_find(const char *name);
+/* Says that there is no such command, with the nearest one or the topic that has the name; returns
+ * the exit code. */
+int no_command(const weft_context *context, const char *name);
 int print_topic(const weft_context *context, weft_kind kind, bool man);
 /* help.c: prints text with escapes where roff would read a command. */
 void print_roff(const char *text);

@@ -188,6 +188,35 @@ weft_status take_own_options(const weft_option *own, void *out, int *argc, char 
     return status;
 }
 
+/* The command that other programs call so, or the first one that begins with the same two letters;
+ * NULL: none. */
+static const char *near_command(const char *name)
+{
+    static const char *const meanings[][2] = {{"test", "eval"}, {"sweep", "compare"}};
+    for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
+        if (strcmp(name, meanings[i][0]) == 0) return meanings[i][1];
+    for (int i = 0; commands[i]; i++)
+        if (strncmp(commands[i]->name, name, 2) == 0) return commands[i]->name;
+    return NULL;
+}
+
+int no_command(const weft_context *context, const char *name)
+{
+    char shown[256];
+    const char *one, *near = near_command(name);
+    for (int k = WEFT_KIND_NONE + 1; k < WEFT_KIND_COUNT; k++)
+        for (int i = 0; topic_of((weft_kind)k) && (one = weft_context_name(context, k, i)); i++)
+            if (strcmp(one, name) == 0) {
+                fprintf(stderr, "weft: '%s' is no command, but one of %s\nTry 'weft help %s'.\n",
+                        one, topic_of((weft_kind)k), topic_of((weft_kind)k));
+                return 2;
+            }
+    fprintf(stderr, "weft: no command is named '%s'%s%s%s\nTry 'weft help'.\n",
+            weft_printable(name, shown, sizeof(shown)), near ? "; did you mean '" : "",
+            near ? near : "", near ? "'?" : "");
+    return 2;
+}
+
 static int run(weft_context *context, int argc, char **argv)
 {
     help_options own = {0};
@@ -220,9 +249,7 @@ static int run(weft_context *context, int argc, char **argv)
             return man ? man_page(context, commands[i]) : explain(context, commands[i]);
     weft_kind topic = topic_find(name);
     if (topic != WEFT_KIND_NONE) return print_topic(context, topic, man);
-    fprintf(stderr, "weft: no command is named '%s'\nTry 'weft help'.\n",
-            weft_printable(name, shown, sizeof(shown)));
-    return 2;
+    return no_command(context, name);
 }
 
 const command command_help = {

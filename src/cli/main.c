@@ -67,14 +67,6 @@ int usage_failure(const char *command_name)
     return 2;
 }
 
-/* The first command whose name begins with the same two letters, as a suggestion; NULL: none. */
-static const command *nearest(const char *name)
-{
-    for (int i = 0; commands[i]; i++)
-        if (strncmp(commands[i]->name, name, 2) == 0) return commands[i];
-    return NULL;
-}
-
 /* Opens /dev/null for each closed standard stream, so that no other file gets its descriptor. The
  * open is read-only, so that writing to it still fails. */
 static void fill_streams(void)
@@ -154,12 +146,7 @@ static int run_command(weft_context *context, int argc, char **argv)
         if (!refused) refused = load_plugins_of_environment(context);
         return refused ? refused : named->run(context, argc - 2, argv + 2);
     }
-    const command *near = nearest(name);
-    char shown[256];
-    fprintf(stderr, "weft: no command is named '%s'%s%s%s\nTry 'weft help'.\n",
-            weft_printable(name, shown, sizeof(shown)), near ? "; did you mean '" : "",
-            near ? near->name : "", near ? "'?" : "");
-    return 2;
+    return no_command(context, name);
 }
 
 int main(int argc, char **argv)

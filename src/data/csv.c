@@ -171,7 +171,7 @@ static weft_status csv_open(const char *arguments, const weft_source_request *re
 }
 
 #define TABLE                                                                                      \
-    .kind = "csv",                                                                                 \
+    .kind = "csv", .ends = ".csv,.tsv,.csv.gz,.tsv.gz,.data",                                      \
     .form = "csv:FILES[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2|FILES,"        \
             "missing=refuse,na=MARKS,categorical=COLUMNS,embedding=COLUMNS,rare=2,dates=COLUMNS,"  \
             "parts,"                                                                               \

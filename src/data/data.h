@@ -39,6 +39,7 @@ struct weft_source_ops {
     const char *kind;
     const char *form; /* form of a specification */
     const char *help;
+    const char *ends; /* of its files' names, with commas between them; "/": a folder; NULL: any */
     /* Keys, with commas between them, that change each sample or none, so that the identity of the
      * data tells whether a run that resumes has the same; NULL: none. */
     const char *settled;

@@ -2,9 +2,49 @@
  * units, and the validation split; samples.c reads what is in them. */
 #include <math.h>
 #include <stdio.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 #include "base/registry.h"
 #include "data/data.h"
+
+/* Whether a source reads files of this name, or folders. */
+static bool reads(const weft_source_ops *ops, const char *path, bool folder)
+{
+    char end[16];
+    size_t size, whole = strlen(path);
+    for (const char *e = ops->ends; e; e = e[size] ? e + size + 1 : NULL) {
+        size = strcspn(e, ",");
+        (void)snprintf(end, sizeof(end), "%.*s", (int)size, e);
+        if (folder ? strcmp(end, "/") == 0
+                   : size < whole && strcasecmp(path + whole - size, end) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Fails for a specification of no known kind. One that begins with a file or folder that is there
+ * lacks the kind alone, which the name of the file tells. */
+static weft_status fail_kind(const char *spec, const weft_source_request *request,
+                             weft_status status)
+{
+    char *path;
+    struct stat info;
+    const weft_entry *entry;
+    status = weft_fail_within(status, "data '%s'", spec);
+    if (weft_format(&path, "%.*s", (int)strcspn(spec, ","), spec) != WEFT_OK) return status;
+    bool there = stat(path, &info) == 0, folder = there && S_ISDIR(info.st_mode);
+    for (int i = 0; there && (entry = weft_context_entry(request->context, WEFT_KIND_DATA, i));
+         i++) {
+        const weft_source_ops *ops = entry->ops;
+        if (!reads(ops, path, folder)) continue;
+        status = weft_fail(status, "data '%s': the kind of the data is missing; give %s:%s", spec,
+                           entry->name, spec);
+        break;
+    }
+    free(path);
+    return status;
+}
 
 weft_status weft_source_open(const char *spec, const weft_source_request *request,
                              weft_source **out)
@@ -12,7 +52,7 @@ weft_status weft_source_open(const char *spec, const weft_source_request *reques
     const weft_entry *entry;
     size_t size = strcspn(spec, ":");
     weft_status status = weft_registry_find(request->context, WEFT_KIND_DATA, spec, size, &entry);
-    if (status != WEFT_OK) return weft_fail_within(status, "data '%s'", spec);
+    if (status != WEFT_OK) return fail_kind(spec, request, status);
     weft_source_request own = *request;
     own.ops = entry->ops;
     return own.ops->open(spec[size] ? spec + size + 1 : "", &own, out);

@@ -275,7 +275,7 @@ static weft_status images_open(const char *arguments, const weft_source_request 
 }
 
 #define IMAGES                                                                                     \
-    .kind = "images", .form = "images:DIR[," WEFT_PICTURE_FORM ",masks,classes=N]",                \
+    .kind = "images", .ends = "/", .form = "images:DIR[," WEFT_PICTURE_FORM ",masks,classes=N]",   \
     .settled = WEFT_PICTURE_SETTLED,                                                               \
     .help = "pictures (JPEG, PNG, WebP) in a folder for each class, in DIR or in DIR/train and "   \
             "DIR/test, or with masks in images/ there, and in masks/ a PNG for each whose pixels " \

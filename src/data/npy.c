@@ -184,6 +184,7 @@ static weft_status npy_open(const char *arguments, const weft_source_request *re
 
 const weft_source_ops weft_source_npy = {
     .kind = "npy",
+    .ends = ".npy",
     .form = "npy:SAMPLES,LABELS|target=FILE[,binary,weight=FILE,layout=hwc|chw|cw|...,test=0.2] or "
             "npy:NAME=FILE,...,label=FILE|target=FILE[,...]",
     .help = "NumPy files, memory-mapped: samples [n, ...] of any real or "

@@ -320,7 +320,7 @@ static weft_status shards_open(const char *arguments, const weft_source_request 
 }
 
 #define SHARDS                                                                                     \
-    .kind = "tar", .form = "tar:FILES[," WEFT_PICTURE_FORM ",label=KEY]",                          \
+    .kind = "tar", .ends = ".tar", .form = "tar:FILES[," WEFT_PICTURE_FORM ",label=KEY]",          \
     .settled = WEFT_PICTURE_SETTLED,                                                               \
     .help = "tar archives of pictures in the form of WebDataset, memory-mapped: the class of "     \
             "NAME.jpg is in NAME.cls, or else NAME.txt, or with label the value of KEY in "        \

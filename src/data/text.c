@@ -112,6 +112,7 @@ static weft_status text_open(const char *arguments, const weft_source_request *r
 
 const weft_source_ops weft_source_text = {
     .kind = "text",
+    .ends = ".txt,.txt.gz",
     .form = "text:FILE[,unit=byte|char|FILE.json," WEFT_WINDOW_FORM "]",
     .help = "a text, plain or gzip, in windows of `context` tokens that begin every `stride` "
             "tokens; each position is to predict the next token; a token is a byte, a UTF-8 "

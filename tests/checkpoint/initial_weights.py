@@ -90,8 +90,9 @@ def maps():
     write_safetensors("theirs.st", theirs)
     model = ["-m", "mixed.yaml", *STILL]
     told = "7 of 9 parameters and statistics begin with its numbers; begin anew, of another shape or type there (2): head/weight (F16[192, 7] there, " \
-           "[192, 10] here), head/bias (F32[7] there, [10] here); stand for nothing here (1): first.norm.num_batches_tracked"
+           "[192, 10] here), head/bias (F32[7] there, [10] here)"
     found = left(*model, "--init", "theirs.st:torch", told=told)
+    left(*model, "--init", "theirs.st", told="give theirs.st:torch, with which 7 do, if PyTorch wrote it")
     check("a convolution", near(found["first.conv/weight"][1], theirs["first.conv.weight"][2]), found["first.conv/weight"])
     check("a dense layer is turned", near(found["wide/weight"][1], turned(theirs["wide.weight"][2], 192, 192)))
     for ours, name in (("first/norm/gamma", "first.norm.weight"), ("first/norm/beta", "first.norm.bias"), ("wide/bias", "wide.bias")):

@@ -24,9 +24,15 @@ WAYS = {
     "augmentations of pictures": [*RUN, "--augment", "{x}"],
     "batching policies": ["serve", "m=none", "--policy", "{x}"], "arrival processes": ["load", "http://localhost:1", "--arrivals", "{x}"],
     "operators": None,  # graphs of C alone have these
-    "homes of weights": [*RUN, "--home", "{x}"]}
+    "homes of weights": [*RUN, "--home", "{x}"], "options": ["train", "--{x}", "1"], "commands": ["{x}"]}
 # Options of devices, which are read before a driver is looked for, and what is near by its meaning, not by its letters.
-FURTHER = [("homes of weights", "gpu", "device"), ("homes of weights", "devicqe", "device"), ("devices", "gpu", "cuda"),
+FURTHER = [*(("options", name, option) for name, option in (
+               ("batch-size", "batch"), ("batch_size", "batch"), ("learning-rate", "lr"), ("learning_rate", "lr"), ("lr-scale", "lr-multiplier"), ("checkpoint-dir", "checkpoint"),
+               ("max-epochs", "epochs"), ("epoch", "epochs"), ("optim", "optimizer"), ("early-stopping", "patience"), ("num-workers", "threads"), ("weight", "weights"),
+               ("pretrained", "init"), ("gpus", "device"), ("scheduler", "lr-schedule"))),
+           ("metrics of evaluations", "acc", "accuracy"), ("losses", "ce", "cross_entropy"), ("models", "resnet18", "resnet"), ("models", "mobilenet_v2", "mobilenet"),
+           ("commands", "evaluate", "eval"), ("commands", "test", "eval"), ("commands", "sweep", "compare"), ("commands", "predictions", "predict"),
+           ("homes of weights", "gpu", "device"), ("homes of weights", "devicqe", "device"), ("devices", "gpu", "cuda"),
            *(("devices", f"{device}:{misspelt}", key) for device in ("cuda", "cuda:0", "opencl", "opencl:0.0")
              if os.path.exists(os.path.join(os.path.dirname(os.path.realpath(weft)), f"libweft-{device.partition(':')[0]}.so"))
              for misspelt, key in (("librares=none", "libraries"), ("libraries=none:tf23=on", "tf32")))]

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/registry.h"
 #include "context.h"
 #include "data/loader.h"
 #include "formats/formats.h"
@@ -196,6 +197,36 @@ static void test_left_out(void **state)
         remove_folder(folder);
     }
     weft_context_set_log(context, NULL, NULL);
+}
+
+/* A specification that is the name of a file or a folder alone is refused with its kind. */
+static void test_kind_missing(void **state)
+{
+    (void)state;
+    int64_t ends = 0;
+    char *folder = temporary_folder(), path[4300], name[64], words[4400];
+    const weft_entry *entry;
+    weft_dataset *d;
+    for (int i = 0; (entry = weft_context_entry(context, WEFT_KIND_DATA, i)); i++) {
+        const weft_source_ops *ops = entry->ops;
+        size_t size;
+        for (const char *e = ops->ends; e; e = e[size] ? e + size + 1 : NULL, ends++) {
+            size = strcspn(e, ",");
+            bool is_folder = *e == '/';
+            (void)snprintf(name, sizeof(name), is_folder ? "." : "file%.*s", (int)size, e);
+            write_file(folder, is_folder ? "other" : name, "x", 1, path, sizeof(path));
+            (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+            (void)snprintf(words, sizeof(words), "the kind of the data is missing; give %s:%s",
+                           entry->name, path);
+            assert_refused(weft_dataset_open(context, path, NULL, NULL, &d), WEFT_ERR_ARGUMENT,
+                           words);
+        }
+    }
+    assert_true(ends >= 8);
+    (void)snprintf(path, sizeof(path), "%s/none.csv", folder);
+    assert_refused(weft_dataset_open(context, path, NULL, NULL, &d), WEFT_ERR_ARGUMENT,
+                   "no kind is named");
+    remove_folder(folder);
 }
 
 static void test_refused(void **state)
@@ -591,13 +622,13 @@ static void test_patterns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes),       cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_part_names),    cmocka_unit_test(test_left_out),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_class_names),
-        cmocka_unit_test(test_broken),        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_shards),        cmocka_unit_test(test_patterns),
-        cmocka_unit_test(test_headers_alone), cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_classes),      cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_part_names),   cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_kind_missing), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_class_names),  cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_same_bits),    cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_patterns),     cmocka_unit_test(test_headers_alone),
+        cmocka_unit_test(test_memory),       cmocka_unit_test(test_lost),
     };
     return cmocka_run_group_tests_name("images", tests, setup, teardown);
 }
