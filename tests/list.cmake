@@ -292,6 +292,7 @@ row(train      device_sums              T............   30 script   device_sums.
 row(train      nccl_runs                T............   40 script   nccl.sh)
 row(train      shares                   T............   10 script   shares.sh ${MPI_TESTS})
 row(train      phases                   T............   15 script   phases.sh ${MPI_TESTS})
+row(train      rechoose                 T............   15 script   rechoose.sh ${MPI_TESTS})
 row(train      elastic                  T.P.......RW.   80 script   elastic.sh NOT_SANITIZED)
 row(train      elastic_meshes           ..P........W.   60 script   elastic_meshes.sh NOT_SANITIZED)
 row(train      unlike_members           ..P........W.   40 script   unlike_members.sh NOT_SANITIZED)

@@ -66,8 +66,16 @@ typedef enum weft_event_kind {
     WEFT_EVENT_STEP,       /* a step ended */
     WEFT_EVENT_EVAL,       /* an evaluation of the validation or the test split ended: report */
     WEFT_EVENT_CHECKPOINT, /* a checkpoint was written: path */
-    WEFT_EVENT_SUMMARY     /* the run ended; see the fields marked `summary` */
+    WEFT_EVENT_SUMMARY,    /* the run ended; see the fields marked `summary` */
+    WEFT_EVENT_CHOICE      /* the next epoch was chosen (rechoose): ways, noise_scale */
 } weft_event_kind;
+
+/* A way in which a run may go on: its options as words, the estimated seconds of a step, the batch
+ * that a step counts as, and the seconds in which it gets as far as a step without noise. */
+typedef struct weft_way {
+    const char *words;
+    double step_seconds, batch, cost;
+} weft_way;
 
 /* An event of a run. */
 typedef struct weft_event {
@@ -123,6 +131,10 @@ typedef struct weft_event {
     /* For a step: the noise scale of gradients, in samples (noise-scale); 0: not measured after
      * this step, or not known yet. */
     double noise_scale;
+    /* For a choice: [way_count] the ways, and the index of the chosen one (-1: none of them, the
+     * run goes on as it is). */
+    const weft_way *ways;
+    int way_count, chosen;
 } weft_event;
 
 /* Receives events, in the thread that runs the trainer; the event is valid during the call. */

@@ -68,7 +68,8 @@ typedef struct weft_parallel_choice {
     int64_t zero, servers, replicas;
     bool recompute, profile;
     char *shares, *sum_dtype;
-    uint64_t room[2]; /* of later versions: 0 */
+    char *rechoose;   /* FILE: WORDS; ... of a run that chooses its phases; NULL: none */
+    uint64_t room[1]; /* of later versions: 0 */
 } weft_parallel_choice;
 
 /* The ranks of the job, restarts, and the time limit of waits. */

@@ -26,12 +26,19 @@ typedef struct weft_position {
     int64_t schedule_epoch;
 } weft_position;
 
+/* Sums over the measurements of the noise of gradients, which decay: the trace of the covariance of
+ * a sample's gradient, and the squared length of the mean gradient (learner/noise.c). */
+typedef struct weft_noise_sums {
+    double trace, squared;
+} weft_noise_sums;
+
 /* The measurements of a run (train/watch.c): the sum of its training losses, weighted, and
  * that of the weights since the last evaluation; the step of the last evaluation that was compared,
  * and of the best one with its metric, 0: none; and the evaluations since. */
 typedef struct weft_watch {
     double loss, weight, best;
     int64_t step, best_step, waited;
+    weft_noise_sums noise;
 } weft_watch;
 
 enum {

@@ -167,6 +167,9 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
     if (schedule && !(at->schedule >= 0 && at->schedule <= INT32_MAX && at->schedule_epoch >= 1))
         return weft_checkpoint_damaged(file, "its place in the schedule is out of range");
     WEFT_TRY(read_watch(file, json_object_get(index, "watch"), &c->watch));
+    const json_t *noise = json_object_get(index, "noise");
+    c->watch.noise.trace = json_number_value(json_object_get(noise, "trace"));
+    c->watch.noise.squared = json_number_value(json_object_get(noise, "squared"));
     const char *run = json_string_value(json_object_get(index, "run"));
     c->run = run ? strtoull(run, NULL, 16) : 0;
     WEFT_TRY(sum_state(file, json_object_get(index, "files"), c));

@@ -299,6 +299,10 @@ static bool add_optional(json_t *index, const weft_checkpoint_source *source,
                 json_pack("{s:f, s:f, s:f, s:I, s:I, s:I}", "loss", w->loss, "weight", w->weight,
                           "best", w->best, "step", (json_int_t)w->step, "best_step",
                           (json_int_t)w->best_step, "waited", (json_int_t)w->waited)) == 0) &&
+           (w->noise.trace == 0 ||
+            json_object_set_new(index, "noise",
+                                json_pack("{s:f, s:f}", "trace", w->noise.trace, "squared",
+                                          w->noise.squared)) == 0) &&
            (run == 0 || json_object_set_new(index, "run",
                                             json_sprintf("%016llx", (unsigned long long)run)) == 0);
 }

@@ -241,6 +241,7 @@ void progress_event(void *user, const weft_event *e)
         p->checkpoints++;
         printf("wrote %s\n", e->path);
         break;
+    case WEFT_EVENT_CHOICE: break; /* the log says it */
     case WEFT_EVENT_SUMMARY: on_summary(p, e); break;
     }
     flush_stdout();

@@ -247,15 +247,17 @@ weft_status weft_rank_step(weft_rank *rank, const weft_batch *batch,
                            weft_step_consensus *consensus) WEFT_NODISCARD;
 /* noise.c: the noise scale of gradients (McCandlish et al. 2018), by a program of its own on the
  * same store, which some steps run in place of the other. _open makes that program; _due: whether
- * step position.step + 1 runs it on this batch; _step: as weft_rank_step, and *scale is set to the
- * number of samples at which the noise of a batch's gradient is as long as the mean gradient (0:
- * not known). Collective over the learner. */
+ * step position.step + 1 runs it on this batch; _step: as weft_rank_step, and adds to the sums.
+ * Collective over the learner. _scale: the number of samples at which the noise of a batch's
+ * gradient is as long as the mean gradient; 0: not known. */
 typedef struct weft_noise weft_noise;
 weft_status weft_noise_open(weft_rank *rank) WEFT_NODISCARD;
 void weft_noise_close(weft_rank *rank);
 bool weft_noise_due(const weft_rank *rank, const weft_batch *batch);
 weft_status weft_noise_step(weft_rank *rank, const weft_batch *batch,
-                            weft_step_consensus *consensus, double *scale) WEFT_NODISCARD;
+                            weft_step_consensus *consensus,
+                            weft_noise_sums *noise) WEFT_NODISCARD;
+double weft_noise_scale(const weft_noise_sums *noise);
 /* averages.c: averages of parameters that the exchange updates. _use: binds the program to another
  * store, due: with a step that is still to be counted there. _move: counts the last step, if that
  * is still to be done; the exchange has no transfers of parameters under way. _begun: whether the

@@ -12,9 +12,8 @@
 static const double KEEP = 0.9;
 
 struct weft_noise {
-    weft_rank rank;        /* a copy of the rank, with a graph and a program of its own */
-    int64_t step;          /* the last that it ran */
-    double trace, squared; /* sums, which decay: of the covariance, and of the mean gradient */
+    weft_rank rank; /* a copy of the rank, with a graph and a program of its own */
+    int64_t step;   /* the last that it ran */
 };
 
 weft_status weft_noise_open(weft_rank *r)
@@ -72,19 +71,23 @@ static double square_of(const weft_rank *p, weft_value norm)
     return x * x;
 }
 
+double weft_noise_scale(const weft_noise_sums *n)
+{
+    return n->squared > 0 && n->trace > 0 ? n->trace / n->squared : 0;
+}
+
 /* parts: the sum over P parts of the squared length of each part's share of the gradient; whole:
  * that of the gradient. With equal parts of a batch of B samples, whole is in the mean |G|^2 +
  * tr/B, and parts |G|^2 / P + tr/B. */
-static double estimate(weft_noise *n, double samples, double count, double parts, double whole)
+static void add(weft_noise_sums *n, double samples, double count, double parts, double whole)
 {
     double squared = (whole - parts) * count / (count - 1), trace = (whole - squared) * samples;
     n->squared = KEEP * n->squared + (1 - KEEP) * squared;
     n->trace = KEEP * n->trace + (1 - KEEP) * trace;
-    return n->squared > 0 && n->trace > 0 ? n->trace / n->squared : 0;
 }
 
 weft_status weft_noise_step(weft_rank *r, const weft_batch *b, weft_step_consensus *consensus,
-                            double *scale)
+                            weft_noise_sums *noise)
 {
     weft_noise *n = r->noise;
     weft_rank *p = &n->rank;
@@ -102,6 +105,6 @@ weft_status weft_noise_step(weft_rank *r, const weft_batch *b, weft_step_consens
     r->exchange_waited = p->exchange_waited;
     double sums[] = {square_of(p, p->graph->part_norm), square_of(p, p->graph->whole_norm)};
     WEFT_TRY(weft_sum_over(r->learner, "norms of gradients", sums, WEFT_COUNT(sums)));
-    *scale = estimate(n, (double)b->valid, (double)r->run_spec->parts, sums[0], sums[1]);
+    add(noise, (double)b->valid, (double)r->run_spec->parts, sums[0], sums[1]);
     return WEFT_OK;
 }

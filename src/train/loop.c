@@ -66,7 +66,8 @@ bool weft_run_ends_phase(const weft_run *run)
 {
     const weft_trainer *t = run->job;
     const weft_position *at = &run->rank.position;
-    return t->phase_end > 0 && at->epoch >= t->phase_end && at->step < t->total_steps;
+    bool ends = run->changes || (t->phase_end > 0 && at->epoch >= t->phase_end);
+    return ends && at->step < t->total_steps;
 }
 
 static weft_status after_step(weft_run *run, const weft_batch *b, const weft_step_consensus *v,
@@ -106,6 +107,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_ste
     bool evaluates = b->last || evaluates_after(run, r->position.step);
     if (evaluates && !later) WEFT_TRY(weft_run_evaluate(run, t->watched));
     if (b->last) WEFT_TRY(weft_run_measure(run));
+    if (b->last) WEFT_TRY(weft_run_rechoose(run));
     bool saves = b->last || saves_after(run, r->position.step) || weft_run_is_best(run);
     if (saves && !later && t->clock.seconds <= 0) WEFT_TRY(weft_run_save(run));
     *stop = *stop || weft_watch_ends(run) || weft_run_ends_phase(run);
@@ -167,9 +169,9 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
         if (ahead) {
             WEFT_TRY(queue_step(run, batch, &v, &stop));
         } else {
-            double scale = 0;
-            WEFT_TRY(noise ? weft_noise_step(r, batch, &v, &scale) : weft_rank_step(r, batch, &v));
-            WEFT_TRY(after_step(run, batch, &v, scale, &stop));
+            weft_noise_sums *sums = &run->watch.noise;
+            WEFT_TRY(noise ? weft_noise_step(r, batch, &v, sums) : weft_rank_step(r, batch, &v));
+            WEFT_TRY(after_step(run, batch, &v, noise ? weft_noise_scale(sums) : 0, &stop));
         }
     }
     return r->queued > 0 ? finish_queued(run, &stop) : WEFT_OK;

@@ -15,6 +15,7 @@ static const struct {
 } lines[] = {{WEFT_EVENT_STEP, "{\"event\":\"step\",\"step\":", NULL},
              {WEFT_EVENT_EVAL, "{\"event\":\"eval\",\"step\":", "test"},
              {WEFT_EVENT_EVAL, "{\"event\":\"eval\",\"step\":", "validation"},
+             {WEFT_EVENT_CHOICE, "{\"event\":\"choice\",\"step\":", NULL},
              {WEFT_EVENT_SUMMARY, "{\"event\":\"summary\",\"steps\":", NULL}};
 
 /* Whether a line is of a row of the table. */
@@ -159,6 +160,29 @@ static void add_series(weft_text *f, const weft_series *s)
         if (strcmp(s->name, former_keys[i][0]) == 0) add_numbers(f, former_keys[i][1], s);
 }
 
+static void add_choice(weft_text *f, const weft_event *e)
+{
+    weft_text_add(f, "{\"event\":\"choice\",\"step\":%lld,\"epoch\":%lld", (long long)e->step,
+                  (long long)e->epoch);
+    real(f, "noise_scale", e->noise_scale);
+    weft_text_add(f, ",\"chosen\":");
+    if (e->chosen >= 0)
+        weft_text_add_json(f, e->ways[e->chosen].words);
+    else
+        weft_text_add(f, "null");
+    weft_text_add(f, ",\"ways\":[");
+    for (int i = 0; i < e->way_count; i++) {
+        weft_text_add(f, "%s{\"options\":", i ? "," : "");
+        weft_text_add_json(f, e->ways[i].words);
+        real(f, "step_seconds", e->ways[i].step_seconds);
+        real(f, "batch", e->ways[i].batch);
+        real(f, "cost_seconds", e->ways[i].cost);
+        weft_text_add(f, "}");
+    }
+    weft_text_add(f, "]");
+    real(f, "seconds", e->seconds);
+}
+
 static void add_event(weft_text *f, const weft_event *e)
 {
     switch (e->kind) {
@@ -173,6 +197,7 @@ static void add_event(weft_text *f, const weft_event *e)
         add_event_numbers(f, e);
         if (e->best) weft_text_add(f, ",\"best\":true");
         break;
+    case WEFT_EVENT_CHOICE: add_choice(f, e); break;
     case WEFT_EVENT_SUMMARY:
         weft_text_add(f, "{\"event\":\"summary\",\"steps\":%lld", (long long)e->step);
         real(f, "seconds", e->seconds);

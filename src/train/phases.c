@@ -6,14 +6,8 @@
 #include "base/registry.h"
 #include "train/trainer.h"
 
-/* A phase of the list: the epochs that have ended before it, and its options. */
-typedef struct phase {
-    int64_t before;
-    const char *words;
-} phase;
-
 /* Reads the phase at `text`, "EPOCH: NAME=VALUE ...", which it cuts into parts. */
-static weft_status read_phase(char *text, phase *out)
+static weft_status read_phase(char *text, weft_run_phase *out)
 {
     int64_t epoch = 0;
     while (isspace((unsigned char)*text)) text++;
@@ -24,14 +18,11 @@ static weft_status read_phase(char *text, phase *out)
                          "phases: '%s' is no phase; give the epoch with which it begins, 2 or "
                          "more, a colon and its options, as in '3: exchange=average:every=8'",
                          text);
-    *out = (phase){.before = epoch - 1, .words = colon + 1};
+    *out = (weft_run_phase){.option = "phases", .before = epoch - 1, .words = colon + 1};
     return WEFT_OK;
 }
 
-typedef weft_status (*phase_fn)(void *user, const phase *p);
-
-/* Calls fn for each phase, the first one first. ARGUMENT: epochs do not ascend. */
-static weft_status each_phase(const char *list, phase_fn fn, void *user)
+weft_status weft_run_phases_each(const char *list, weft_run_phase_fn fn, void *user)
 {
     char *copy, *next;
     int64_t last = 0;
@@ -39,7 +30,7 @@ static weft_status each_phase(const char *list, phase_fn fn, void *user)
     WEFT_TRY(weft_strdup(list, &copy));
     weft_status status = WEFT_OK;
     for (char *at = copy; at && status == WEFT_OK; at = next) {
-        phase p = {0};
+        weft_run_phase p = {0};
         next = strchr(at, ';');
         if (next) *next++ = '\0';
         status = read_phase(at, &p);
@@ -101,9 +92,15 @@ static weft_status take_word(const weft_context *context, char *word, weft_train
     return weft_options_set(weft_train_table(context), options, word, equals ? equals + 1 : "true");
 }
 
-/* Sets the options of a phase. */
-static weft_status take_words(const weft_context *context, const phase *p,
-                              weft_train_options *options)
+/* Says where an error is. */
+static weft_status within(weft_status status, const weft_run_phase *p)
+{
+    if (p->before == 0) return weft_fail_within(status, "%s, '%s'", p->option, p->words);
+    return weft_fail_within(status, "%s, epoch %lld", p->option, (long long)p->before + 1);
+}
+
+weft_status weft_run_phase_take(const weft_context *context, const weft_run_phase *p,
+                                weft_train_options *options)
 {
     char *copy, *save = NULL;
     WEFT_TRY(weft_strdup(p->words, &copy));
@@ -112,13 +109,10 @@ static weft_status take_words(const weft_context *context, const phase *p,
          w = strtok_r(NULL, " \t\n", &save))
         status = take_word(context, w, options);
     free(copy);
-    if (status == WEFT_OK) return WEFT_OK;
-    return weft_fail_within(status, "phases, epoch %lld", (long long)p->before + 1);
+    return status == WEFT_OK ? WEFT_OK : within(status, p);
 }
 
-/* Checks the options of a phase that is yet to come, as far as they alone can be. *lockstep: all
- * learners end it together. */
-static weft_status check_later(const weft_trainer *t, const phase *p, bool *lockstep)
+weft_status weft_run_phase_check(const weft_trainer *t, const weft_run_phase *p, bool *lockstep)
 {
     weft_train_options later = {0};
     const weft_exchange_ops *ops = NULL;
@@ -126,7 +120,7 @@ static weft_status check_later(const weft_trainer *t, const phase *p, bool *lock
     int64_t mesh = 0;
     int learners;
     WEFT_TRY(weft_train_options_copy(t->context, &t->options, &later));
-    weft_status status = take_words(t->context, p, &later);
+    weft_status status = weft_run_phase_take(t->context, p, &later);
     const char *axes = later.parallel.mesh, *exchange = later.parallel.exchange;
     if (status != WEFT_OK) goto done;
     status = weft_options_check(weft_train_table(t->context), &later);
@@ -139,8 +133,7 @@ static weft_status check_later(const weft_trainer *t, const phase *p, bool *lock
     else if (status == WEFT_OK && axes && mesh != t->size)
         status = weft_fail(WEFT_ERR_ARGUMENT, "mesh '%s' has %lld ranks, but the run has %d", axes,
                            (long long)mesh, t->size);
-    if (status != WEFT_OK)
-        status = weft_fail_within(status, "phases, epoch %lld", (long long)p->before + 1);
+    if (status != WEFT_OK) status = within(status, p);
 done:
     weft_options_free(weft_train_table(t->context), &later);
     return status;
@@ -152,11 +145,11 @@ typedef struct entry {
     bool apart;     /* learners of the last phase that was looked at are at different steps */
 } entry;
 
-static weft_status enter(void *user, const phase *p)
+static weft_status enter(void *user, const weft_run_phase *p)
 {
     entry *e = user;
     weft_trainer *t = e->t;
-    if (p->before <= e->epochs) return take_words(t->context, p, &t->options);
+    if (p->before <= e->epochs) return weft_run_phase_take(t->context, p, &t->options);
     if (t->phase_end == 0) t->phase_end = p->before;
     if (e->apart)
         return weft_fail(WEFT_ERR_ARGUMENT,
@@ -165,7 +158,7 @@ static weft_status enter(void *user, const phase *p)
                          "there, such as average",
                          (long long)p->before + 1);
     bool lockstep = true;
-    WEFT_TRY(check_later(t, p, &lockstep));
+    WEFT_TRY(weft_run_phase_check(t, p, &lockstep));
     e->apart = !lockstep;
     return WEFT_OK;
 }
@@ -176,7 +169,7 @@ static bool is_at_end(const weft_position *at, int64_t epochs)
     return at->epoch == epochs && at->batch == 0 && at->samples <= 0;
 }
 
-static weft_status find_begin(void *user, const phase *p)
+static weft_status find_begin(void *user, const weft_run_phase *p)
 {
     weft_trainer *t = user;
     t->begins_phase = t->begins_phase || is_at_end(&t->resumed.position, p->before);
@@ -196,13 +189,14 @@ static weft_status check_length(const weft_trainer *t)
 
 weft_status weft_trainer_enter_phase(weft_trainer *t)
 {
-    const char *list = t->options.length.phases;
     entry e = {.t = t, .epochs = t->resumed.path ? t->resumed.position.epoch : 0};
-    char *phases;
-    if (!list) return WEFT_OK;
-    WEFT_TRY(weft_strdup(list, &phases)); /* the options change meanwhile */
-    weft_status status = each_phase(phases, enter, &e);
-    if (status == WEFT_OK && t->resumed.path) status = each_phase(phases, find_begin, t);
+    char *phases = NULL;
+    WEFT_TRY(weft_rechoice_begin(t));
+    const char *list = t->options.length.phases;
+    if (!list && !t->rechoice) return WEFT_OK;
+    if (list) WEFT_TRY(weft_strdup(list, &phases)); /* the options change meanwhile */
+    weft_status status = weft_run_phases_each(phases, enter, &e);
+    if (status == WEFT_OK && t->resumed.path) status = weft_run_phases_each(phases, find_begin, t);
     free(phases);
     WEFT_TRY(status);
     if (t->phase_end > 0) WEFT_TRY(check_length(t));
@@ -231,8 +225,10 @@ weft_status weft_trainer_check_phases(const weft_trainer *t)
     const weft_train_options *o = &t->options;
     const weft_exchange_ops *ops = NULL;
     const char *arguments, *exchange = o->parallel.exchange;
-    const char *option = o->length.phases ? "phases" : "unfreeze";
-    if (o->weights.unfreeze == 0 && !o->length.phases) return WEFT_OK;
+    const char *option = o->parallel.rechoose ? "rechoose"
+                         : o->length.phases   ? "phases"
+                                              : "unfreeze";
+    if (o->weights.unfreeze == 0 && !o->length.phases && !o->parallel.rechoose) return WEFT_OK;
     if (o->weights.unfreeze == 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "unfreeze is 1, the first epoch, so that nothing would be frozen; give 2 "

@@ -27,7 +27,7 @@ static const rule rules[] = {
     {"freeze,unfreeze,carry-state", WEFT_RESUME_NAMES, .state = true},
     {"ema,lr-multiplier,momentum,nesterov,exchange,compress,compress-downlink", WEFT_RESUME_NAMES,
      .state = true, .phase = true},
-    {"keep-best,patience,phases,virtual-workers", WEFT_RESUME_NAMES, .state = false},
+    {"keep-best,patience,phases,rechoose,virtual-workers", WEFT_RESUME_NAMES, .state = false},
     {"augment,loss,class-weights,microbatches,sum-dtype,weight-decay,beta1,beta2,epsilon,clip-norm,"
      "label-smoothing",
      WEFT_RESUME_NAMES, .phase = true},

@@ -153,7 +153,10 @@ static weft_status take_noise(const weft_trainer *t, weft_run_spec *k)
     k->parts = data * k->microbatches;
     if (t->learners > 1 && o->parallel.exchange)
         WEFT_TRY(weft_exchange_find(t->context, o->parallel.exchange, &ops, &arguments));
-    if (ops && (ops->owns_update || !ops->lockstep))
+    bool measurable = !ops || (!ops->owns_update && ops->lockstep);
+    if (!measurable && t->rechoice) k->noise_every = 0; /* the run stays with this exchange */
+    if (!measurable && t->rechoice) return WEFT_OK;
+    if (!measurable)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "noise-scale is measured where a learner updates its parameters itself, "
                          "which those of exchange %s do not, or not alone; leave one of them out",

@@ -106,7 +106,7 @@ static weft_status estimate_steps(weft_trainer *t)
                          "estimated for all ranks of a run; leave it out, or give --engine threads "
                          "or mpi");
     o.job.ranks = t->size;
-    o.length.phases = NULL;
+    o.length.phases = o.parallel.rechoose = NULL;
     return weft_first_steps_new(t->context, &o, &t->first_steps);
 }
 
@@ -129,6 +129,7 @@ static weft_status make(weft_trainer *t)
     t->run_spec.initial = NULL;
     weft_initial_close(&t->initial);
     WEFT_TRY(weft_trainer_check_servers(t));
+    WEFT_TRY(weft_rechoice_estimate(t));
     return estimate_steps(t);
 }
 
@@ -278,6 +279,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     weft_trainer *t = *trainer;
     (void)!weft_metrics_close(&t->metrics);
     weft_first_steps_free(&t->first_steps);
+    weft_rechoice_free(&t->rechoice);
     (void)!weft_output_close(&t->trace, false);
     weft_program_destroy(&t->dry);
     for (int i = 0; t->runs && i < t->local; i++) {

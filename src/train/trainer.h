@@ -39,6 +39,7 @@ typedef struct weft_run {
     int64_t saved_step, evaluated_step[WEFT_SPLITS], first_step;
     double watched_loss; /* of the last evaluation of the split that is watched */
     weft_watch watch;
+    bool changes;   /* the run goes on in another phase, which it has chosen */
     bool dismissed; /* the learner was asked to leave (weft leave), and the run continues */
     double started; /* time of the start */
     /* For the throughput (throughput.c). */
@@ -101,7 +102,8 @@ struct weft_trainer {
     weft_position begun; /* start position of the elastic run */
     int64_t run_steps;   /* steps of the elastic run; 0: unknown */
     int64_t phase_end;   /* epochs after which this phase of the run ends; 0: it is the last */
-    bool begins_phase;   /* the checkpoint that it resumes is the end of the phase before */
+    struct weft_rechoice *rechoice; /* NULL: the run does not choose its phases */
+    bool begins_phase;         /* the checkpoint that it resumes is the end of the phase before */
     weft_schedule_place place; /* of the run in the schedule of the learning rate */
     weft_step_clock clock;     /* set between creation and run */
 
@@ -152,6 +154,34 @@ void weft_watch_note_end(const weft_run *run);
 weft_loader_options weft_run_loader(const weft_run *run);
 /* loop.c: whether the run has come to the end of its phase (weft_trainer_goes_on). */
 bool weft_run_ends_phase(const weft_run *run);
+
+/* phases.c: a phase of a list: the option that has it, the epochs that have ended before it (0: it
+ * is no phase yet, but may become one), and its options. */
+typedef struct weft_run_phase {
+    const char *option;
+    int64_t before;
+    const char *words;
+} weft_run_phase;
+typedef weft_status (*weft_run_phase_fn)(void *user, const weft_run_phase *phase);
+/* Calls fn for each phase of a list, the first one first; NULL: there is none. ARGUMENT: epochs do
+ * not ascend. */
+weft_status weft_run_phases_each(const char *list, weft_run_phase_fn fn, void *user) WEFT_NODISCARD;
+/* Sets the options of a phase. */
+weft_status weft_run_phase_take(const weft_context *context, const weft_run_phase *phase,
+                                weft_train_options *options) WEFT_NODISCARD;
+/* Checks the options of a phase that is yet to come, as far as they alone can be. *lockstep: all
+ * learners end it together. */
+weft_status weft_run_phase_check(const weft_trainer *t, const weft_run_phase *phase,
+                                 bool *lockstep) WEFT_NODISCARD;
+/* rechoose.c: the phases that a run chooses. _begin reads the list of --rechoose, and takes the
+ * phases that were chosen before from the checkpoint, else the first way of the list. _estimate
+ * finds how long a step of each way takes, on rank 0 of the job. weft_run_rechoose chooses at the
+ * end of an epoch, before its checkpoint, and sets run->changes; collective over all ranks. */
+typedef struct weft_rechoice weft_rechoice;
+weft_status weft_rechoice_begin(weft_trainer *t) WEFT_NODISCARD;
+weft_status weft_rechoice_estimate(weft_trainer *t) WEFT_NODISCARD;
+weft_status weft_run_rechoose(weft_run *run) WEFT_NODISCARD;
+void weft_rechoice_free(weft_rechoice **rechoice);
 
 /* phases.c: sets the options of the phase that begins, or began, before the epoch of the
  * checkpoint. ARGUMENT: the list of phases is wrong. */

@@ -43,7 +43,7 @@ static const weft_option compare_rows[] = {
 /* The options of weft train that a simulation, and a comparison, refuse, with the reason. */
 static const weft_unused not_simulated[] = {
     {"profile", "a simulation measures nothing"},
-    {"unfreeze,phases", "a simulation has one phase"},
+    {"unfreeze,phases,rechoose", "a simulation has one phase"},
     {"engine,hosts,max-restarts,timeout,check-collectives,no-bind",
      "a simulation is one process in virtual time"},
     {"checkpoint-every,resume,drop-state", "a simulation is saved when it is over"},
