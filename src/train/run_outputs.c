@@ -101,7 +101,8 @@ weft_status weft_run_save(weft_run *run)
                                      .run = t->link.run,
                                      .watch = run->watch,
                                      .best = weft_run_is_best(run)};
-    if (weft_dataset_count(t->data, t->watched) == 0) record.watch = (weft_watch){.noise = run->watch.noise};
+    if (weft_dataset_count(t->data, t->watched) == 0)
+        record.watch = (weft_watch){.noise = run->watch.noise};
     WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
                                   t->options.output.keep, &path));
     weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .path = path};
