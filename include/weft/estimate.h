@@ -65,9 +65,8 @@ typedef struct weft_step_estimate {
     /* Shares of `computed` that were estimated from measurements of the same size, of other sizes
      * of the same kernel, of other kernels of the operator, and from rates alone. */
     double by_size, by_kind, by_operator, by_rates;
-    /* Bytes of the programs of all ranks on the machine that is the fullest beside its memory, and
-     * that memory (0: unknown): weights, optimizer state, gradients, activations and staging, as
-     * weft plan has them. weft_estimate_memory has those of whole processes. */
+    /* Bytes of all processes on the machine that is the fullest beside its memory, as
+     * weft_estimate_memory has them, and that memory (0: unknown). */
     double memory, memory_limit;
     double
         sent_bytes; /* a step, by the ranks of a learner, in transfers as --metrics counts them */
@@ -82,7 +81,10 @@ typedef struct weft_step_estimate {
     /* Learners of the run, and those that can go on when any one machine ends; 0: the run stops,
      * and a checkpoint resumes. Learners go on in an elastic run or with --engine processes. */
     int32_t learners, learners_left;
-    uint64_t room[8]; /* of later versions: 0 */
+    /* Most bytes of the programs of the ranks of a machine: weights, optimizer state, gradients,
+     * activations and staging, as weft plan has them. */
+    double programs;
+    uint64_t room[7]; /* of later versions: 0 */
 } weft_step_estimate;
 
 /* Predicts a step of a run on the cluster of a file. Nothing runs, and nothing is written.

@@ -80,6 +80,10 @@ int plan_verify(weft_context *context, const char *cluster, const char *list, bo
  * the cluster (NULL: one machine of `limit` bytes; 0: not known) have it. */
 weft_status plan_memory(weft_context *context, const weft_train_options *options,
                         const char *cluster, double limit);
+/* By how much a run does not fit into the machines of the cluster, as plan_memory prints it, and
+ * options that would help; allocated. */
+char *plan_memory_lack(weft_context *context, const weft_train_options *options,
+                       const char *cluster, const weft_step_estimate *step);
 /* Reads the bytes of --memory, as 16GB; prints what is wrong. */
 weft_status plan_memory_size(const char *text, double *out);
 

@@ -20,11 +20,6 @@ void print_estimate(const char *cluster, const weft_step_estimate *p)
     print_share(p->by_operator, "by their operator");
     print_share(p->by_rates, "by rates alone");
     printf("\n");
-    printf("memory of the programs: %.1f MB on the fullest machine", p->memory / 1e6);
-    if (p->memory_limit > 0)
-        printf(" of %.1f MB%s", p->memory_limit / 1e6,
-               p->memory > p->memory_limit ? ": the run does not fit" : "");
-    printf("\n");
     if (p->wire_bytes > 0)
         printf("between machines: %.0f bytes a step; the busiest sends for %.1f %% of the time\n",
                p->wire_bytes, 100 * p->busiest_link);

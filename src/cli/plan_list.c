@@ -10,7 +10,7 @@
 
 enum { MOST_STRATEGIES = 256 };
 
-/* The rows with an estimate come first, by their samples a second. */
+/* The rows that fit come first, by their samples a second. */
 static int compare_rows(const void *first, const void *second)
 {
     const plan_row *a = first, *b = second;
@@ -29,6 +29,8 @@ static void estimate_row(weft_context *context, const char *cluster, int argc, c
     if (status == WEFT_OK) status = set_strategy(table, &options, r->words);
     if (status == WEFT_OK) status = weft_estimate_step(context, &options, cluster, &r->step);
     if (status != WEFT_OK) r->reason = strdup(weft_last_message());
+    if (status == WEFT_OK && r->step.memory_limit > 0 && r->step.memory > r->step.memory_limit)
+        r->reason = plan_memory_lack(context, &options, cluster, &r->step);
     weft_options_free(table, &options);
 }
 
@@ -41,7 +43,7 @@ int plan_strategies(weft_context *context, const plan_options *plan, int argc, c
     for (int i = 0; i < count && rows; i++) {
         rows[i] = (plan_row){.words = words[i], .label = strategy_label(words[i])};
         estimate_row(context, plan->cluster, argc, argv, &rows[i]);
-        estimated += !rows[i].reason;
+        estimated += rows[i].step.seconds > 0;
     }
     if (rows) qsort(rows, (size_t)count, sizeof(*rows), compare_rows);
     if (rows && plan->json) {

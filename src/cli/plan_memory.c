@@ -74,14 +74,15 @@ static void print_processes(const weft_memory_estimate *m)
 }
 
 /* Whether the memory of a machine is enough; limit: bytes, 0: not known. */
-static void print_fit(double bytes, double limit)
+static void print_fit(FILE *to, double bytes, double limit)
 {
     char need[32], there[32], rest[32];
     bool fits = bytes <= limit;
+    fprintf(to, "%s on the fullest machine", memory_text(bytes, need));
     if (limit <= 0) return;
-    printf("%s on the fullest machine; fits in %s: %s, %s %s\n", memory_text(bytes, need),
-           memory_text(limit, there), fits ? "yes" : "no",
-           memory_text(fits ? limit - bytes : bytes - limit, rest), fits ? "to spare" : "too much");
+    fprintf(to, "; fits in %s: %s, %s %s", memory_text(limit, there), fits ? "yes" : "no",
+            memory_text(fits ? limit - bytes : bytes - limit, rest),
+            fits ? "to spare" : "too much");
 }
 
 /* --- what would take less --- */
@@ -123,15 +124,21 @@ static bool try_changes(weft_context *context, const weft_train_options *options
     return status == WEFT_OK;
 }
 
+static void print_chosen(FILE *to, const bool chosen[CHANGES])
+{
+    for (int i = 0; i < CHANGES; i++) {
+        bool flag = strcmp(changes[i].value, "true") == 0;
+        if (chosen[i])
+            fprintf(to, " --%s%s%s", changes[i].name, flag ? "" : " ",
+                    flag ? "" : changes[i].value);
+    }
+}
+
 static void print_changed(const bool chosen[CHANGES], double bytes, double limit)
 {
     char text[32];
     printf(" ");
-    for (int i = 0; i < CHANGES; i++) {
-        bool flag = strcmp(changes[i].value, "true") == 0;
-        if (chosen[i])
-            printf(" --%s%s%s", changes[i].name, flag ? "" : " ", flag ? "" : changes[i].value);
-    }
+    print_chosen(stdout, chosen);
     printf(": %s%s\n", memory_text(bytes, text), bytes <= limit ? ", which fits" : "");
 }
 
@@ -166,6 +173,41 @@ static void print_changes(weft_context *context, const weft_train_options *optio
         printf("  not less with any that was tried\n");
 }
 
+/* The first change with which a run fits, or the greatest of all options; false: none does. */
+static bool find_fitting(weft_context *context, const weft_train_options *options,
+                         const char *cluster, double limit, bool chosen[CHANGES])
+{
+    double bytes;
+    bool all[CHANGES];
+    for (int i = 0; i < CHANGES; i++) {
+        bool lacks = !has(weft_train_table(context), options, &changes[i]);
+        bool last = i + 1 == CHANGES || strcmp(changes[i].name, changes[i + 1].name) != 0;
+        memset(chosen, 0, CHANGES * sizeof(*chosen));
+        all[i] = lacks && last;
+        chosen[i] = lacks;
+        if (lacks && try_changes(context, options, cluster, chosen, &bytes) && bytes <= limit)
+            return true;
+    }
+    memcpy(chosen, all, sizeof(all));
+    return try_changes(context, options, cluster, chosen, &bytes) && bytes <= limit;
+}
+
+char *plan_memory_lack(weft_context *context, const weft_train_options *options,
+                       const char *cluster, const weft_step_estimate *step)
+{
+    bool chosen[CHANGES];
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    if (!to) return NULL;
+    print_fit(to, step->memory, step->memory_limit);
+    if (find_fitting(context, options, cluster, step->memory_limit, chosen)) {
+        fprintf(to, "; fits with");
+        print_chosen(to, chosen);
+    }
+    return fclose(to) == 0 ? text : NULL;
+}
+
 weft_status plan_memory(weft_context *context, const weft_train_options *options,
                         const char *cluster, double limit)
 {
@@ -175,7 +217,8 @@ weft_status plan_memory(weft_context *context, const weft_train_options *options
     if (limit <= 0) limit = m.limit;
     print_ranks(&m);
     print_processes(&m);
-    print_fit(m.machine, limit);
+    print_fit(stdout, m.machine, limit);
+    printf("\n");
     if (limit > 0 && m.machine > limit) print_changes(context, options, cluster, m.machine, limit);
     weft_memory_estimate_free(&m);
     return WEFT_OK;

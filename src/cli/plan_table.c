@@ -41,13 +41,13 @@ void print_plan_rows(const plan_row *rows, int count)
     bool estimated = false;
     for (int i = 0; i < count; i++) {
         width = (int)fmax(width, (double)strlen(rows[i].label));
-        estimated = estimated || !rows[i].reason;
+        estimated = estimated || rows[i].step.seconds > 0;
     }
     if (estimated)
         printf("%-*s  %-27s %9s %9s %9s %9s  %-10s %s\n", width, "strategy", "ms a step (likely)",
                "samples/s", "computing", "MB/link", "MB/memory", "limited by", "if a machine ends");
     for (int i = 0; i < count; i++)
-        if (!rows[i].reason) print_row(&rows[i], width);
+        if (rows[i].step.seconds > 0) print_row(&rows[i], width);
     for (int i = 0; i < count; i++)
         if (rows[i].reason) printf("%-*s  %s\n", width, rows[i].label, rows[i].reason);
 }

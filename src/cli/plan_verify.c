@@ -210,7 +210,7 @@ static void print_row(const verified *row, int width)
         return;
     }
     printf("%10.4g %10.4g %+7.1f %%  %8.1f %8.1f %8.1f  %12.0f %12.0f", 1e3 * s->seconds,
-           1e3 * row->seconds, 100 * error_of(row), s->memory / 1e6, row->planned / 1e6,
+           1e3 * row->seconds, 100 * error_of(row), s->programs / 1e6, row->planned / 1e6,
            row->peak / 1e6, s->sent_bytes, row->sent);
     if (row->others > MOST_OTHERS) printf("  others took %.0f %% of the cores", 100 * row->others);
     if (row->apart > MOST_APART) printf("  its two runs differ by %.0f %%", 100 * row->apart);
@@ -258,7 +258,7 @@ static void print_object(const verified *row)
         print_number("low", row->step.low);
         print_number("high", row->step.high);
         print_number("measured_seconds", row->seconds);
-        print_number("memory_bytes", row->step.memory);
+        print_number("memory_bytes", row->step.programs);
         print_number("measured_memory_bytes", row->planned);
         print_number("process_bytes", row->peak);
         print_number("sent_bytes", row->step.sent_bytes);

@@ -110,6 +110,7 @@ typedef struct weft_run_spec {
     const char *metrics;              /* of evaluations beside the usual ones; NULL: none */
     bool measured;                    /* pipeline stages are balanced by measured costs */
     double *profile;                  /* in a dry run, the costs measured for rank 0; else NULL */
+    bool counts_memory;               /* weft_rank_rewrite counts the bytes that it takes */
     bool traced;                      /* each rank records a trace of its first steps (--trace) */
     const char *exchange;             /* exchange between several learners */
     int servers;                      /* parameter servers; 0: as many as the exchange chooses */
@@ -184,8 +185,8 @@ typedef struct weft_rank {
     bool measures_noise;
     struct weft_noise *noise;
     struct weft_averages *averages; /* averages.c; NULL: the program moves the averages itself */
-    /* Bytes of the host that weft_rank_rewrite took for the graph, and for the rest; only of use
-     * where no other thread allocates. */
+    /* With counts_memory, bytes of the host that weft_rank_rewrite took for the graph, and for the
+     * rest; only of use where no other thread allocates. */
     double graph_bytes, part_bytes;
 } weft_rank;
 

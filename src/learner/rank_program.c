@@ -128,15 +128,21 @@ static weft_status check_schedule(const weft_rank *r)
     return status;
 }
 
+/* Asking takes as long as there are pieces of free memory. */
+static double allocated(const weft_run_spec *k)
+{
+    return k->counts_memory ? (double)weft_allocated_memory() : 0;
+}
+
 weft_status weft_rank_rewrite(weft_rank *r)
 {
     const weft_run_spec *k = r->run_spec;
     weft_plan_options p = k->plan;
     p.plain_sums = r->plain_sums;
-    double before = (double)weft_allocated_memory();
+    double before = allocated(k);
     if (!r->graph) {
         WEFT_TRY(build_graph(r));
-        r->graph_bytes = (double)weft_allocated_memory() - before;
+        r->graph_bytes = allocated(k) - before;
         before += r->graph_bytes;
     }
     double *costs = NULL;
@@ -153,7 +159,7 @@ weft_status weft_rank_rewrite(weft_rank *r)
                                 &r->schedule));
     if (!p.place) WEFT_TRY(check_schedule(r));
     WEFT_TRY(weft_plan_rewrite(r->plan, r->graph, r->rank % p.ranks, &r->mine));
-    r->part_bytes = (double)weft_allocated_memory() - before;
+    r->part_bytes = allocated(k) - before;
     return weft_graph_show(weft_rewritten_graph(r->mine), "the rewrite for the rank", r->graphs);
 }
 

@@ -26,13 +26,16 @@ static void write_times(const char *path)
 
 static const struct {
     const char *name, *text;
+    bool little; /* the text ends before the memory, which is a twentieth more than of one rank */
 } clusters[] = {
-    {"one machine", "machines:\n  - {count: 1, cores: 4}\n"},
-    {"slow links", "latency: 0.001\nbandwidth: 1e6\nmachines:\n  - {count: 4, cores: 1}\n"},
-    {"fast links", "latency: 1e-5\nbandwidth: 1e9\nmachines:\n  - {count: 2, cores: 2}\n"},
-    {"unlike machines", "bandwidth: 2e7\nmachines:\n  - {count: 1, cores: 2, speed: 2}\n"
-                        "  - {count: 1, cores: 3, slow: 0.2}\n"},
-    {"little memory", "bandwidth: 1e8\nmachines:\n  - {count: 4, cores: 1, memory: 3e5}\n"},
+    {"one machine", "machines:\n  - {count: 1, cores: 4}\n", false},
+    {"slow links", "latency: 0.001\nbandwidth: 1e6\nmachines:\n  - {count: 4, cores: 1}\n", false},
+    {"fast links", "latency: 1e-5\nbandwidth: 1e9\nmachines:\n  - {count: 2, cores: 2}\n", false},
+    {"unlike machines",
+     "bandwidth: 2e7\nmachines:\n  - {count: 1, cores: 2, speed: 2}\n"
+     "  - {count: 1, cores: 3, slow: 0.2}\n",
+     false},
+    {"little memory", "bandwidth: 1e8\nmachines:\n  - {count: 4, cores: 1, memory: ", true},
 };
 enum { CLUSTERS = sizeof(clusters) / sizeof(clusters[0]) };
 
@@ -64,9 +67,24 @@ static void set_words(weft_train_options *o, const char *words)
     }
 }
 
+/* The memory of a run on one machine. shared: what its process has beside its ranks. */
+static double memory_of(const char *words, double *shared)
+{
+    weft_train_options options = {0};
+    weft_memory_estimate m;
+    assert_ok(weft_train_options_init(context, &options));
+    set_words(&options, words);
+    assert_ok(weft_estimate_memory(context, &options, NULL, &m));
+    *shared = m.shared;
+    weft_memory_estimate_free(&m);
+    weft_options_free(weft_train_table(context), &options);
+    return m.machine;
+}
+
 /* Writes the files of a cluster; returns the path. */
 static const char *write_cluster(const char *root, int i)
 {
+    double shared;
     static char path[4200];
     char times[4200];
     (void)snprintf(times, sizeof(times), "%s/paper.times", root);
@@ -75,6 +93,7 @@ static const char *write_cluster(const char *root, int i)
     FILE *to = fopen(path, "w");
     assert_non_null(to);
     fprintf(to, "times: paper.times\n%s", clusters[i].text);
+    if (clusters[i].little) fprintf(to, "%.0f}\n", 1.05 * memory_of(runs[0].words, &shared));
     assert_int_equal(fclose(to), 0);
     return path;
 }
@@ -276,15 +295,18 @@ static void test_stopped(void **state)
 static void test_nothing_fits(void **state)
 {
     char *root = temporary_folder(), path[4200];
+    double shared;
     weft_search_options o;
     weft_strategies s;
     (void)state;
     weft_search_options_init(&o);
+    (void)memory_of(runs[0].words, &shared);
     (void)write_cluster(root, 0);
     (void)snprintf(path, sizeof(path), "%s/tiny.yaml", root);
     FILE *to = fopen(path, "w");
     assert_non_null(to);
-    fprintf(to, "times: paper.times\nmachines:\n  - {count: 2, cores: 1, memory: 1.2e5}\n");
+    fprintf(to, "times: paper.times\nmachines:\n  - {count: 2, cores: 1, memory: %.0f}\n",
+            shared);
     assert_int_equal(fclose(to), 0);
     o.one_learner = true;
     assert_ok(search(runs[0].words, path, o, &s));

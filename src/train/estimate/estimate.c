@@ -107,20 +107,6 @@ static void sum_up(const weft_forecast *f, const weft_step_totals *sum, weft_ste
     out->sent_bytes = sent_bytes(f);
 }
 
-/* The machine whose programs take most of its memory, or where no memory is known, most bytes. */
-static void find_fullest(const weft_forecast *f, weft_step_estimate *out)
-{
-    double most = -1;
-    for (int m = 0; m < f->hosts.machines; m++) {
-        double limit = weft_cluster_group_of(&f->cluster, m)->memory, bytes = f->hosts.bytes[m];
-        double full = limit > 0 ? bytes / limit : bytes * 1e-18;
-        if (full <= most) continue;
-        most = full;
-        out->memory = bytes;
-        out->memory_limit = limit;
-    }
-}
-
 static weft_status play(weft_forecast *f, weft_step_estimate *out)
 {
     weft_step_totals sum = {0};
@@ -138,7 +124,8 @@ static weft_status play(weft_forecast *f, weft_step_estimate *out)
         out->low = out->high = out->seconds;
     }
     sum_up(f, &sum, out);
-    find_fullest(f, out);
+    for (int m = 0; m < f->hosts.machines; m++)
+        out->programs = WEFT_MAX(out->programs, f->hosts.bytes[m]);
     out->limited_by = weft_estimate_limit(f->t, &f->cluster, out);
     out->learners = f->t->learners;
     out->learners_left = weft_estimate_left(f->t, &f->hosts);
@@ -199,7 +186,6 @@ static weft_status forecast_step(weft_forecast *f, const weft_site *site, weft_c
 {
     f->cluster = site->cluster;
     f->times = site->times;
-    *out = (weft_step_estimate){.struct_size = sizeof(*out)};
     f->tracks.labelled = f->on_span != NULL;
     WEFT_TRY(open_forecast(f, context, options));
     if (f->on_span && f->actors)
@@ -225,19 +211,21 @@ weft_status weft_site_estimate(const weft_site *site, weft_context *context,
                                const weft_train_options *options, weft_step_estimate *out)
 {
     weft_forecast f = {.fn = NULL};
+    *out = (weft_step_estimate){.struct_size = sizeof(*out)};
     weft_status status = forecast_step(&f, site, context, options, out);
     close_forecast(&f);
     return status;
 }
 
-/* As forecast_step, on the cluster of a file. */
+/* As forecast_step, on the cluster of a file, and with the memory. */
 static weft_status forecast_at(weft_forecast *f, const char *cluster, weft_context *context,
                                const weft_train_options *options, weft_step_estimate *out)
 {
     weft_site site;
     *out = (weft_step_estimate){.struct_size = sizeof(*out)};
     WEFT_TRY(weft_site_open(cluster, &site));
-    weft_status status = forecast_step(f, &site, context, options, out);
+    weft_status status = weft_site_memory(&site, context, options, out);
+    if (status == WEFT_OK) status = forecast_step(f, &site, context, options, out);
     weft_site_close(&site);
     return status;
 }
@@ -246,19 +234,25 @@ weft_status weft_estimate_step_with(weft_context *context, const weft_train_opti
                                     const char *cluster, weft_estimate_effort *effort,
                                     weft_step_estimate *out)
 {
+    weft_site site;
     weft_forecast f = {.tracks = {.apart = effort->apart}};
-    weft_status status = forecast_at(&f, cluster, context, options, out);
+    *out = (weft_step_estimate){.struct_size = sizeof(*out)};
+    WEFT_TRY(weft_site_open(cluster, &site));
+    weft_status status = forecast_step(&f, &site, context, options, out);
     if (status == WEFT_OK) note_effort(&f.tracks, effort);
     close_forecast(&f);
+    weft_site_close(&site);
     return status;
 }
 
 weft_status weft_estimate_step(weft_context *context, const weft_train_options *options,
                                const char *cluster, weft_step_estimate *out)
 {
-    weft_estimate_effort effort = {.apart = false};
     WEFT_NEED(context, options, cluster, out);
-    return weft_estimate_step_with(context, options, cluster, &effort, out);
+    weft_forecast f = {.fn = NULL};
+    weft_status status = forecast_at(&f, cluster, context, options, out);
+    close_forecast(&f);
+    return status;
 }
 
 weft_status weft_estimate_parts(weft_context *context, const weft_train_options *options,

@@ -11,7 +11,7 @@ typedef struct weft_estimate_effort {
     size_t tasks, lookups;
 } weft_estimate_effort;
 
-/* weft_estimate_step, with its effort. */
+/* weft_estimate_step without the memory, with its effort. */
 weft_status weft_estimate_step_with(weft_context *context, const weft_train_options *options,
                                     const char *cluster, weft_estimate_effort *effort,
                                     weft_step_estimate *out) WEFT_NODISCARD;

@@ -195,7 +195,7 @@ static void set_kind(weft_memory_plan *m, const weft_trainer *t, const weft_rank
 static void measure_process(weft_memory_plan *m, double programs)
 {
     weft_trim_memory();
-    m->shared = (double)weft_resident_memory() - programs;
+    m->shared = (double)weft_resident_memory() - programs - m->beside;
 }
 
 enum { PROGRAMS = 3 }; /* that train, move averages and evaluate */

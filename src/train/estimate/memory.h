@@ -20,6 +20,7 @@ typedef struct weft_memory_plan {
     /* Bytes of a process beside its ranks: the program, its libraries, kernels and data. 0: they
      * are measured with the first rank. */
     double shared;
+    double beside; /* bytes that have been allocated and are not of the run */
 } weft_memory_plan;
 
 weft_status weft_memory_plan_open(const weft_trainer *t, weft_memory_plan *out) WEFT_NODISCARD;

@@ -1,5 +1,6 @@
 /* Sums up the memory of ranks over the processes and machines of a run. */
 #include "train/estimate/memory.h"
+#include "train/estimate/site.h"
 
 /* --- processes --- */
 
@@ -65,6 +66,51 @@ void weft_memory_plan_sum_up(const weft_memory_plan *m, const weft_trainer *t,
     }
 }
 
+/* --- the memory of a process beside its ranks --- */
+
+/* It is measured once for a model and its data, so that runs that are compared have the same. */
+typedef struct process_share {
+    pthread_mutex_t lock;
+    uint64_t of;  /* hash of the model and its data */
+    double bytes; /* 0: not measured */
+} process_share;
+
+static weft_status make_share(weft_context *context, void **out)
+{
+    process_share *s;
+    (void)context;
+    WEFT_TRY(WEFT_NEW(&s, 1));
+    pthread_mutex_init(&s->lock, NULL);
+    *out = s;
+    return WEFT_OK;
+}
+
+static void destroy_share(void *thing)
+{
+    process_share *s = thing;
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static const weft_singleton_kind share_kind = {make_share, destroy_share};
+
+/* Sets *bytes to the share of the model and the data, or notes *bytes, if it is above 0. */
+static weft_status share_of(const weft_trainer *t, double *bytes)
+{
+    void *thing;
+    const weft_task_choice *task = &t->options.task;
+    uint64_t of = weft_mix(weft_hash_text(task->model), weft_hash_text(task->data));
+    WEFT_TRY(weft_context_singleton(t->context, &share_kind, &thing));
+    process_share *s = thing;
+    pthread_mutex_lock(&s->lock);
+    if (*bytes > 0)
+        s->of = of, s->bytes = *bytes;
+    else if (s->of == of)
+        *bytes = s->bytes;
+    pthread_mutex_unlock(&s->lock);
+    return WEFT_OK;
+}
+
 /* --- a run --- */
 
 typedef struct ranks {
@@ -103,12 +149,16 @@ static weft_status add_ranks(weft_memory_plan *m, weft_trainer *t, weft_memory_e
 }
 
 /* The arrays of *out are those of m from then on. */
-static weft_status estimate(weft_trainer *t, const weft_cluster *cluster, weft_memory_plan *m,
+static weft_status estimate(const weft_site *site, weft_trainer *t, weft_memory_plan *m,
                             weft_memory_estimate *out)
 {
     WEFT_TRY(weft_memory_plan_open(t, m));
+    WEFT_TRY(share_of(t, &m->shared));
+    m->beside = site->own;
+    t->run_spec.counts_memory = true;
     WEFT_TRY(add_ranks(m, t, out));
-    weft_memory_plan_sum_up(m, t, cluster, out);
+    weft_memory_plan_sum_up(m, t, site->cluster.group_count > 0 ? &site->cluster : NULL, out);
+    WEFT_TRY(share_of(t, &m->shared));
     out->ranks = m->mesh;
     out->shared = m->shared;
     WEFT_TRY(WEFT_NEW(&out->moment, m->mesh));
@@ -120,23 +170,44 @@ static weft_status estimate(weft_trainer *t, const weft_cluster *cluster, weft_m
     return WEFT_OK;
 }
 
+/* As weft_estimate_memory, on the machines of a site; without any, one has all ranks. */
+static weft_status estimate_at(const weft_site *site, weft_context *context,
+                               const weft_train_options *options, weft_memory_estimate *out)
+{
+    weft_trainer *t = NULL;
+    weft_memory_plan m = {.mesh = 0};
+    *out = (weft_memory_estimate){.struct_size = sizeof(*out)};
+    WEFT_TRY(weft_options_check(weft_train_table(context), options));
+    weft_status status = weft_trainer_prepare(context, options, NULL, &t);
+    if (status == WEFT_OK) status = estimate(site, t, &m, out);
+    weft_memory_plan_close(&m);
+    weft_trainer_destroy(&t);
+    return status;
+}
+
 weft_status weft_estimate_memory(weft_context *context, const weft_train_options *options,
                                  const char *cluster, weft_memory_estimate *out)
 {
     WEFT_NEED(context, options, out);
-    weft_trainer *t = NULL;
-    weft_memory_plan m = {.mesh = 0};
-    weft_cluster machines = {.rate = 0};
+    weft_site site = {.times = NULL};
     int64_t count = 1;
     *out = (weft_memory_estimate){.struct_size = sizeof(*out)};
-    WEFT_TRY(weft_options_check(weft_train_table(context), options));
-    weft_status status = cluster ? weft_cluster_open(cluster, &count, &machines) : WEFT_OK;
-    if (status == WEFT_OK) status = weft_trainer_prepare(context, options, NULL, &t);
-    if (status == WEFT_OK) status = estimate(t, cluster ? &machines : NULL, &m, out);
-    weft_memory_plan_close(&m);
-    weft_trainer_destroy(&t);
-    weft_cluster_free(&machines);
+    if (cluster) WEFT_TRY(weft_cluster_open(cluster, &count, &site.cluster));
+    weft_status status = estimate_at(&site, context, options, out);
+    weft_site_close(&site);
     return status;
+}
+
+weft_status weft_site_memory(const weft_site *site, weft_context *context,
+                             const weft_train_options *options, weft_step_estimate *out)
+{
+    weft_memory_estimate m;
+    WEFT_TRY(estimate_at(site, context, options, &m));
+    out->memory = m.machine;
+    out->memory_limit = m.limit;
+    if (m.limit > 0 && m.machine > m.limit) out->limited_by = "memory";
+    weft_memory_estimate_free(&m);
+    return WEFT_OK;
 }
 
 void weft_memory_estimate_free(weft_memory_estimate *e)

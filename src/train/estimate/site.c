@@ -4,9 +4,11 @@
 weft_status weft_site_open(const char *cluster, weft_site *out)
 {
     int64_t machines = 1;
+    double before = (double)weft_allocated_memory();
     *out = (weft_site){.times = NULL};
     WEFT_TRY(weft_cluster_open(cluster, &machines, &out->cluster));
     weft_status status = weft_machines_times(cluster, &out->cluster, &out->times);
+    out->own = (double)weft_allocated_memory() - before;
     if (status != WEFT_OK) weft_site_close(out);
     return status;
 }

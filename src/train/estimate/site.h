@@ -8,15 +8,22 @@
 typedef struct weft_site {
     weft_cluster cluster;
     weft_times *times;
+    double own; /* bytes of both */
 } weft_site;
 
 /* ARGUMENT, FORMAT, IO: as weft_estimate_step. */
 weft_status weft_site_open(const char *cluster, weft_site *out) WEFT_NODISCARD;
 void weft_site_close(weft_site *site);
-/* As weft_estimate_step. */
+/* As weft_estimate_step, without the memory. */
 weft_status weft_site_estimate(const weft_site *site, weft_context *context,
                                const weft_train_options *options,
                                weft_step_estimate *out) WEFT_NODISCARD;
+
+/* Sets the memory of the fullest machine, with all of its processes, and its limit; limited_by if
+ * the run does not fit. */
+weft_status weft_site_memory(const weft_site *site, weft_context *context,
+                             const weft_train_options *options,
+                             weft_step_estimate *out) WEFT_NODISCARD;
 
 /* Whether steps of its machines take longer at random. */
 bool weft_cluster_varies(const weft_cluster *cluster);

@@ -79,7 +79,7 @@ static weft_status estimate(weft_search *s, weft_search_entry *e)
     e->step = step.seconds;
     if (step.memory_limit <= 0 || step.memory <= step.memory_limit) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "its programs take %.1f MB on the fullest machine, which has %.1f MB",
+                     "its processes take %.1f MB on the fullest machine, which has %.1f MB",
                      step.memory / 1e6, step.memory_limit / 1e6);
 }
 

@@ -124,6 +124,9 @@ static weft_status look(const weft_site *site, const strategy_space *space, bool
     weft_status status = weft_trainer_prepare(space->context, &options, NULL, &t);
     if (status == WEFT_OK) status = look_at(site, t, again, out);
     weft_trainer_destroy(&t);
+    weft_step_estimate step;
+    if (status == WEFT_OK && !again)
+        status = weft_site_memory(site, space->context, &options, &step);
     weft_options_free(space->table, &options);
     out->refused = strategy_is_refused(status);
     return out->refused ? WEFT_OK : status;

@@ -16,7 +16,8 @@ typedef struct strategy_work {
     int64_t *meetings;      /* [exchanges] steps from one to the next; 0 or less: none */
 } strategy_work;
 
-/* Makes the program of a single rank. A run that is refused there has no bound: all are 0. */
+/* Makes the program of a single rank, and measures the memory of a process. A run that is refused
+ * there has no bound: all are 0. */
 weft_status strategy_work_find(const weft_site *site, const strategy_space *space,
                                strategy_work *out) WEFT_NODISCARD;
 void strategy_work_free(strategy_work *work);

@@ -9,7 +9,7 @@ static const char *size_text(double bytes, char *out, size_t size)
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
     int u = 0;
     for (; bytes >= 999.5 && u < 4; u++) bytes /= 1000;
-    (void)snprintf(out, size, "%.3g %s", bytes, units[u]);
+    (void)snprintf(out, size, "%.4g %s", bytes, units[u]);
     return out;
 }
 
@@ -36,7 +36,7 @@ static weft_status find_near(strategy_search *s, const strategy_candidate *from,
             *to = *from;
             strategy_space_tail(&s->space, i, to);
             if (differences(from, to) != changes) continue;
-            weft_status status = strategy_estimate(s, to, &step, &refused);
+            weft_status status = strategy_memory(s, to, &step, &refused);
             tried++;
             if (status != WEFT_OK && !refused) return status;
             *found = status == WEFT_OK && strategy_fits(&step);
@@ -54,11 +54,11 @@ weft_status strategy_remedy(strategy_search *s, const strategy_found *found, cha
     WEFT_TRY(find_near(s, &found->candidate, &near, &helps));
     if (helps) WEFT_TRY(strategy_space_changes(&s->space, &found->candidate, &near, &change));
     weft_status status =
-        weft_format(out, "does not fit: %s of programs on a machine of %s, %s too much%s%s",
+        weft_format(out, "%s on the fullest machine; fits in %s: no, %s too much%s%s",
                     size_text(step->memory, need, sizeof(need)),
                     size_text(step->memory_limit, has, sizeof(has)),
                     size_text(step->memory - step->memory_limit, lacks, sizeof(lacks)),
-                    helps ? "; it fits with " : "", helps ? change : "");
+                    helps ? "; fits with " : "", helps ? change : "");
     free(change);
     return status;
 }
@@ -85,7 +85,7 @@ static weft_status try_saving(strategy_search *s, strategy_candidate c, int micr
     bool refused;
     strategy_space_tail(&s->space, strategy_space_tails(&s->space, &c) - 1, &c);
     c.at[STRATEGY_MICROBATCHES] = microbatches;
-    weft_status status = strategy_estimate(s, &c, &step, &refused);
+    weft_status status = strategy_memory(s, &c, &step, &refused);
     if (refused || (status == WEFT_OK && least->words && share_of(&step) >= share_of(&least->step)))
         return WEFT_OK;
     WEFT_TRY(status);
@@ -119,14 +119,16 @@ static weft_status try_machines(strategy_search *s, int64_t times, const char *a
     weft_train_options options;
     strategy_candidate c = {.learners = 1};
     int64_t ranks = s->space.ranks * times;
-    for (int i = STRATEGY_HEAD; i < STRATEGY_OPTIONS; i++)
-        c.at[i] = (int)s->space.values[i].count - 1;
+    for (int i = STRATEGY_HEAD; i < STRATEGY_OPTIONS; i++) {
+        const char *acts = strategy_option_axis(i);
+        if (!acts || strcmp(acts, axis) == 0) c.at[i] = (int)s->space.values[i].count - 1;
+    }
     c.at[STRATEGY_SCHEDULE] = c.at[STRATEGY_MICROBATCHES] = 0;
     (void)snprintf(mesh, sizeof(mesh), "%s=%lld", axis, (long long)ranks);
     *helps = false;
     WEFT_TRY(strategy_space_options(&s->space, &c, &options));
     weft_status status = strategy_space_remesh(&s->space, &options, mesh, ranks);
-    if (status == WEFT_OK) status = weft_site_estimate(&s->site, s->context, &options, &step);
+    if (status == WEFT_OK) status = weft_site_memory(&s->site, s->context, &options, &step);
     refused = strategy_is_refused(status);
     weft_options_free(s->space.table, &options);
     *helps = status == WEFT_OK && strategy_fits(&step);

@@ -45,12 +45,20 @@ static void find_enough(strategy_search *s)
     s->enough = top <= s->kind_count ? s->rates[top - 1] : 0;
 }
 
+/* The memory of what is slower than one that fits does not matter. */
+static bool is_slow(const strategy_search *s, int kind, const strategy_found *found)
+{
+    const strategy_found *fitting = s->kinds[kind].fitting;
+    return !s->options->all && fitting && rate_of(fitting) >= rate_of(found);
+}
+
 static weft_status take(strategy_search *s, const strategy_head *head, const strategy_found *found)
 {
     strategy_kind *kind = &s->kinds[head->kind];
     bool fits = strategy_fits(&found->step);
     strategy_found **to = fits ? &kind->fitting : &kind->unfit;
     s->out->estimated++;
+    if (is_slow(s, head->kind, found)) return WEFT_OK;
     if (s->options->all) {
         WEFT_TRY(WEFT_GROW(&s->all, &s->all_capacity, s->all_count));
         s->all[s->all_count++] = *found;
@@ -95,12 +103,26 @@ weft_status strategy_estimate(strategy_search *s, const strategy_candidate *c,
     return status;
 }
 
+weft_status strategy_memory(strategy_search *s, const strategy_candidate *c,
+                            weft_step_estimate *out, bool *refused)
+{
+    weft_train_options options;
+    *refused = false;
+    WEFT_TRY(strategy_space_options(&s->space, c, &options));
+    weft_status status = weft_site_memory(&s->site, s->context, &options, out);
+    weft_options_free(s->space.table, &options);
+    *refused = strategy_is_refused(status);
+    return status;
+}
+
 static weft_status try_candidate(strategy_search *s, const strategy_head *head,
                                  strategy_found *found)
 {
     char *words;
     bool refused;
     weft_status status = strategy_estimate(s, &found->candidate, &found->step, &refused);
+    if (status == WEFT_OK && !is_slow(s, head->kind, found))
+        status = strategy_memory(s, &found->candidate, &found->step, &refused);
     if (refused) return take_refusal(s, &s->kinds[head->kind], &found->candidate, status);
     if (status == WEFT_OK) return take(s, head, found);
     weft_error error = {0};

@@ -71,10 +71,13 @@ typedef struct strategy_search {
 /* heads.c: lists the heads with their bounds, the greatest first. */
 weft_status strategy_list_heads(strategy_search *search) WEFT_NODISCARD;
 
-/* search.c: estimates a candidate. *refused: a run with it is refused, or its time cannot be
- * estimated; the message says why. */
+/* search.c: estimates the time of a candidate. *refused: a run with it is refused, or its time
+ * cannot be estimated; the message says why. */
 weft_status strategy_estimate(strategy_search *search, const strategy_candidate *candidate,
                               weft_step_estimate *out, bool *refused) WEFT_NODISCARD;
+/* Likewise, the memory alone. */
+weft_status strategy_memory(strategy_search *search, const strategy_candidate *candidate,
+                            weft_step_estimate *out, bool *refused) WEFT_NODISCARD;
 bool strategy_fits(const weft_step_estimate *step);
 
 /* remedy.c: sets *out to what is lacking, and the nearest candidate of the same head that fits, for
