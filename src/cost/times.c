@@ -55,6 +55,20 @@ uint64_t weft_times_operator(const char *kind)
     return weft_hash_text(name);
 }
 
+uint64_t weft_times_form(const char *kind)
+{
+    return weft_hash_text(kind + strcspn(kind, " "));
+}
+
+uint64_t weft_times_family(const char *group)
+{
+    char name[64];
+    const char *end = strchr(group, '-');
+    if (!end) return 0;
+    (void)snprintf(name, sizeof(name), "%.*s", (int)(end - group), group);
+    return weft_hash_text(name);
+}
+
 weft_status weft_times_add(weft_times *t, const weft_timed *what, double seconds)
 {
     size_t kind = strlen(what->kind) + 1, group = strlen(what->group) + 1;
@@ -71,6 +85,8 @@ weft_status weft_times_add(weft_times *t, const weft_timed *what, double seconds
     line->kind_hash = weft_hash_text(what->kind);
     line->operator_hash = weft_times_operator(what->kind);
     line->group_hash = weft_hash_text(what->group);
+    line->form_hash = weft_times_form(what->kind);
+    line->family_hash = weft_times_family(what->group);
     t->count++;
     t->indexed = false;
     return WEFT_OK;

@@ -6,7 +6,10 @@
 #include "base/base.h"
 
 /* Something that takes time. `kind` tells what runs: operators, types and implementation; `group`
- * describes one size of it exactly, "": only the kind and the counts describe it. */
+ * describes one size of it exactly, and up to its first '-', if it has one, a family: sizes of one
+ * operator that differ in the number of samples alone. "": only the kind and the counts describe
+ * it.
+ */
 typedef struct weft_timed {
     const char *kind, *group;
     int threads, ranks;  /* of a rank; ranks of the machine that compute at the same time */
@@ -16,7 +19,7 @@ typedef struct weft_timed {
 /* How an estimate was made, the best way first. */
 typedef enum weft_estimate_by {
     WEFT_BY_SIZE,     /* this kind was measured with this size */
-    WEFT_BY_KIND,     /* with other sizes */
+    WEFT_BY_KIND,     /* with other sizes, or this family of the operator */
     WEFT_BY_OPERATOR, /* the operator was, by another implementation or with other epilogues */
     WEFT_BY_RATES,    /* neither was: the machine's rates of operations and bytes */
     WEFT_ESTIMATES

@@ -1,7 +1,9 @@
-/* Estimates times from measured ones. A size that was measured has its own time; between sizes of
- * a kind the nearest three count, each scaled by the roofline of the machine; a kind that was not
- * measured is estimated from its operator, and an operator that was not from the machine's rates of
- * operations and bytes alone. The error of each way is that of leaving measurements out. */
+/* Estimates times from measured ones. A size that was measured has its own time; otherwise those of
+ * its family count, whose samples have the same shapes, since a kernel's rate depends on these more
+ * than on the number of samples. Between sizes of a kind the nearest three count, each scaled by
+ * the roofline of the machine; a kind that was not measured is estimated from its operator, and an
+ * operator that was not from the machine's rates of operations and bytes alone. The error of each
+ * way is that of leaving measurements out. */
 #include <math.h>
 
 #include "base/sort.h"
@@ -108,30 +110,41 @@ static weft_status add_settings(weft_times *t)
 
 /* --- estimates --- */
 
-/* How far two sizes are from each other: the sum of the logarithms of their ratios. */
-static double distance(const time_line *m, const weft_timed *what)
-{
-    return fabs(log((m->flops + 1e3) / (what->flops + 1e3))) +
-           fabs(log((m->bytes + 64) / (what->bytes + 64)));
-}
-
 /* The measurements that count: those of the same size, kind, or operator. */
 typedef struct wanted {
     weft_estimate_by by;
-    uint64_t kind, op, group;
+    uint64_t kind, op, form, group, family;
     bool sized;                /* a group describes it exactly */
+    bool kin;                  /* of its family alone */
     const time_line *left_out; /* to find the error; NULL: none */
 } wanted;
+
+static bool of_family(const wanted *w, const time_line *m)
+{
+    return w->family != 0 && m->family_hash == w->family && m->operator_hash == w->op;
+}
 
 static bool counts(const wanted *w, const time_line *m)
 {
     if (m == w->left_out) return false;
     switch (w->by) {
     case WEFT_BY_SIZE: return w->sized && m->kind_hash == w->kind && m->group_hash == w->group;
-    case WEFT_BY_KIND: return m->kind_hash == w->kind;
+    case WEFT_BY_KIND:
+        return w->kin ? of_family(w, m) : m->operator_hash == w->op && m->form_hash == w->form;
     case WEFT_BY_OPERATOR: return m->operator_hash == w->op;
     default: return false;
     }
+}
+
+/* How far two measurements are from each other: the sum of the logarithms of the ratios of their
+ * sizes. Within a family, another implementation or other operators beside the first are as far as
+ * a size of 1.4 times as many samples. */
+static double distance(const wanted *w, const time_line *m, const weft_timed *what)
+{
+    static const double OTHER_KIND = 0.7;
+    bool other = m->kind_hash != w->kind;
+    return fabs(log((m->flops + 1e3) / (what->flops + 1e3))) +
+           fabs(log((m->bytes + 64) / (what->bytes + 64))) + (other ? OTHER_KIND : 0);
 }
 
 /* The nearest measurements that count, nearest first. */
@@ -142,7 +155,7 @@ static int find_nearest(const weft_times *t, const time_setting *s, const wanted
     for (size_t i = s->begin; i < s->end; i++) {
         const time_line *m = &t->lines[i];
         if (!counts(w, m)) continue;
-        double d = distance(m, what);
+        double d = distance(w, m, what);
         int at = count < NEAREST ? count++ : NEAREST - 1;
         if (at == NEAREST - 1 && count == NEAREST && out[at] && away[at] <= d) continue;
         for (; at > 0 && away[at - 1] > d; at--) {
@@ -201,7 +214,10 @@ static double estimate_best(const weft_times *t, wanted *w, const weft_timed *wh
     for (const time_setting *s; (s = next_setting(t, what, beyond)); beyond = unlike(s, what)) {
         *at = s;
         for (w->by = first; w->by < WEFT_BY_RATES; w->by++)
-            if (estimate_by(t, s, w, what, &seconds)) return seconds;
+            for (w->kin = w->by == WEFT_BY_KIND && w->family != 0;; w->kin = false) {
+                if (estimate_by(t, s, w, what, &seconds)) return seconds;
+                if (!w->kin) break;
+            }
     }
     *at = next_setting(t, what, -1);
     return roofline(*at, what->flops, what->bytes);
@@ -214,6 +230,8 @@ weft_estimate weft_times_estimate(const weft_times *t, const weft_timed *what)
                 .kind = weft_hash_text(what->kind),
                 .group = weft_hash_text(what->group),
                 .op = weft_times_operator(what->kind),
+                .form = weft_times_form(what->kind),
+                .family = weft_times_family(what->group),
                 .sized = *what->group != '\0'};
     double seconds = estimate_best(t, &w, what, &s);
     /* More threads than were measured share the work, fewer have more of it each. */
@@ -236,6 +254,8 @@ static weft_status find_error(weft_times *t, weft_estimate_by by)
                     .kind = m->kind_hash,
                     .op = m->operator_hash,
                     .group = m->group_hash,
+                    .form = m->form_hash,
+                    .family = m->family_hash,
                     .sized = true,
                     .left_out = m};
         const time_setting *at;

@@ -9,6 +9,8 @@ typedef struct time_line {
     char *own;
     const char *kind, *group;
     uint64_t kind_hash, operator_hash, group_hash; /* the operator: the first word of the kind */
+    uint64_t form_hash;   /* of the kind without its operators: types and implementation */
+    uint64_t family_hash; /* of the group up to its '-'; 0: it has none */
     int threads, ranks;
     double flops, bytes, seconds;
 } time_line;
@@ -40,5 +42,7 @@ static inline double roofline(const time_setting *s, double flops, double bytes)
 
 /* The hash of the first operator of a kind such as "conv+bias f32 direct". */
 uint64_t weft_times_operator(const char *kind);
+uint64_t weft_times_form(const char *kind);
+uint64_t weft_times_family(const char *group);
 
 #endif

@@ -3,6 +3,21 @@
 #include "exchange/exchange.h"
 #include "formats/safetensors.h"
 
+/* Divides numbers by n. A quotient of two floats is rounded as one of doubles that is rounded to a
+ * float: a double has more than twice as many digits. */
+static void divide(weft_dtype dtype, void *data, int64_t count, int n)
+{
+    float *singles = data;
+    double *doubles = data;
+    if (dtype == WEFT_F32)
+        for (int64_t i = 0; i < count; i++) singles[i] /= (float)n;
+    else if (dtype == WEFT_F64)
+        for (int64_t i = 0; i < count; i++) doubles[i] /= n;
+    else
+        for (int64_t i = 0; i < count; i++)
+            weft_number_put(dtype, data, i, weft_number_get(dtype, data, i) / n);
+}
+
 weft_status weft_exchange_mean(weft_exchange *e, const char *what, weft_dtype dtype, void *data,
                                int64_t count)
 {
@@ -10,8 +25,7 @@ weft_status weft_exchange_mean(weft_exchange *e, const char *what, weft_dtype dt
     WEFT_TRY(weft_learner_group_run(
         e->setup.endpoint, WEFT_TRANSFER(.kind = WEFT_ALL_REDUCE, .dtype = dtype, .what = what,
                                          .send = data, .receive = data, .count = count)));
-    for (int64_t i = 0; i < count; i++)
-        weft_number_put(dtype, data, i, weft_number_get(dtype, data, i) / n);
+    divide(dtype, data, count, n);
     return WEFT_OK;
 }
 

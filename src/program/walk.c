@@ -144,6 +144,25 @@ static void add_kind(weft_text *text, const weft_program *p, const instruction *
     weft_text_add(text, " %s", code->kernel->text);
 }
 
+/* The hash of the shapes of an instruction's first operator without the dimension of the samples:
+ * the first of its first operand, which others may have as theirs. */
+static uint64_t hash_of_sample(const weft_program *p, const instruction *code)
+{
+    const weft_group *group = &code->group;
+    if (group->count == 0 || group->node[0]->in_count == 0) return 0;
+    const weft_node *node = group->node[0];
+    const weft_shape *first = &weft_value_type(p->graph, node->in[0])->shape;
+    uint64_t hash = weft_hash_text(node->op->name);
+    for (int i = 0; i < node->in_count + node->out_count; i++) {
+        weft_value v = i < node->in_count ? node->in[i] : node->out + i - node->in_count;
+        const weft_shape *shape = &weft_value_type(p->graph, v)->shape;
+        bool samples = shape->rank > 0 && first->rank > 0 && shape->dim[0] == first->dim[0];
+        hash = weft_mix(hash, (uint64_t)shape->rank);
+        for (int d = samples; d < shape->rank; d++) hash = weft_mix(hash, (uint64_t)shape->dim[d]);
+    }
+    return hash;
+}
+
 weft_status weft_instruction_work(const weft_program *p, int i, weft_work *out)
 {
     const instruction *code = &p->code[i];
@@ -157,7 +176,8 @@ weft_status weft_instruction_work(const weft_program *p, int i, weft_work *out)
     if (status == WEFT_OK) {
         weft_make_printable(text);
         (void)snprintf(out->kind, sizeof(out->kind), "%s", text);
-        (void)snprintf(out->size, sizeof(out->size), "%016llx",
+        (void)snprintf(out->size, sizeof(out->size), "%016llx-%016llx",
+                       (unsigned long long)hash_of_sample(p, code),
                        (unsigned long long)weft_hash_text(group));
         out->flops = code->flops;
         out->bytes = (double)code->bytes;

@@ -21,9 +21,10 @@ weft_status weft_program_walk(const weft_program *program, const weft_schedule *
 
 /* An instruction as something that takes time: `kind` names its operators, the type of its first
  * operand and its implementation; `size` is equal for instructions of a kind with equal shapes,
- * attributes and layouts. */
+ * attributes and layouts, and up to its '-' for those whose first operators differ in the samples
+ * that they compute alone. */
 typedef struct weft_work {
-    char kind[160], size[24];
+    char kind[160], size[40];
     double flops, bytes;
 } weft_work;
 /* The graph of the program must still exist. */

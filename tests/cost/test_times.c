@@ -23,7 +23,7 @@ static weft_times *make_table(void)
         for (int k = 0; k < 3; k++)
             for (int i = 0; i < 5; i++) {
                 double bytes = 1e5 * pow(4, i), flops = k == 1 ? bytes : bytes * 100;
-                (void)snprintf(group, sizeof(group), "%d-%d", k, i);
+                (void)snprintf(group, sizeof(group), "%d.%d", k, i);
                 const weft_timed what = {kinds[k], group, threads, 2 / threads, flops, bytes};
                 for (int again = 0; again < 3; again++)
                     assert_ok(weft_times_add(t, &what, roofline(flops, bytes, threads)));
@@ -45,17 +45,17 @@ static void check_estimates(const weft_times *t)
     for (int threads = 1; threads <= 2; threads++) {
         int ranks = 2 / threads;
         double half = roofline(3e7, 3e5, threads);
-        assert_estimate(t, (weft_timed){"dense f32 fast", "0-1", threads, ranks, 4e7, 4e5},
+        assert_estimate(t, (weft_timed){"dense f32 fast", "0.1", threads, ranks, 4e7, 4e5},
                         WEFT_BY_SIZE, roofline(4e7, 4e5, threads), 1e-3);
         assert_estimate(t, (weft_timed){"dense f32 fast", "new", threads, ranks, 3e7, 3e5},
                         WEFT_BY_KIND, half, 0.02);
-        assert_estimate(t, (weft_timed){"dense+relu f32 other", "0-1", threads, ranks, 3e7, 3e5},
+        assert_estimate(t, (weft_timed){"dense+relu f32 other", "0.1", threads, ranks, 3e7, 3e5},
                         WEFT_BY_OPERATOR, half, 0.02);
         assert_estimate(t, (weft_timed){"softmax f32 loop", "", threads, ranks, 3e5, 3e5},
                         WEFT_BY_RATES, 2 * roofline(0, 3e5, threads), 0.1);
     }
     /* The nearest setting counts for one that was not measured, with its work shared. */
-    assert_estimate(t, (weft_timed){"dense f32 fast", "0-4", 4, 1, 2.56e9, 2.56e7}, WEFT_BY_SIZE,
+    assert_estimate(t, (weft_timed){"dense f32 fast", "0.4", 4, 1, 2.56e9, 2.56e7}, WEFT_BY_SIZE,
                     roofline(2.56e9, 2.56e7, 4), 0.01);
 }
 
@@ -139,6 +139,35 @@ static void test_spread(void **state)
     }
 }
 
+/* A kernel whose samples have another shape is no measure of one that was measured with another
+ * number of samples, with other operators beside it or not. */
+static void test_families(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *group;
+        double size, seconds;
+    } all[] = {{"conv+bias f32 loop", "a-100", 1e9, 1e-2},
+               {"conv+bias f32 loop", "a-10", 1e8, 1e-3},
+               {"conv+bias f32 loop", "b-50", 5e8, 2e-2},
+               {"conv f32 loop", "b-50", 5e8, 3e-2},
+               {"pool f32 loop", "a-50", 5e8, 1e-4}};
+    weft_times *t;
+    assert_ok(weft_times_new(&t));
+    for (size_t i = 0; i < WEFT_COUNT(all); i++) {
+        const weft_timed what = {all[i].kind, all[i].group, 1, 1, all[i].size, all[i].size / 1e3};
+        assert_ok(weft_times_add(t, &what, all[i].seconds));
+    }
+    assert_ok(weft_times_index(t));
+    assert_estimate(t, (weft_timed){"conv+bias f32 loop", "a-50", 1, 1, 5e8, 5e5}, WEFT_BY_KIND,
+                    5e-3, 0.01);
+    assert_estimate(t, (weft_timed){"conv f32 loop", "a-50", 1, 1, 5e8, 5e5}, WEFT_BY_KIND, 5e-3,
+                    0.01);
+    assert_estimate(t, (weft_timed){"conv f32 loop", "c-50", 1, 1, 5e8, 5e5}, WEFT_BY_KIND, 3e-2,
+                    0.01);
+    weft_times_free(&t);
+}
+
 static void test_text(void **state)
 {
     (void)state;
@@ -199,7 +228,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_estimates), cmocka_unit_test(test_quartiles),
         cmocka_unit_test(test_means),     cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_text),      cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_families),  cmocka_unit_test(test_text),
+        cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

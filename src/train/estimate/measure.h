@@ -14,7 +14,7 @@ typedef struct weft_measured_setting {
 
 /* A network that is measured. */
 typedef struct weft_measured_network {
-    const char *model, *data, *batch, *steps, *dtype;
+    const char *model, *data, *batch, *microbatches, *steps;
 } weft_measured_network;
 /* The networks; NULL past the end. */
 const weft_measured_network *weft_measured_network_at(int i);

@@ -10,18 +10,19 @@ enum { FIRST_STEPS = 3 }; /* that warm up caches and clocks */
 
 /* One of each family first: a measuring that ends early has sizes of all kinds of kernels. */
 static const weft_measured_network networks[] = {
-    {"mlp", "glyphs:size=28,train=2000,test=10", "100", "60", "f32"},
-    {"lenet", "glyphs:size=28,train=2000,test=10", "100", "30", "f32"},
-    {"gpt:layers=2,heads=4,width=128", "text:{text},unit=char,context=128", "8", "12", "f32"},
-    {"char-lstm:layers=2,units=128", "text:{text},unit=char,context=64", "16", "12", "f32"},
-    {"resnet:depth=18,width=8", "glyphs:size=32,train=400,test=10", "40", "7", "f32"},
-    {"vgg11", "glyphs:size=32,train=400,test=10", "12", "10", "f32"},
-    {"inception", "glyphs:size=28,train=400,test=10", "50", "10", "f32"},
-    {"lenet", "glyphs:size=28,train=1000,test=10", "20", "50", "f32"},
-    {"vgg11", "glyphs:size=32,train=400,test=10", "50", "7", "f32"},
-    {"resnet:depth=18,width=24", "glyphs:size=32,train=400,test=10", "16", "7", "f32"},
-    {"gpt:layers=1,heads=6,width=384", "text:{text},unit=char,context=256", "4", "7", "f32"},
-    {"char-lstm:layers=1,units=256", "text:{text},unit=char,context=128", "16", "8", "f32"},
+    {"mlp", "glyphs:size=28,train=2000,test=10", "100", "1", "60"},
+    {"lenet", "glyphs:size=28,train=2000,test=10", "100", "1", "30"},
+    {"gpt:layers=2,heads=4,width=128", "text:{text},unit=char,context=128", "8", "1", "12"},
+    {"char-lstm:layers=2,units=128", "text:{text},unit=char,context=64", "16", "1", "12"},
+    {"resnet:depth=18,width=8", "glyphs:size=32,train=400,test=10", "40", "1", "7"},
+    {"vgg11", "glyphs:size=32,train=400,test=10", "12", "1", "10"},
+    {"inception", "glyphs:size=28,train=400,test=10", "50", "1", "10"},
+    {"lenet", "glyphs:size=28,train=1000,test=10", "40", "2", "30"},
+    {"char-lstm:layers=2,units=128", "text:{text},unit=char,context=64", "8", "2", "12"},
+    {"vgg11", "glyphs:size=32,train=400,test=10", "50", "1", "7"},
+    {"resnet:depth=18,width=24", "glyphs:size=32,train=400,test=10", "16", "1", "7"},
+    {"gpt:layers=1,heads=6,width=384", "text:{text},unit=char,context=256", "4", "1", "7"},
+    {"char-lstm:layers=1,units=256", "text:{text},unit=char,context=128", "16", "1", "8"},
 };
 
 const weft_measured_network *weft_measured_network_at(int i)
@@ -63,8 +64,8 @@ static weft_status fill_options(const weft_option *table, const weft_measured_ne
     WEFT_TRY(set(table, o, "model", n->model));
     WEFT_TRY(set_data(table, o, n->data, text));
     WEFT_TRY(set(table, o, "batch", n->batch));
+    WEFT_TRY(set(table, o, "microbatches", n->microbatches));
     WEFT_TRY(set(table, o, "steps", n->steps));
-    WEFT_TRY(set(table, o, "dtype", n->dtype));
     WEFT_TRY(set_number(table, o, "ranks", s.ranks));
     WEFT_TRY(set_number(table, o, "threads", s.threads));
     if (s.ranks == 1) return WEFT_OK;
@@ -94,7 +95,7 @@ static weft_status add_times(const weft_rank *r, weft_measured_setting s, weft_t
 {
     const weft_program *p = weft_instance_program(r->instance);
     weft_program_info info = weft_program_describe(p);
-    double *seconds, step, rest;
+    double *seconds, step, rest, microbatches = (double)r->run_spec->microbatches;
     WEFT_TRY(WEFT_NEW(&seconds, info.instructions + 1));
     weft_status status = weft_instance_times(r->instance, FIRST_STEPS, seconds, &step, &rest);
     for (int i = 0; i < info.instructions && status == WEFT_OK; i++)
@@ -103,8 +104,8 @@ static weft_status add_times(const weft_rank *r, weft_measured_setting s, weft_t
                              .group = "",
                              .threads = s.threads,
                              .ranks = s.ranks,
-                             .flops = info.instructions,
-                             .bytes = (double)info.input_bytes};
+                             .flops = info.instructions * microbatches,
+                             .bytes = (double)info.input_bytes * microbatches};
     if (status == WEFT_OK) status = weft_times_add(times, &what, WEFT_MAX(rest, 1e-9));
     free(seconds);
     return status;

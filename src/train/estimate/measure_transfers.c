@@ -9,11 +9,13 @@
 static const int64_t sizes[] = {8, 1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 21};
 static const weft_transfer_kind kinds[] = {WEFT_ALL_REDUCE, WEFT_REDUCE_SCATTER, WEFT_ALL_GATHER,
                                            WEFT_ALL_TO_ALL, WEFT_RECEIVE};
-enum { SAMPLES = 7, REPEATS = 5, MOST = 1 << 21 };
+enum { SAMPLES = 7, REPEATS = 20, SHORT = 1 << 14, MOST = 1 << 21 };
+enum { ALL = 1 << 24 }; /* elements of all ranks together: more than caches hold */
 
 typedef struct party {
     weft_comm *comm;
     float *send, *receive;
+    int64_t room; /* elements of each */
     double seconds[WEFT_COUNT(kinds)][WEFT_COUNT(sizes)];
     weft_status status;
     weft_error error;
@@ -37,30 +39,60 @@ static weft_transfer transfer_of(const party *p, weft_transfer_kind kind, int64_
     return x;
 }
 
-static weft_status time_transfer(const party *p, weft_transfer_kind kind, int64_t count,
-                                 double *out)
+/* Large transfers find their data where a step leaves them: written by their rank, and in no cache
+ * any more, since each sample has memory of its own, and the others were passed over before. */
+static weft_status time_cold(party *p, weft_transfer_kind kind, int64_t count, double *samples,
+                             int *taken)
 {
-    double samples[SAMPLES];
     weft_transfer x = transfer_of(p, kind, count);
     bool takes_part = kind != WEFT_RECEIVE || x.peer < weft_comm_size(p->comm);
-    int repeats = count < 1 << 16 ? 4 * REPEATS : REPEATS;
+    *taken = (int)WEFT_MIN(p->room / count, (int64_t)SAMPLES);
+    memset(p->send, 0, (size_t)p->room * sizeof(float));
+    memset(p->receive, 0, (size_t)p->room * sizeof(float));
+    for (int s = 0; s < *taken; s++) {
+        x.send = p->send + s * count;
+        x.receive = p->receive + s * count;
+        WEFT_TRY(weft_comm_barrier(p->comm));
+        double begin = weft_seconds();
+        if (takes_part) WEFT_TRY(weft_comm_run(p->comm, &x));
+        samples[s] = weft_seconds() - begin;
+    }
+    return WEFT_OK;
+}
+
+/* Short transfers take less than ranks leave a barrier apart, so several follow each other. */
+static weft_status time_repeated(const party *p, weft_transfer_kind kind, int64_t count,
+                                 double *samples)
+{
+    weft_transfer x = transfer_of(p, kind, count);
+    bool takes_part = kind != WEFT_RECEIVE || x.peer < weft_comm_size(p->comm);
     for (int s = 0; s < SAMPLES; s++) {
         WEFT_TRY(weft_comm_barrier(p->comm));
         double begin = weft_seconds();
-        for (int i = 0; i < repeats && takes_part; i++) WEFT_TRY(weft_comm_run(p->comm, &x));
-        samples[s] = (weft_seconds() - begin) / repeats;
+        for (int i = 0; i < REPEATS && takes_part; i++) WEFT_TRY(weft_comm_run(p->comm, &x));
+        samples[s] = (weft_seconds() - begin) / REPEATS;
     }
-    weft_sort_doubles(samples, SAMPLES);
-    *out = samples[SAMPLES / 2];
+    return WEFT_OK;
+}
+
+static weft_status time_transfer(party *p, weft_transfer_kind kind, int64_t count, double *out)
+{
+    double samples[SAMPLES];
+    int taken = SAMPLES;
+    WEFT_TRY(count < SHORT ? time_repeated(p, kind, count, samples)
+                           : time_cold(p, kind, count, samples, &taken));
+    weft_sort_doubles(samples, (size_t)taken);
+    *out = samples[taken / 2];
     return WEFT_OK;
 }
 
 static weft_status measure_all(party *p)
 {
-    WEFT_TRY(weft_new_aligned(MOST * sizeof(float), &p->send));
-    WEFT_TRY(weft_new_aligned(MOST * sizeof(float), &p->receive));
-    memset(p->send, 0, MOST * sizeof(float));
-    memset(p->receive, 0, MOST * sizeof(float));
+    p->room = WEFT_MAX((int64_t)ALL / weft_comm_size(p->comm), (int64_t)MOST);
+    WEFT_TRY(weft_new_aligned((size_t)p->room * sizeof(float), &p->send));
+    WEFT_TRY(weft_new_aligned((size_t)p->room * sizeof(float), &p->receive));
+    memset(p->send, 0, (size_t)p->room * sizeof(float));
+    memset(p->receive, 0, (size_t)p->room * sizeof(float));
     for (size_t k = 0; k < WEFT_COUNT(kinds); k++)
         for (size_t s = 0; s < WEFT_COUNT(sizes); s++)
             WEFT_TRY(time_transfer(p, kinds[k], sizes[s], &p->seconds[k][s]));
