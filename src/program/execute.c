@@ -124,6 +124,9 @@ static weft_status finish_gradients(weft_instance *x)
     return WEFT_OK;
 }
 
+/* Seconds from which a poll has worked on a transfer, and not only looked. */
+static const double POLL_TRACED = 2e-6;
+
 /* Makes progress on transfers, and polls the exchange. weft_operation_test advances all active
  * operations of this rank, so a test of one is enough. */
 static weft_status progress(weft_instance *x)
@@ -132,7 +135,10 @@ static weft_status progress(weft_instance *x)
     if (x->listener.poll) WEFT_TRY(x->listener.poll(x->listener.user));
     if (x->deferred.count > 0) WEFT_TRY(weft_deferred_advance(x, false));
     if (x->pending_count == 0) return WEFT_OK;
+    double start = weft_trace_now(x);
     WEFT_TRY(poll(x, 0, &done));
+    if (x->trace_capacity && weft_seconds() - start > POLL_TRACED)
+        weft_trace_host(x, POLLS, start, TRACE_RAN);
     return x->announces ? finish_gradients(x) : WEFT_OK;
 }
 

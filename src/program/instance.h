@@ -23,9 +23,8 @@ typedef struct trace_event {
     trace_kind kind;
 } trace_event;
 /* The instruction of events of no instruction: a step begins; the host waits for the device; the
- * ranks of the learner sum up the loss. */
-enum { STEP_BEGINS = -1, DEVICE_WAIT = -2, LOSS_SUM = -3 };
-#define LOSS_LAYER "loss" /* the name of that sum's layer */
+ * ranks of the learner sum up the loss; transfers make progress between two kernels. */
+enum { STEP_BEGINS = -1, DEVICE_WAIT = -2, LOSS_SUM = -3, POLLS = -4 };
 
 /* deferred.c: host work in the order in which it was put off, a ring of `capacity` entries. */
 typedef struct deferral {

@@ -133,12 +133,14 @@ static void add_bar(const char *name, const char *kind, const char *details, int
     weft_text_add(text, "}");
 }
 
-/* Adds the bar of a wait that belongs to no instruction. */
-static void add_wait(const trace_event *e, int rank, double origin, weft_text *text)
+/* Adds the bar of an event that belongs to no instruction. */
+static void add_other(const trace_event *e, int rank, double origin, weft_text *text)
 {
-    bool loss = e->instruction == LOSS_SUM;
-    add_bar(loss ? "all_reduce " LOSS_LAYER : "wait for the device", "wait", "", rank,
-            loss ? TRANSFERS : KERNELS, e->start - origin, e->start + e->duration - origin, text);
+    char name[64] = "wait for the device";
+    const char *op = weft_trace_operator(e);
+    if (op) (void)snprintf(name, sizeof(name), "%s %s", op, weft_trace_layer(e));
+    add_bar(name, e->kind == TRACE_WAIT ? "wait" : "transfer", "", rank, op ? TRANSFERS : KERNELS,
+            e->start - origin, e->start + e->duration - origin, text);
 }
 
 /* Adds the bars of a step: on the host up to the end of its last instruction there, and on the
@@ -197,7 +199,7 @@ weft_status weft_instance_trace_events(const weft_instance *x, int rank, double 
         if (x->trace[i].instruction == STEP_BEGINS)
             add_step(x, i, rank, origin, &text);
         else if (x->trace[i].instruction < 0)
-            add_wait(&x->trace[i], rank, origin, &text);
+            add_other(&x->trace[i], rank, origin, &text);
         else
             add_event(x, i, seen, rank, origin, &text);
     free(seen);

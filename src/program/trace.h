@@ -30,4 +30,15 @@ weft_status weft_trace_end(weft_instance *x, weft_queue *queue, int instruction,
 weft_status weft_trace_settle(const weft_instance *x) WEFT_NODISCARD;
 void weft_trace_close(weft_instance *x);
 
+/* The operator and the layer of an event of no instruction in traces and their tables; NULL: tables
+ * do not count it. */
+static inline const char *weft_trace_operator(const trace_event *e)
+{
+    return e->instruction == LOSS_SUM ? "all_reduce" : e->instruction == POLLS ? "poll" : NULL;
+}
+static inline const char *weft_trace_layer(const trace_event *e)
+{
+    return e->instruction == LOSS_SUM ? "loss" : "transfers";
+}
+
 #endif

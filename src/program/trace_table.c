@@ -52,7 +52,7 @@ static const char *kind_of(const trace_event *e, const instruction *code)
  * not the host's time to queue it. */
 static bool counts(const weft_instance *x, const trace_event *e)
 {
-    if (e->instruction < 0) return e->instruction == LOSS_SUM;
+    if (e->instruction < 0) return weft_trace_operator(e) != NULL;
     return e->kind != TRACE_QUEUED &&
            !(x->traced && e->kind == TRACE_WAIT && !x->program->code[e->instruction].transfer);
 }
@@ -65,9 +65,11 @@ static weft_status sum_up(const weft_instance *x, table *kinds, table *layers, d
         const trace_event *e = &x->trace[i];
         *steps += e->instruction == STEP_BEGINS;
         if (!counts(x, e)) continue;
-        if (e->instruction == LOSS_SUM) {
-            WEFT_TRY(add(kinds, waits, strlen(waits), e->duration, 0));
-            WEFT_TRY(add(layers, LOSS_LAYER, strlen(LOSS_LAYER), e->duration, 0));
+        if (e->instruction < 0) {
+            const char *op = e->kind == TRACE_WAIT ? waits : weft_trace_operator(e);
+            const char *layer = weft_trace_layer(e);
+            WEFT_TRY(add(kinds, op, strlen(op), e->duration, 0));
+            WEFT_TRY(add(layers, layer, strlen(layer), e->duration, 0));
             *all += e->duration;
             continue;
         }

@@ -47,7 +47,9 @@ static void add_step(const weft_instance *x, const traced_step *step, double *se
     for (size_t e = step->begin + 1; e < step->end; e++) {
         const trace_event *event = &x->trace[e];
         recorded += event->duration;
-        if (event->kind != TRACE_RAN || x->program->code[event->instruction].transfer) continue;
+        if (event->instruction < 0 || event->kind != TRACE_RAN ||
+            x->program->code[event->instruction].transfer)
+            continue;
         seconds[event->instruction] += event->duration;
         runs[event->instruction]++;
     }
