@@ -50,7 +50,7 @@ clients: $(BUILD)/weft
 # Whole models and random networks against PyTorch from PyPI, a download of some gigabytes: losses, gradients, steps of
 # optimizers. SEED and COUNT choose the networks.
 torch: $(BUILD)/weft
-	@test -x build/torch/bin/python || { /usr/bin/python3 -m venv build/torch && build/torch/bin/pip install -q torch numpy tensorboard; }
+	@test -x build/torch/bin/python || { /usr/bin/python3 -m venv build/torch && build/torch/bin/pip install -q torch numpy tensorboard trackio; }
 	@build/torch/bin/python tests/models/torch_models.py $(BUILD)/weft
 	@build/torch/bin/python tests/models/torch_generate.py $(BUILD)/weft
 	@build/torch/bin/python tests/data/column_embeddings.py $(BUILD)/weft against_torch

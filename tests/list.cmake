@@ -307,6 +307,7 @@ row(train      mixed_precision          TM........R.C   25 script   mixed_precis
 row(train      queued_steps             T...........C   10 script   queued_steps.sh)
 row(train      queued_ranks             T...........C   20 internal WITH trainer_runs)
 row(train      event_files              T............    4 script   event_files.py)
+row(train      trackio_database         T............    5 script   trackio_database.py)
 row(train      elastic_stops            ..P........W.   60 script   elastic_stops.sh NOT_SANITIZED)
 row(train      elastic_rejoin           ..P........W.   60 script   elastic_rejoin.sh NOT_SANITIZED)
 row(train      elastic_resume           ..P........W.   60 script   elastic_resume.sh NOT_SANITIZED)

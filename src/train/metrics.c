@@ -3,9 +3,9 @@
 #include "train/metrics.h"
 #include "train/trainer.h"
 
-static const weft_metrics_format *const formats[] = {&weft_metrics_lines, &weft_metrics_tensorboard,
-                                                     &weft_metrics_histograms,
-                                                     &weft_metrics_confusion};
+static const weft_metrics_format *const formats[] = {
+    &weft_metrics_lines, &weft_metrics_tensorboard, &weft_metrics_histograms,
+    &weft_metrics_confusion, &weft_metrics_trackio};
 
 struct weft_metrics {
     int count;
@@ -30,11 +30,18 @@ static weft_status refuse_name(const char *piece, size_t size)
 {
     size_t name = strcspn(piece, ":/.");
     if (name >= size || piece[name] != ':') return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "metrics '%.*s': no format is named '%.*s'; there are tensorboard:FOLDER, "
-                     "tensorboard+histograms:FOLDER and tensorboard+confusion:FOLDER, and ./%.*s "
-                     "would be a file",
-                     (int)size, piece, (int)name, piece, (int)size, piece);
+    weft_text known = {0};
+    char *all;
+    for (size_t i = 1; i < WEFT_COUNT(formats); i++)
+        weft_text_add(&known, "%s%s:%s", i > 1 ? ", " : "", formats[i]->name, formats[i]->path);
+    WEFT_TRY(weft_text_take(&known, &all));
+    weft_status status =
+        weft_fail(WEFT_ERR_ARGUMENT,
+                  "metrics '%.*s': no format is named '%.*s'; there are %s, and ./%.*s would be a "
+                  "file",
+                  (int)size, piece, (int)name, piece, all, (int)size, piece);
+    free(all);
+    return status;
 }
 
 weft_status weft_metrics_each(const char *spec, weft_metrics_fn *fn, void *user)
@@ -83,6 +90,13 @@ weft_status weft_metrics_open(const char *spec, int64_t after, weft_metrics **ou
     weft_error_catch(&first, weft_metrics_each(spec, open_one, &o));
     if (first.status != WEFT_OK) (void)!weft_metrics_close(out); /* the first failure counts */
     return weft_error_raise(&first);
+}
+
+weft_status weft_metrics_settings(weft_metrics *m, const weft_settings *settings)
+{
+    for (int i = 0; i < m->count; i++)
+        if (m->format[i]->settings) WEFT_TRY(m->format[i]->settings(m->writer[i], settings));
+    return WEFT_OK;
 }
 
 weft_status weft_metrics_event(weft_metrics *m, const weft_event *event)

@@ -3,12 +3,16 @@
 #ifndef WEFT_TRAIN_METRICS_H
 #define WEFT_TRAIN_METRICS_H
 
+#include "base/settings.h"
 #include "train/train.h"
 
 /* A format of metrics, a row of the table in metrics.c. */
 typedef struct weft_metrics_format {
     const char *name; /* before the colon of --metrics; "": the format without a name */
+    const char *path; /* what is behind the colon */
     weft_status (*open)(const char *path, int64_t after, void **out);
+    /* Writes the options of the run. NULL: the format has none. */
+    weft_status (*settings)(void *writer, const weft_settings *settings);
     weft_status (*event)(void *writer, const weft_event *event);
     /* The model's graph, of which the nodes up to the one of `loss` are the forward pass. NULL: the
      * format has no graph. */
@@ -20,7 +24,7 @@ typedef struct weft_metrics_format {
     weft_status (*close)(void *writer);
 } weft_metrics_format;
 extern const weft_metrics_format weft_metrics_lines, weft_metrics_tensorboard,
-    weft_metrics_histograms, weft_metrics_confusion;
+    weft_metrics_histograms, weft_metrics_confusion, weft_metrics_trackio;
 
 /* confusion_picture.c: appends a PNG of the report's confusion matrix: a row of squares for each
  * true class, darker the larger the share of its samples with that prediction. */

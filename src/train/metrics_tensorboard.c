@@ -327,7 +327,8 @@ static weft_status put_parameter(void *writer, int64_t step, const char *name,
 }
 
 #define EVENT_FILES(event_)                                                                        \
-    .open = open_events, .event = (event_), .graph = put_graph, .close = close_events
+    .path = "FOLDER", .open = open_events, .event = (event_), .graph = put_graph,                  \
+    .close = close_events
 const weft_metrics_format weft_metrics_tensorboard = {.name = "tensorboard",
                                                       EVENT_FILES(put_numbers)};
 const weft_metrics_format weft_metrics_histograms = {

@@ -388,5 +388,6 @@ weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step)
     if (t->link.job && step > 0) after = step;
     if (t->rejoins)
         after = WEFT_METRICS_KEEP; /* the run has taken the steps of the former member */
-    return weft_metrics_open(o->output.metrics, after, &t->metrics);
+    WEFT_TRY(weft_metrics_open(o->output.metrics, after, &t->metrics));
+    return weft_metrics_settings(t->metrics, &t->settings);
 }

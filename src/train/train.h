@@ -26,6 +26,9 @@ typedef struct weft_metrics weft_metrics;
  * steps are removed, since the run writes them again. FORMAT: a file has a line that is no metrics,
  * and is left unchanged. */
 weft_status weft_metrics_open(const char *spec, int64_t after, weft_metrics **out) WEFT_NODISCARD;
+/* Writes the options of the run, where a format has them. */
+weft_status weft_metrics_settings(weft_metrics *metrics,
+                                  const weft_settings *settings) WEFT_NODISCARD;
 weft_status weft_metrics_event(weft_metrics *metrics, const weft_event *event) WEFT_NODISCARD;
 weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
 /* Calls fn with the format and the path of each output. ARGUMENT: a path is empty, or there are too
