@@ -26,9 +26,14 @@ typedef struct weft_measure_options {
      * weft_measure, transfers alone are measured, and the first rank writes their times to the
      * output. */
     char *engine;
-    char *transfers;  /* such a file, whose times are added; NULL: none */
-    int64_t ranks;    /* that transfer at most; 0: as many as there are cores, or processes */
-    uint64_t room[5]; /* of later versions: 0 */
+    char *transfers; /* such a file, whose times are added; NULL: none */
+    int64_t ranks;   /* that transfer at most; 0: as many as there are cores, or processes */
+    /* Not NULL, with an engine whose ranks are processes, of which one is on each machine: all of
+     * them measure their machine and the links between them, and the first writes the cluster file,
+     * in which equal machines are one kind. Warnings in the log name machines that are busy or have
+     * another processor, and links that are unlike the others of their ends. */
+    char *hosts;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_measure_options;
 /* The option table; weft_options_init sets the defaults. */
 WEFT_API const weft_option *weft_measure_table(const weft_context *context);

@@ -1,16 +1,32 @@
 /* weft measure: measures this machine for predictions. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "weft/estimate.h"
 
+typedef struct showing {
+    bool terminal;
+    bool supervised; /* and the supervisor does not know yet that all ranks are there */
+} showing;
+
 static void on_measured(void *user, const char *what, double done)
 {
-    const bool *terminal = user;
-    if (*terminal) printf(CLEAR_LINE "%3.0f %%  %s", 100 * done, what);
+    showing *s = user;
+    if (s->supervised) print_status_line("built", "");
+    s->supervised = false;
+    if (s->terminal) printf(CLEAR_LINE "%3.0f %%  %s", 100 * done, what);
     flush_stdout();
+}
+
+/* Notes of the small networks say nothing about this machine. */
+static void on_warning(void *user, weft_log_level level, const char *text)
+{
+    (void)user;
+    if (level <= WEFT_LOG_WARNING) fprintf(stderr, "weft: %s\n", text);
 }
 
 /* --- transfers between processes --- */
@@ -21,82 +37,151 @@ static void ignore(void *user, const char *line)
     (void)line;
 }
 
-/* Has ranks of MPI measure their transfers into a file; whether they have. */
-static bool run_ranks(weft_context *context, const weft_train_options *job, const char *file)
+/* Options of a job with so many ranks of MPI; hosts NULL: on this machine. */
+static weft_status fill_job(weft_context *context, int ranks, const char *hosts,
+                            weft_train_options *job)
 {
-    char program[4096], *output = NULL;
-    int code = 1;
+    char text[16], mesh[24];
+    const weft_option *table = weft_train_table(context);
+    (void)snprintf(text, sizeof(text), "%d", ranks);
+    (void)snprintf(mesh, sizeof(mesh), "data=%d", ranks);
+    weft_status status = weft_train_options_init(context, job);
+    if (status == WEFT_OK) status = weft_options_set(table, job, "engine", "mpi");
+    if (status == WEFT_OK) status = weft_options_set(table, job, "ranks", text);
+    if (status == WEFT_OK) status = weft_options_set(table, job, "mesh", mesh);
+    if (status == WEFT_OK && hosts) status = weft_options_set(table, job, "hosts", hosts);
+    return status;
+}
+
+/* Starts this command as the ranks of a job, with these words. */
+static weft_status run_ranks(weft_context *context, const weft_train_options *job, char **words,
+                             weft_job_fn fn, int *code)
+{
+    char program[4096];
     ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    if (size < 0 || asprintf(&output, "--output=%s", file) < 0) return false;
+    *code = 1;
+    if (size < 0) return WEFT_OK;
     program[size] = '\0';
-    char *words[] = {"measure", "--engine=mpi", output, NULL};
-    weft_status status = weft_job_run(context, job, program, words, ignore, NULL, &code);
-    free(output);
-    return status == WEFT_OK && code == 0;
+    return weft_job_run(context, job, program, words, fn, NULL, code);
 }
 
 /* Where there is MPI and more than one core, measures transfers between its processes and sets the
  * option `transfers` to their file, which is the caller's to remove. *lacking: this has failed. */
 static bool measure_mpi(weft_context *context, weft_measure_options *options, bool *lacking)
 {
-    char ranks[16], mesh[24], *file = NULL;
-    const weft_option *table = weft_train_table(context);
+    char *output = NULL;
     weft_train_options job = {0};
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    bool measured = false, refused = !options->overwrite && access(options->output, F_OK) == 0;
+    cpu_set_t mine;
+    int cores = sched_getaffinity(0, sizeof(mine), &mine) == 0 ? CPU_COUNT(&mine) : 1, code = 1;
+    bool refused = !options->overwrite && access(options->output, F_OK) == 0;
     if (cores < 2 || options->transfers || refused ||
-        asprintf(&file, "%s.mpi", options->output) < 0)
+        asprintf(&output, "--output=%s.mpi", options->output) < 0)
         return false;
-    (void)snprintf(ranks, sizeof(ranks), "%ld", cores);
-    (void)snprintf(mesh, sizeof(mesh), "data=%ld", cores);
-    weft_status status = weft_train_options_init(context, &job);
-    if (status == WEFT_OK) status = weft_options_set(table, &job, "engine", "mpi");
-    if (status == WEFT_OK) status = weft_options_set(table, &job, "ranks", ranks);
-    if (status == WEFT_OK) status = weft_options_set(table, &job, "mesh", mesh);
+    weft_status status = fill_job(context, cores, NULL, &job);
     bool known = status == WEFT_OK; /* the engine */
     if (status == WEFT_OK) status = weft_job_check(context, &job);
-    if (status == WEFT_OK) measured = run_ranks(context, &job, file);
+    char *words[] = {"measure", "--engine=mpi", output, NULL};
+    if (status == WEFT_OK) status = run_ranks(context, &job, words, ignore, &code);
+    bool measured = status == WEFT_OK && code == 0;
     *lacking = known && !measured;
     if (measured)
-        status = weft_options_set(weft_measure_table(context), options, "transfers", file);
-    weft_options_free(table, &job);
-    free(file);
+        status = weft_options_set(weft_measure_table(context), options, "transfers",
+                                  strchr(output, '=') + 1);
+    weft_options_free(weft_train_table(context), &job);
+    free(output);
     return measured && status == WEFT_OK;
+}
+
+/* --- several machines --- */
+
+static int count_hosts(const char *hosts)
+{
+    int count = 1;
+    for (; *hosts; hosts++) count += *hosts == ',';
+    return count;
+}
+
+/* Has a rank on each of the hosts measure; the command line of the ranks is that of this command.
+ */
+static int run_hosts(weft_context *context, weft_measure_options *options, int argc, char **argv)
+{
+    char *transfers = NULL, **words = calloc((size_t)argc + 4, sizeof(*words));
+    weft_train_options job = {0};
+    int code = 1, count = 0;
+    int64_t machines;
+    bool lacking, own = measure_mpi(context, options, &lacking);
+    double begun = clock_seconds();
+    weft_status status = fill_job(context, count_hosts(options->hosts), options->hosts, &job);
+    if (status == WEFT_OK) status = weft_job_check(context, &job);
+    words[count++] = "measure";
+    for (int i = 0; i < argc; i++) words[count++] = argv[i];
+    words[count++] = "--engine=mpi";
+    if (own && asprintf(&transfers, "--transfers=%s", options->transfers) > 0)
+        words[count++] = transfers;
+    if (status == WEFT_OK) status = run_ranks(context, &job, words, print_line, &code);
+    if (own) unlink(options->transfers);
+    if (status == WEFT_OK && code == 0) status = weft_cluster_machines(options->output, &machines);
+    if (status == WEFT_OK && code == 0)
+        printf("%s: %lld machines and the links between them, measured in %.0f s\n",
+               options->output, (long long)machines, clock_seconds() - begun);
+    weft_options_free(weft_train_table(context), &job);
+    free(transfers);
+    free(words);
+    return status == WEFT_OK ? code : report_failure(status);
+}
+
+static void tell(const weft_measure_options *options, size_t times, double seconds, double spread)
+{
+    if (weft_job_rank() < 0)
+        printf("%s: %zu times, measured in %.0f s; two runs of a kernel differ by %.1f %% in the "
+               "mean\n",
+               options->output, times, seconds, 200 * spread);
+    /* The log names those of several machines that were busy. */
+    if (spread > 0.05 && !options->hosts)
+        fprintf(stderr, "weft: the machine was busy or changed its speed while it was measured; "
+                        "predictions are as uncertain. Measure again on an idle machine\n");
+}
+
+/* Measures in this process. */
+static int run_here(weft_context *context, weft_measure_options *options)
+{
+    size_t times;
+    double spread, begun = clock_seconds();
+    bool rank = weft_job_rank() >= 0, of_hosts = rank && options->hosts, lacking = false;
+    bool supervised = of_hosts && weft_job_supervised();
+    showing s = {.terminal = isatty(STDOUT_FILENO) && !rank, .supervised = supervised};
+    weft_context_set_log(context, of_hosts && weft_job_rank() == 0 ? on_warning : NULL, NULL);
+    if (supervised) print_status_line("started", "");
+    bool own = !rank && measure_mpi(context, options, &lacking);
+    weft_status status =
+        weft_measure(context, options, &wanted_stop, on_measured, &s, &times, &spread);
+    if (s.terminal) printf(CLEAR_LINE);
+    if (own) unlink(options->transfers); /* its times are in the table */
+    int code = report_failure(status);
+    if (status == WEFT_ERR_INTERRUPTED) code = interrupted_code();
+    if (code != 0) return code;
+    if (supervised) print_status_line("finished", "");
+    tell(options, times, clock_seconds() - begun, spread);
+    if (lacking) fprintf(stderr, "weft: transfers between processes of MPI were not measured\n");
+    return 0;
 }
 
 static int run(weft_context *context, int argc, char **argv)
 {
     weft_measure_options options = {0};
-    size_t times;
-    double spread, begun = clock_seconds();
-    bool terminal = isatty(STDOUT_FILENO) && weft_job_rank() < 0;
     int words = 0;
     const weft_option *table = weft_measure_table(context);
     weft_status status = weft_options_init(table, &options);
     if (status == WEFT_OK)
         status = weft_options_parse(table, &options, argc, argv, 0, NULL, &words);
-    if (status != WEFT_OK) {
-        weft_options_free(table, &options);
-        return usage_failure("measure");
-    }
-    print_log(context, true);
+    int code = 0;
     catch_signals();
-    bool lacking = false, alone = weft_job_rank() < 0;
-    bool own = alone && measure_mpi(context, &options, &lacking);
-    status = weft_measure(context, &options, &wanted_stop, on_measured, &terminal, &times, &spread);
-    if (terminal) printf(CLEAR_LINE);
-    if (own) unlink(options.transfers); /* its times are in the table */
-    int code = report_failure(status);
-    if (status == WEFT_ERR_INTERRUPTED) code = interrupted_code();
-    if (code == 0 && alone)
-        printf("%s: %zu times, measured in %.0f s; two runs of a kernel differ by %.1f %% in the "
-               "mean\n",
-               options.output, times, clock_seconds() - begun, 200 * spread);
-    if (code == 0 && lacking)
-        fprintf(stderr, "weft: transfers between processes of MPI were not measured\n");
-    if (code == 0 && spread > 0.05)
-        fprintf(stderr, "weft: the machine was busy or changed its speed while it was measured; "
-                        "predictions are as uncertain. Measure again on an idle machine\n");
+    if (status != WEFT_OK)
+        code = usage_failure("measure");
+    else if (options.hosts && weft_job_rank() < 0)
+        code = run_hosts(context, &options, argc, argv);
+    else
+        code = run_here(context, &options);
     weft_options_free(table, &options);
     return code;
 }
@@ -108,7 +193,8 @@ const command command_measure = {
     .text =
         "Trains small networks for some steps, with one rank on all cores and with a rank on\n"
         "each core, and measures the times of their kernels and of transfers between ranks, as\n"
-        "threads and, where there is MPI, as its processes.\n"
+        "threads and, where there is MPI, as its processes. With --hosts each of these machines\n"
+        "does so at the same time, and links between them are measured pairwise.\n"
         "Writes a cluster file with this one machine, and the times beside it. weft plan\n"
         "--cluster FILE estimates the time of runs from them, also on clusters of several\n"
         "such machines, which are lines of the file:\n\n"
@@ -122,6 +208,7 @@ const command command_measure = {
         "      speed: 0.5           relative to the measured one; and jitter, slow, slowdown,\n"
         "                           latency and others, as in weft help simulate",
     .examples = "  weft measure -o here.yaml\n"
+                "  weft measure -o room.yaml --hosts alpha,beta,gamma\n"
                 "  weft plan --cluster here.yaml -n 2 --mesh data=2 --model lenet\n",
     .table = weft_measure_table,
     .run = run,

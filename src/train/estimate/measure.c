@@ -22,6 +22,9 @@ static const weft_option rows[] = {
                "each runs this command, and FILE gets the times of their transfers alone"),
     OPTION("ranks", "N", WHOLE("0", 0, WEFT_MAX_RANKS), AT(ranks),
            .help = "measure transfers between up to N ranks; 0: as many as cores, or processes"),
+    OPTION("hosts", "NAME,...", TEXT, AT(hosts),
+           .help = "measure these machines, of which the first one writes the files, and the links "
+                   "between them; with --engine mpi, under a launcher with a process on each"),
     OPTION("transfers", "FILE", TEXT, AT(transfers),
            .help = "add the times of transfers of such a file"),
     {.name = NULL}};
@@ -44,120 +47,9 @@ enum { TABLE, CLUSTER, OUTPUTS };
 typedef struct measuring {
     weft_context *context;
     const weft_measure_options *options;
-    const weft_stop *stop;
-    weft_measure_fn fn;
-    void *user;
-    weft_times *times;
-    weft_measured_setting settings[16];
-    int setting_count;
-    double begun;
-    char *text; /* temporary file of the networks of texts; NULL: not written yet */
-    int file;   /* its descriptor, below 0: none */
+    weft_measuring rates;
     weft_output *outputs[OUTPUTS];
 } measuring;
-
-/* One rank with all cores, all cores with a rank each, and the powers of two between them. */
-static void find_settings(measuring *m)
-{
-    int cores = weft_cores();
-    m->settings[m->setting_count++] = (weft_measured_setting){cores, 1};
-    for (int threads = cores / 2; threads > 1 && m->setting_count < 15; threads /= 2)
-        m->settings[m->setting_count++] = (weft_measured_setting){threads, cores / threads};
-    if (cores > 1) m->settings[m->setting_count++] = (weft_measured_setting){1, cores};
-}
-
-/* Writes a temporary file of a name that no other file has, which is locked until it is removed. */
-static weft_status put_text(measuring *m, const char *text, size_t size)
-{
-    const char *root = getenv("TMPDIR");
-    char *target;
-    WEFT_TRY(weft_format(&target, "%s/weft-measure", root ? root : "/tmp"));
-    weft_status status = weft_beside_tidy(target);
-    if (status == WEFT_OK) status = weft_beside_open(target, 0600, &m->text, &m->file);
-    free(target);
-    WEFT_TRY(status);
-    while (m->file >= 0 && size > 0) {
-        ssize_t n = write(m->file, text, size);
-        if (n < 0 && errno != EINTR) break;
-        text += WEFT_MAX(n, (ssize_t)0);
-        size -= (size_t)WEFT_MAX(n, (ssize_t)0);
-    }
-    if (m->file >= 0 && size == 0) return WEFT_OK;
-    return weft_fail(WEFT_ERR_IO, "%s: cannot write: %s; TMPDIR names another folder", m->text,
-                     strerror(errno));
-}
-
-static void remove_text(measuring *m)
-{
-    if (m->text && m->file >= 0) unlink(m->text);
-    if (m->file >= 0) close(m->file);
-    free(m->text);
-}
-
-/* Words of letters at random, with as many letters as tongues have. */
-static weft_status write_text(measuring *m)
-{
-    enum { BYTES = 60000 };
-    char *text;
-    weft_random random;
-    WEFT_TRY(WEFT_NEW(&text, BYTES));
-    weft_random_start(&random, 1, 1);
-    for (int i = 0; i < BYTES; i++) {
-        int letter = (int)(weft_random_unit(&random) * 64);
-        text[i] = letter < 10 ? ' ' : letter < 12 ? '\n' : (char)('!' + letter);
-    }
-    weft_status status = put_text(m, text, BYTES);
-    free(text);
-    return status;
-}
-
-static weft_status check_stop(const measuring *m)
-{
-    if (!m->stop || !m->stop->wanted) return WEFT_OK;
-    return weft_fail(WEFT_ERR_INTERRUPTED,
-                     "stopped while this machine was measured; %s is not "
-                     "written",
-                     m->options->output);
-}
-
-static bool over(const measuring *m)
-{
-    return weft_seconds() - m->begun > m->options->seconds;
-}
-
-/* Measures the networks again and again while there is time, so that the table knows how far runs
- * differ, and has some in which nothing disturbed the machine; the first network at least. */
-static weft_status measure_networks(measuring *m)
-{
-    char what[160];
-    for (int i = 0;; i++) {
-        const weft_measured_network *n = weft_measured_network_at(i);
-        if (!n) n = weft_measured_network_at(i = 0);
-        for (int s = 0; s < m->setting_count; s++) {
-            WEFT_TRY(check_stop(m));
-            (void)snprintf(what, sizeof(what), "%.60s, %d rank%s of %d thread%s", n->model,
-                           m->settings[s].ranks, weft_plural(m->settings[s].ranks),
-                           m->settings[s].threads, weft_plural(m->settings[s].threads));
-            double done = (weft_seconds() - m->begun) / m->options->seconds;
-            if (m->fn) m->fn(m->user, what, WEFT_MIN(done, 1.0));
-            WEFT_TRY(weft_measure_network(m->context, n, m->settings[s], m->text, m->times));
-        }
-        if (over(m)) return WEFT_OK;
-    }
-}
-
-static weft_status measure_transfers(measuring *m)
-{
-    int most = m->options->ranks > 0 ? (int)m->options->ranks : weft_cores();
-    for (int ranks = 2; ranks <= most;
-         ranks = ranks < most && 2 * ranks > most ? most : 2 * ranks) {
-        bool first;
-        if (m->fn) m->fn(m->user, "transfers between threads", 1);
-        WEFT_TRY(weft_measure_transfers(m->context, m->options->engine, ranks, m->times, &first));
-    }
-    if (m->fn) m->fn(m->user, "codecs and copies", 1);
-    return weft_measure_work(m->context, weft_cores(), m->times);
-}
 
 /* --- the files --- */
 
@@ -177,8 +69,8 @@ static weft_status write_files(const measuring *m, const char *times, double spr
         "  # two runs of a kernel differed by %.1f %% in the mean\nlatency: 0.0001       # "
         "of links between machines, in seconds; measure yours\nbandwidth: 125e6      # "
         "bytes a second\nmachines:\n  - count: 1\n    cores: %d\n    memory: %.4g\n",
-        weft_times_processor(m->times), weft_version(), base_name(m->options->output), 200 * spread,
-        weft_cores(), (double)weft_memory_limit(""));
+        weft_times_processor(m->rates.times), weft_version(), base_name(m->options->output),
+        200 * spread, weft_cores(), (double)weft_memory_limit(""));
 }
 
 /* Opens one of the files before anything is measured. ARGUMENT: the file exists, and is not to be
@@ -227,7 +119,7 @@ static weft_status add_transfers(const measuring *m)
     weft_status status = weft_file_read(file, &text);
     if (status == WEFT_OK)
         status = weft_times_read((const char *)text.data, text.size, file, &more);
-    if (status == WEFT_OK) status = weft_times_add_all(m->times, more);
+    if (status == WEFT_OK) status = weft_times_add_all(m->rates.times, more);
     weft_times_free(&more);
     free((void *)(uintptr_t)text.data);
     return status;
@@ -238,10 +130,10 @@ static weft_status measure_ranks(measuring *m, size_t *count, double *spread)
 {
     char *text = NULL;
     bool first = false;
-    WEFT_TRY(weft_times_new(&m->times));
+    WEFT_TRY(weft_times_new(&m->rates.times));
     WEFT_TRY(weft_measure_transfers(m->context, m->options->engine, (int)m->options->ranks,
-                                    m->times, &first));
-    *count = weft_times_count(m->times);
+                                    m->rates.times, &first));
+    *count = weft_times_count(m->rates.times);
     *spread = 0;
     if (*count == 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
@@ -249,11 +141,120 @@ static weft_status measure_ranks(measuring *m, size_t *count, double *spread)
                          "them, as mpirun -n 2 weft measure --engine %s -o FILE",
                          m->options->engine, m->options->engine);
     if (!first) return WEFT_OK;
-    WEFT_TRY(weft_times_text(m->times, &text));
+    WEFT_TRY(weft_times_text(m->rates.times, &text));
     weft_status status =
         weft_output_open(m->options->output, WEFT_OUTPUT_REPLACE, &m->outputs[TABLE]);
     if (status == WEFT_OK) status = weft_output_write(m->outputs[TABLE], text, strlen(text));
     free(text);
+    return status;
+}
+
+/* --- several machines --- */
+
+static void describe_machine(const measuring *m, double spread, weft_measured_machine *out)
+{
+    *out = (weft_measured_machine){
+        .cores = weft_cores(), .memory = (double)weft_memory_limit(""), .spread = spread};
+    if (gethostname(out->name, sizeof(out->name) - 1) != 0) (void)strcpy(out->name, "unnamed");
+    weft_make_printable(out->name);
+    (void)snprintf(out->processor, sizeof(out->processor), "%s",
+                   weft_times_processor(m->rates.times));
+    memcpy(out->seconds, m->rates.seconds, sizeof(out->seconds));
+}
+
+typedef struct machines {
+    weft_comm *comm;
+    weft_measured_machine *all;
+    double *latency, *bandwidth; /* [ranks, ranks]; row 0 is that of this rank before */
+    int count;
+} machines;
+
+/* Rows of all ranks, of which this one has its own. */
+static weft_status gather_links(const machines *k, double *links)
+{
+    size_t me = (size_t)weft_comm_rank(k->comm) * (size_t)k->count;
+    return weft_comm_run(k->comm, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_F64,
+                                                .what = "measured links", .send = links + me,
+                                                .receive = links, .count = k->count));
+}
+
+static weft_status write_machines(const measuring *m, const machines *k, const char *times)
+{
+    char name[512], *text;
+    weft_text cluster = {0};
+    (void)snprintf(name, sizeof(name), "%s" TIMES, base_name(m->options->output));
+    WEFT_TRY(
+        weft_machines_text(m->context, k->all, k->count, k->latency, k->bandwidth, name, &cluster));
+    WEFT_TRY(weft_text_take(&cluster, &text));
+    weft_status status = weft_output_write(m->outputs[TABLE], times, strlen(times));
+    if (status == WEFT_OK) status = weft_output_write(m->outputs[CLUSTER], text, strlen(text));
+    free(text);
+    return status;
+}
+
+/* The first rank has the times of its machine, and the others those of their steps. */
+static weft_status measure_machines(measuring *m, const machines *k, size_t *count, double *spread)
+{
+    char *text = NULL;
+    weft_measured_machine own;
+    int me = weft_comm_rank(k->comm);
+    size_t row = (size_t)me * (size_t)k->count;
+    if (me == 0) WEFT_TRY(open_outputs(m));
+    /* The half of the time at most; links of few machines take seconds. */
+    WEFT_TRY(
+        weft_measure_links(k->comm, m->options->seconds / 2, k->latency + row, k->bandwidth + row));
+    WEFT_TRY(weft_measure_rates(&m->rates));
+    if (me == 0) WEFT_TRY(add_transfers(m));
+    WEFT_TRY(weft_times_text(m->rates.times, &text));
+    weft_status status = weft_times_index(m->rates.times);
+    *spread = weft_times_spread(m->rates.times);
+    *count = weft_times_count(m->rates.times);
+    describe_machine(m, *spread, &own);
+    if (status == WEFT_OK) status = weft_machines_gather(k->comm, &own, k->all);
+    if (status == WEFT_OK) status = gather_links(k, k->latency);
+    if (status == WEFT_OK) status = gather_links(k, k->bandwidth);
+    if (status == WEFT_OK && me == 0) status = write_machines(m, k, text);
+    free(text);
+    return status;
+}
+
+static weft_status check_machines(const machines *k)
+{
+    if (k->count < 2)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "hosts: there is one rank, and links need two machines; give the names of "
+                         "several, with commas between them");
+    if (weft_comm_local_size(k->comm) == 1) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "hosts: %d ranks are on one machine, and each measures all of it; give each "
+                     "machine one rank",
+                     weft_comm_local_size(k->comm));
+}
+
+/* In one process on each machine. */
+static weft_status measure_hosts(measuring *m, size_t *count, double *spread)
+{
+    machines k = {NULL};
+    int local;
+    weft_comm **comms;
+    WEFT_TRY(weft_times_new(&m->rates.times));
+    WEFT_TRY(WEFT_NEW(&comms, WEFT_MAX_RANKS));
+    weft_status status = weft_comm_open(m->context, m->options->engine, 0, comms, &local);
+    k.comm = comms[0];
+    free((void *)comms);
+    WEFT_TRY(status);
+    k.count = weft_comm_size(k.comm);
+    size_t pairs = (size_t)k.count * (size_t)k.count;
+    status = check_machines(&k);
+    if (status == WEFT_OK) status = WEFT_NEW(&k.all, k.count);
+    if (status == WEFT_OK) status = WEFT_NEW(&k.latency, pairs);
+    if (status == WEFT_OK) status = WEFT_NEW(&k.bandwidth, pairs);
+    if (status == WEFT_OK) status = measure_machines(m, &k, count, spread);
+    if (status != WEFT_OK) weft_comm_abort(k.comm);
+    weft_comm_close(&k.comm);
+    free(k.all);
+    free(k.latency);
+    free(k.bandwidth);
     return status;
 }
 
@@ -270,20 +271,28 @@ static weft_status measure(measuring *m, size_t *count, double *spread)
 {
     char *text = NULL;
     WEFT_TRY(open_outputs(m));
-    find_settings(m);
-    WEFT_TRY(weft_times_new(&m->times));
-    WEFT_TRY(write_text(m));
-    WEFT_TRY(measure_transfers(m));
-    WEFT_TRY(measure_networks(m));
+    WEFT_TRY(weft_times_new(&m->rates.times));
+    WEFT_TRY(weft_measure_rates(&m->rates));
     WEFT_TRY(add_transfers(m));
     /* The text has all measurements, the index their medians. */
-    WEFT_TRY(weft_times_text(m->times, &text));
-    weft_status status = weft_times_index(m->times);
-    if (status == WEFT_OK) *spread = weft_times_spread(m->times);
-    if (status == WEFT_OK) *count = weft_times_count(m->times);
+    WEFT_TRY(weft_times_text(m->rates.times, &text));
+    weft_status status = weft_times_index(m->rates.times);
+    if (status == WEFT_OK) *spread = weft_times_spread(m->rates.times);
+    if (status == WEFT_OK) *count = weft_times_count(m->rates.times);
     if (status == WEFT_OK) status = write_files(m, text, *spread);
     free(text);
     return status;
+}
+
+static weft_status measure_with(measuring *m, bool launched, size_t *times, double *spread)
+{
+    if (!launched && m->options->hosts)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "hosts: each of them needs a process, and engine %s has none there; the "
+                         "command weft measure starts them, or a launcher with --engine mpi",
+                         m->options->engine);
+    if (!launched) return measure(m, times, spread);
+    return m->options->hosts ? measure_hosts(m, times, spread) : measure_ranks(m, times, spread);
 }
 
 weft_status weft_measure(weft_context *context, const weft_measure_options *options,
@@ -296,11 +305,12 @@ weft_status weft_measure(weft_context *context, const weft_measure_options *opti
     WEFT_CHECK_ROOM("weft_measure_options", &own);
     measuring m = {.context = context,
                    .options = &own,
-                   .stop = stop,
-                   .fn = fn,
-                   .user = user,
-                   .file = -1,
-                   .begun = weft_seconds()};
+                   .rates = {.context = context,
+                             .options = &own,
+                             .stop = stop,
+                             .fn = fn,
+                             .user = user,
+                             .begun = weft_seconds()}};
     const weft_train_engine *engine = weft_train_engine_of(own.engine);
     weft_status status = WEFT_OK;
     if (engine->members)
@@ -308,10 +318,9 @@ weft_status weft_measure(weft_context *context, const weft_measure_options *opti
                            "engine %s: the ranks of its learners are threads; leave --engine out",
                            own.engine);
     else
-        status = engine->launched ? measure_ranks(&m, times, spread) : measure(&m, times, spread);
+        status = measure_with(&m, engine->launched, times, spread);
     status = close_outputs(&m, status);
     if (status == WEFT_OK && engine->launched) tell_supervisor();
-    remove_text(&m);
-    weft_times_free(&m.times);
+    weft_times_free(&m.rates.times);
     return status;
 }

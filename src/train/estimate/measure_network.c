@@ -24,6 +24,7 @@ static const weft_measured_network networks[] = {
     {"gpt:layers=1,heads=6,width=384", "text:{text},unit=char,context=256", "4", "1", "7"},
     {"char-lstm:layers=1,units=256", "text:{text},unit=char,context=128", "16", "1", "8"},
 };
+_Static_assert(WEFT_COUNT(networks) == WEFT_MEASURED_NETWORKS, "each machine has a time of each");
 
 const weft_measured_network *weft_measured_network_at(int i)
 {
@@ -91,11 +92,12 @@ static weft_status add_instruction(const weft_program *p, int i, weft_measured_s
     return weft_times_add(times, &what, seconds);
 }
 
-static weft_status add_times(const weft_rank *r, weft_measured_setting s, weft_times *times)
+static weft_status add_times(const weft_rank *r, weft_measured_setting s, weft_times *times,
+                             double *out)
 {
     const weft_program *p = weft_instance_program(r->instance);
     weft_program_info info = weft_program_describe(p);
-    double *seconds, step, rest, microbatches = (double)r->run_spec->microbatches;
+    double *seconds, step = 0, rest, microbatches = (double)r->run_spec->microbatches;
     WEFT_TRY(WEFT_NEW(&seconds, info.instructions + 1));
     weft_status status = weft_instance_times(r->instance, FIRST_STEPS, seconds, &step, &rest);
     for (int i = 0; i < info.instructions && status == WEFT_OK; i++)
@@ -107,6 +109,7 @@ static weft_status add_times(const weft_rank *r, weft_measured_setting s, weft_t
                              .flops = info.instructions * microbatches,
                              .bytes = (double)info.input_bytes * microbatches};
     if (status == WEFT_OK) status = weft_times_add(times, &what, WEFT_MAX(rest, 1e-9));
+    *out = step;
     free(seconds);
     return status;
 }
@@ -114,15 +117,15 @@ static weft_status add_times(const weft_rank *r, weft_measured_setting s, weft_t
 /* The graph of each rank is needed to name its instructions, so a trainer's ranks are looked at
  * before it ends. */
 static weft_status train(weft_context *context, const weft_train_options *o,
-                         weft_measured_setting s, weft_times *times)
+                         weft_measured_setting s, weft_times *times, double *step)
 {
     weft_trainer *t;
     weft_times *own = NULL;
     WEFT_TRY(weft_trainer_create_traced(context, o, &t));
     weft_status status = weft_trainer_run(t, NULL, NULL);
     if (status == WEFT_OK) status = weft_times_new(&own);
-    for (int r = 0; r < t->local && status == WEFT_OK; r++)
-        status = add_times(&t->runs[r].rank, s, own);
+    for (int r = t->local; r-- > 0 && status == WEFT_OK;)
+        status = add_times(&t->runs[r].rank, s, own, step);
     if (status == WEFT_OK) status = weft_times_add_means(times, own);
     weft_times_free(&own);
     weft_trainer_destroy(&t);
@@ -130,13 +133,14 @@ static weft_status train(weft_context *context, const weft_train_options *o,
 }
 
 weft_status weft_measure_network(weft_context *context, const weft_measured_network *network,
-                                 weft_measured_setting setting, const char *text, weft_times *times)
+                                 weft_measured_setting setting, const char *text, weft_times *times,
+                                 double *step)
 {
     const weft_option *table = weft_train_table(context);
     weft_train_options o = {.struct_size = 0};
     weft_status status = weft_train_options_init(context, &o);
     if (status == WEFT_OK) status = fill_options(table, network, setting, text, &o);
-    if (status == WEFT_OK) status = train(context, &o, setting, times);
+    if (status == WEFT_OK) status = train(context, &o, setting, times, step);
     weft_options_free(table, &o);
     return status;
 }
