@@ -38,6 +38,17 @@ static void finalize(void)
     if (!done && !mpi_process.aborting) MPI_Finalize();
 }
 
+/* Over TCP, Open MPI sends more than 64 KiB after a rendezvous: its two messages cross the line
+ * before the first byte, and behind the data of the other direction, so a slow line is idle
+ * meanwhile. Receives of collectives wait when their data come, so that these need no copy; larger
+ * messages begin in the same way. A limit of the user's own stays. */
+static void send_at_once(void)
+{
+    static const char limit[] = "1048576"; /* bytes: above the chunks of sums */
+    (void)setenv("OMPI_MCA_btl_tcp_eager_limit", limit, 0);
+    (void)setenv("OMPI_MCA_btl_tcp_rndv_eager_limit", limit, 0);
+}
+
 static weft_status start_process(void)
 {
     int running = 0, level;
@@ -45,6 +56,7 @@ static weft_status start_process(void)
     if (mpi_process.started) return WEFT_OK;
     MPI_Initialized(&running);
     if (!running) {
+        send_at_once();
         MPI_TRY(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level));
         atexit(finalize);
     }
