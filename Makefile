@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test check bench bench-gate bench-links bench-serve bench-peers bench-estimates bench-memory clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
+.PHONY: all deps demo test check bench bench-gate bench-links bench-serve bench-peers bench-estimates bench-shaped bench-memory clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
 
 all: $(BUILD)/weft
 
@@ -79,6 +79,11 @@ bench-peers: $(BUILD)/weft
 # Estimated steps (weft measure, weft plan --cluster) beside measured ones: about ten minutes. STEPS and MODELS choose.
 bench-estimates: $(BUILD)/weft
 	@/usr/bin/python3 bench/estimates.py $(BUILD)/weft build/estimates $(if $(MODELS),measure $(MODELS) table)
+
+# Estimated steps of two to four machines beside measured ones, over lines that are shaped as the cluster's file says (root): about fifteen
+# minutes. FOLDER keeps rates and rows; PAIRS chooses.
+bench-shaped: $(BUILD)/weft
+	@/usr/bin/python3 bench/shaped_estimates.py $(BUILD)/weft $(or $(FOLDER),build/shaped) $(PAIRS)
 
 # Predicted memory (weft plan) beside the peak of runs, with evaluation and checkpoint: about ten minutes. MODELS chooses.
 bench-memory: $(BUILD)/weft

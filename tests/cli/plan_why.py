@@ -69,6 +69,21 @@ def what_differs():
     check("one micro-batch waits", greatest == "waiting", told["causes"])
 
 
+def messages_cost():
+    """Messages that cost their processors more make steps of servers and peers longer, and those of a mesh not."""
+    lines = open("one.times").read().splitlines()
+    lines[-1:] = ["time\t1\t1\t1\t0\t1e8\tpass message\t", f"end\t{int(lines[-1].split()[1]) + 1}"]
+    write("dear.times", "\n".join(lines) + "\n")
+    write("dear.yaml", open("far.yaml").read().replace("one.times", "dear.times"))
+    steps = []
+    for cluster in ("far", "dear"):
+        told = json.loads(run("plan", *SMALL, "--cluster", f"{cluster}.yaml", "--strategies", "mesh=data=4; exchange=server; exchange=gossip:mode=average", "--json").stdout)
+        steps.append({r["strategy"]: r["step_seconds"] for r in told})
+    for strategy, step in steps[0].items():
+        longer = steps[1][strategy] / step
+        check(f"{strategy} where messages cost more", longer == 1 if "mesh" in strategy else longer > 1.02, longer)
+
+
 def table():
     text = why("far", "mesh=data=4; mesh=tensor=4").stdout
     rows = {m[1]: [float(x) for x in m[0].split()[-3:]] for m in re.finditer(r"^(kernels|transfers|links|waiting|rest|all) +[\d.]+ +[\d.]+ +[-+][\d.]+$", text, re.M)}
@@ -98,4 +113,4 @@ def refusals():
     check("without a cluster", "which need --cluster FILE" in done.stderr, done.stderr)
 
 
-sys.exit(main(conservation, what_differs, table, actors, refusals, first=files))
+sys.exit(main(conservation, what_differs, messages_cost, table, actors, refusals, first=files))

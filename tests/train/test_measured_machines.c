@@ -200,12 +200,32 @@ static void each_link_is_measured(void **state)
     }
 }
 
+/* A large message takes more time than a small one, if messages can be encrypted here. */
+static void messages_take_time(void **state)
+{
+    (void)state;
+    weft_times *times;
+    assert_ok(weft_times_new(&times));
+    assert_ok(weft_measure_messages(times));
+    if (weft_times_count(times) > 0) {
+        weft_timed what = {"pass message", "", 1, weft_cores(), 0, 2048};
+        assert_ok(weft_times_index(times));
+        weft_estimate small = weft_times_estimate(times, &what);
+        what.bytes = 8 << 20;
+        weft_estimate large = weft_times_estimate(times, &what);
+        assert_int_equal(small.by, WEFT_BY_KIND);
+        assert_true(small.seconds > 0 && large.seconds > small.seconds);
+    }
+    weft_times_free(&times);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_come_back),
         cmocka_unit_test(unlike_ones_are_named),
         cmocka_unit_test(each_link_is_measured),
+        cmocka_unit_test(messages_take_time),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,3 +1,5 @@
+#include <stdio.h>
+
 #include "base/sort.h"
 #include "train/estimate/apart.h"
 
@@ -30,6 +32,8 @@ static double charge_of(apart *p, weft_work_kind kind, const char *codec, double
     }
     if (codec && (kind == WEFT_WORK_ENCODE || kind == WEFT_WORK_DECODE))
         weft_codec_timed(kind == WEFT_WORK_ENCODE, codec, text);
+    if (kind == WEFT_WORK_SEND || kind == WEFT_WORK_RECEIVE)
+        (void)snprintf(text, sizeof(text), WEFT_MESSAGE_TIMED);
     const weft_timed what = {
         .kind = text, .group = "", .threads = 1, .ranks = p->a->hosts->each, .bytes = bytes};
     charge *c = &p->charges[p->next];

@@ -33,6 +33,9 @@ weft_status weft_measure_transfers(weft_context *context, const char *engine, in
 /* Adds the times of passes over memory and of codecs, by so many threads at once. */
 weft_status weft_measure_work(weft_context *context, int threads, weft_times *times) WEFT_NODISCARD;
 
+/* Adds the processor times of messages between actors, encrypted as between machines. */
+weft_status weft_measure_messages(weft_times *times) WEFT_NODISCARD;
+
 /* The measuring of this machine; the caller makes and frees the table. */
 typedef struct weft_measuring {
     weft_context *context;

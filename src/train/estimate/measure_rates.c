@@ -112,8 +112,8 @@ static weft_status measure_networks(measuring *m)
                            weft_plural(setting->threads));
             double done = (weft_seconds() - m->rates->begun) / m->rates->options->seconds;
             tell(m, what, WEFT_MIN(done, 1.0));
-            WEFT_TRY(weft_measure_network(m->rates->context, n, *setting, m->text,
-                                          m->rates->times, &step));
+            WEFT_TRY(weft_measure_network(m->rates->context, n, *setting, m->text, m->rates->times,
+                                          &step));
             if (setting->threads == 1) keep_step(&m->rates->seconds[i], step);
         }
         if (over(m)) return WEFT_OK;
@@ -131,7 +131,8 @@ static weft_status measure_transfers(measuring *m)
                                         m->rates->times, &first));
     }
     tell(m, "codecs and copies", 1);
-    return weft_measure_work(m->rates->context, weft_cores(), m->rates->times);
+    WEFT_TRY(weft_measure_work(m->rates->context, weft_cores(), m->rates->times));
+    return weft_measure_messages(m->rates->times);
 }
 
 weft_status weft_measure_rates(weft_measuring *rates)
