@@ -8,9 +8,13 @@
 
 /* --- text --- */
 
-static const char *rate_text(double rate, char *out, size_t size)
+/* A number with so many digits, or all before its point. */
+static const char *digits(double number, int least, char out[24])
 {
-    (void)snprintf(out, size, rate < 9999 ? "%.4g" : "%.0f", rate);
+    if (number < pow(10, least) - 0.5)
+        (void)snprintf(out, 24, "%.*g", least, number);
+    else
+        (void)snprintf(out, 24, "%.0f", number);
     return out;
 }
 
@@ -27,12 +31,13 @@ static const char *end_text(const weft_step_estimate *s, char *out, size_t size)
 static void print_row(const plan_row *r, int width)
 {
     const weft_step_estimate *s = &r->step;
-    char range[48], rate[24], end[48];
-    (void)snprintf(range, sizeof(range), "%.4g (%.3g to %.3g)", 1e3 * s->seconds, 1e3 * s->low,
-                   1e3 * s->high);
-    printf("%-*s  %-27s %9s %7.0f %% %9.3g %9.3g  %-10s %s\n", width, r->label, range,
-           rate_text(s->samples_per_second, rate, sizeof(rate)), 100 * s->computed / s->seconds,
-           s->link_bytes / 1e6, s->memory / 1e6, s->limited_by, end_text(s, end, sizeof(end)));
+    char range[80], rate[24], low[24], high[24], link[24], memory[24], end[48];
+    (void)snprintf(range, sizeof(range), "%s (%s to %s)", digits(1e3 * s->seconds, 4, rate),
+                   digits(1e3 * s->low, 3, low), digits(1e3 * s->high, 3, high));
+    printf("%-*s  %-27s %9s %7.0f %% %9s %9s  %-10s %s\n", width, r->label, range,
+           digits(s->samples_per_second, 4, rate), 100 * s->computed / s->seconds,
+           digits(s->link_bytes / 1e6, 3, link), digits(s->memory / 1e6, 3, memory), s->limited_by,
+           end_text(s, end, sizeof(end)));
 }
 
 void print_plan_rows(const plan_row *rows, int count)
