@@ -69,7 +69,8 @@ static weft_status cost_of(const builder *b, const weft_track_part *part, double
     const weft_train_engine *engine = b->t->engine;
     const char *name =
         engine && engine->members ? weft_train_engine_threads.name : b->t->options.job.engine;
-    weft_transfer_timed(part->kind == WEFT_SEND ? WEFT_RECEIVE : part->kind, name, text);
+    weft_transfer_timed(part->kind == WEFT_SEND ? WEFT_RECEIVE : part->kind, part->dtype, name,
+                        text);
     const weft_timed what = {
         .kind = text, .group = "", .threads = 1, .ranks = WEFT_MAX(here, 2), .bytes = part->bytes};
     double passes;

@@ -7,8 +7,13 @@
 #include "train/estimate/tracks.h"
 
 static const int64_t sizes[] = {8, 1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 21};
-static const weft_transfer_kind kinds[] = {WEFT_ALL_REDUCE, WEFT_REDUCE_SCATTER, WEFT_ALL_GATHER,
-                                           WEFT_ALL_TO_ALL, WEFT_RECEIVE};
+static const struct {
+    weft_transfer_kind kind;
+    weft_dtype dtype; /* sums of bf16 round each number */
+} kinds[] = {{WEFT_ALL_REDUCE, WEFT_F32},     {WEFT_ALL_REDUCE, WEFT_BF16},
+             {WEFT_REDUCE_SCATTER, WEFT_F32}, {WEFT_REDUCE_SCATTER, WEFT_BF16},
+             {WEFT_ALL_GATHER, WEFT_F32},     {WEFT_ALL_TO_ALL, WEFT_F32},
+             {WEFT_RECEIVE, WEFT_F32}};
 enum { SAMPLES = 7, REPEATS = 20, SHORT = 1 << 14, MOST = 1 << 21 };
 enum { ALL = 1 << 24 }; /* elements of all ranks together: more than caches hold */
 
@@ -22,13 +27,14 @@ typedef struct party {
     pthread_t thread;
 } party;
 
-/* The transfer of a kind in which this rank handles `count` elements. A message goes from each even
- * rank to the next one. */
-static weft_transfer transfer_of(const party *p, weft_transfer_kind kind, int64_t count)
+/* The transfer of row k of `kinds` in which this rank handles `count` elements. A message goes from
+ * each even rank to the next one. */
+static weft_transfer transfer_of(const party *p, size_t k, int64_t count)
 {
+    weft_transfer_kind kind = kinds[k].kind;
     int n = weft_comm_size(p->comm), me = weft_comm_rank(p->comm);
     weft_transfer x = {.kind = kind,
-                       .dtype = WEFT_F32,
+                       .dtype = kinds[k].dtype,
                        .what = "a measured transfer",
                        .send = p->send,
                        .receive = p->receive,
@@ -41,16 +47,15 @@ static weft_transfer transfer_of(const party *p, weft_transfer_kind kind, int64_
 
 /* Large transfers find their data where a step leaves them: written by their rank, and in no cache
  * any more, since each sample has memory of its own, and the others were passed over before. */
-static weft_status time_cold(party *p, weft_transfer_kind kind, int64_t count, double *samples,
-                             int *taken)
+static weft_status time_cold(party *p, size_t k, int64_t count, double *samples, int *taken)
 {
-    weft_transfer x = transfer_of(p, kind, count);
-    bool takes_part = kind != WEFT_RECEIVE || x.peer < weft_comm_size(p->comm);
+    weft_transfer x = transfer_of(p, k, count);
+    bool takes_part = kinds[k].kind != WEFT_RECEIVE || x.peer < weft_comm_size(p->comm);
     *taken = (int)WEFT_MIN(p->room / count, (int64_t)SAMPLES);
     memset(p->send, 0, (size_t)p->room * sizeof(float));
     memset(p->receive, 0, (size_t)p->room * sizeof(float));
     for (int s = 0; s < *taken; s++) {
-        x.send = p->send + s * count;
+        x.send = p->send + s * count; /* of f32, in which bf16 has room, too */
         x.receive = p->receive + s * count;
         WEFT_TRY(weft_comm_barrier(p->comm));
         double begin = weft_seconds();
@@ -61,11 +66,10 @@ static weft_status time_cold(party *p, weft_transfer_kind kind, int64_t count, d
 }
 
 /* Short transfers take less than ranks leave a barrier apart, so several follow each other. */
-static weft_status time_repeated(const party *p, weft_transfer_kind kind, int64_t count,
-                                 double *samples)
+static weft_status time_repeated(const party *p, size_t k, int64_t count, double *samples)
 {
-    weft_transfer x = transfer_of(p, kind, count);
-    bool takes_part = kind != WEFT_RECEIVE || x.peer < weft_comm_size(p->comm);
+    weft_transfer x = transfer_of(p, k, count);
+    bool takes_part = kinds[k].kind != WEFT_RECEIVE || x.peer < weft_comm_size(p->comm);
     for (int s = 0; s < SAMPLES; s++) {
         WEFT_TRY(weft_comm_barrier(p->comm));
         double begin = weft_seconds();
@@ -75,12 +79,12 @@ static weft_status time_repeated(const party *p, weft_transfer_kind kind, int64_
     return WEFT_OK;
 }
 
-static weft_status time_transfer(party *p, weft_transfer_kind kind, int64_t count, double *out)
+static weft_status time_transfer(party *p, size_t k, int64_t count, double *out)
 {
     double samples[SAMPLES];
     int taken = SAMPLES;
-    WEFT_TRY(count < SHORT ? time_repeated(p, kind, count, samples)
-                           : time_cold(p, kind, count, samples, &taken));
+    WEFT_TRY(count < SHORT ? time_repeated(p, k, count, samples)
+                           : time_cold(p, k, count, samples, &taken));
     weft_sort_doubles(samples, (size_t)taken);
     *out = samples[taken / 2];
     return WEFT_OK;
@@ -95,7 +99,7 @@ static weft_status measure_all(party *p)
     memset(p->receive, 0, (size_t)p->room * sizeof(float));
     for (size_t k = 0; k < WEFT_COUNT(kinds); k++)
         for (size_t s = 0; s < WEFT_COUNT(sizes); s++)
-            WEFT_TRY(time_transfer(p, kinds[k], sizes[s], &p->seconds[k][s]));
+            WEFT_TRY(time_transfer(p, k, sizes[s], &p->seconds[k][s]));
     return WEFT_OK;
 }
 
@@ -124,10 +128,10 @@ static weft_status run_parties(party *all, int ranks)
 }
 
 /* The bytes that a rank sends, as programs count them. */
-static double sent_bytes(weft_transfer_kind kind, int64_t count, int ranks)
+static double sent_bytes(size_t k, int64_t count, int ranks)
 {
-    double bytes = (double)count * sizeof(float), others = ranks - 1;
-    switch (kind) {
+    double bytes = (double)count * (double)weft_dtype_size(kinds[k].dtype), others = ranks - 1;
+    switch (kinds[k].kind) {
     case WEFT_ALL_REDUCE: return 2 * bytes * others / ranks;
     case WEFT_ALL_GATHER: return bytes * others / ranks;
     case WEFT_RECEIVE: return bytes;
@@ -141,12 +145,12 @@ static weft_status add_all(const party *p, const char *engine, weft_times *times
     char kind[WEFT_TRANSFER_KIND];
     for (size_t k = 0; k < WEFT_COUNT(kinds); k++)
         for (size_t s = 0; s < WEFT_COUNT(sizes); s++) {
-            weft_transfer_timed(kinds[k], engine, kind);
+            weft_transfer_timed(kinds[k].kind, kinds[k].dtype, engine, kind);
             const weft_timed what = {.kind = kind,
                                      .group = "",
                                      .threads = 1,
                                      .ranks = ranks,
-                                     .bytes = sent_bytes(kinds[k], sizes[s], ranks)};
+                                     .bytes = sent_bytes(k, sizes[s], ranks)};
             WEFT_TRY(weft_times_add(times, &what, WEFT_MAX(p->seconds[k][s], 1e-9)));
         }
     return WEFT_OK;

@@ -18,9 +18,12 @@ typedef struct walker {
     int *begun;           /* [instructions, slots] the transfer that has begun */
 } walker;
 
-void weft_transfer_timed(weft_transfer_kind kind, const char *engine, char out[WEFT_TRANSFER_KIND])
+void weft_transfer_timed(weft_transfer_kind kind, weft_dtype dtype, const char *engine,
+                         char out[WEFT_TRANSFER_KIND])
 {
-    (void)snprintf(out, WEFT_TRANSFER_KIND, "%s %.40s", weft_transfer_name(kind), engine);
+    bool rounds = dtype == WEFT_BF16 && (kind == WEFT_ALL_REDUCE || kind == WEFT_REDUCE_SCATTER);
+    (void)snprintf(out, WEFT_TRANSFER_KIND, "%s %.40s%s", weft_transfer_name(kind), engine,
+                   rounds ? " bf16" : "");
 }
 
 void weft_codec_timed(bool encodes, const char *codec, char out[WEFT_TRANSFER_KIND])
@@ -127,8 +130,10 @@ static weft_status begin(walker *k, int i, int *out)
 {
     const weft_node *node = weft_instruction_transfer(k->program, i);
     const weft_graph *g = weft_rewritten_graph(k->rank->mine);
-    weft_track_part part = {.kind = weft_transfer_kind_of(node),
-                            .with = (int)weft_node_int(node, "axes", 0, WEFT_WITH_LEARNER)};
+    weft_track_part part = {
+        .kind = weft_transfer_kind_of(node),
+        .dtype = weft_value_type(g, node->in_count > 0 ? node->in[0] : node->out)->dtype,
+        .with = (int)weft_node_int(node, "axes", 0, WEFT_WITH_LEARNER)};
     if (part.kind == WEFT_SEND || part.kind == WEFT_RECEIVE) {
         const weft_type *type = part.kind == WEFT_SEND ? weft_in(g, node, 0) : weft_out(g, node, 0);
         part.with = WEFT_WITH_PLACE;
@@ -152,6 +157,7 @@ static weft_status add_loss(walker *k)
     WEFT_TRY(find_name(k->out, "sum of losses", &name));
     WEFT_TRY(begin_part(k,
                         (weft_track_part){.kind = WEFT_ALL_REDUCE,
+                                          .dtype = WEFT_F64,
                                           .with = WEFT_WITH_LEARNER,
                                           .name = name,
                                           .bytes = sizeof(weft_step_consensus)},
@@ -220,6 +226,7 @@ static weft_status add_meeting(walker *k, const weft_program_info *info)
     if (k->out->meets) k->track->sent[1] = 2 * bytes * (learners - 1) / learners;
     /* Learners that share memory wait for nobody: each is alone in its passes. */
     weft_track_part meeting = {.kind = k->out->meets ? WEFT_ALL_REDUCE : WEFT_ALL_GATHER,
+                               .dtype = k->t->run_spec.plan.bf16_sums ? WEFT_BF16 : WEFT_F32,
                                .with = k->out->meets ? WEFT_WITH_LEARNERS : 0,
                                .name = name,
                                .bytes = k->track->sent[1],

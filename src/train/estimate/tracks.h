@@ -37,6 +37,7 @@ enum { WEFT_WITH_LEARNER = -1, WEFT_WITH_LEARNERS = -2, WEFT_WITH_PLACE = -3 };
 /* A transfer that a rank begins. */
 typedef struct weft_track_part {
     weft_transfer_kind kind;
+    weft_dtype dtype;
     int with;       /* a mask of axes, or one of the above */
     int place, tag; /* of a message */
     int name;       /* of `names` */
@@ -128,9 +129,11 @@ weft_status weft_tracks_tell(const weft_tracks *tracks, const weft_trainer *t,
                              const weft_hosts *hosts, bool whole, weft_span_fn fn,
                              void *user) WEFT_NODISCARD;
 
-/* The kind of a transfer in tables of times: its name and the engine, as "all-reduce threads". */
+/* The kind of a transfer in tables of times: its name and the engine, as "all_reduce threads", and
+ * "all_reduce threads bf16" for sums of bf16. */
 enum { WEFT_TRANSFER_KIND = 64 };
-void weft_transfer_timed(weft_transfer_kind kind, const char *engine, char out[WEFT_TRANSFER_KIND]);
+void weft_transfer_timed(weft_transfer_kind kind, weft_dtype dtype, const char *engine,
+                         char out[WEFT_TRANSFER_KIND]);
 /* The kind of the work of a codec there: "encode topk". */
 void weft_codec_timed(bool encodes, const char *codec, char out[WEFT_TRANSFER_KIND]);
 /* The kind of what a step does beside its program; its operations are the instructions, its bytes
