@@ -79,7 +79,7 @@ enum { FOUR = 4, LEAST_STEPS = 16, MOST_STEPS = 4000, OWN_WORDS = 12, MOST_WORDS
 typedef struct reading {
     double batch;
     double rates[MOST_STEPS], bytes[MOST_STEPS]; /* of each step: samples a second, bytes sent */
-    double fours[MOST_STEPS / FOUR]; /* mean seconds of a step */
+    double fours[MOST_STEPS / FOUR];             /* mean seconds of a step */
     int steps;
     double learners, planned, peak;
 } reading;
