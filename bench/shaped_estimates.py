@@ -3,8 +3,8 @@
 
 Machines are network namespaces whose lines are shaped as a cluster file says (bench/shaped_network.c), each with one core, in turn of
 those that there are. `measure` writes the times of their kernels to FOLDER (weft measure --hosts). A PAIR is a cluster with a model: the file
-of the cluster is what weft plan estimates from and what is shaped, the times are the measured ones. Its row for each strategy goes to FOLDER, and
-`table` prints all of them; without a word all is done. A step is timed in the middle of a run, over whole periods of its exchange, and bytes are those of
+of the cluster is what weft plan estimates from and what is shaped, the times are the measured ones. Its row for each strategy goes to FOLDER, where those that are there
+are kept, and `table` prints all of them; without a word all is done. A step is timed in the middle of a run, over whole periods of its exchange, and bytes are those of
 the devices, of whatever is sent, headers included.
 """
 import json
@@ -90,7 +90,7 @@ class Bench:
             sent = [int(line) for line in done.stdout.split()[-count:]]
         except (OSError, ValueError):
             return None, done.stderr[-300:]
-        begin, end = steps // 3 // 8 * 8, steps // 8 * 8
+        begin, end = max(8, steps // 3 // 8 * 8), steps // 8 * 8
         return (times[end - 1] - times[begin - 1]) / (end - begin), [s / steps for s in sent]
 
     def rows(self, name):
@@ -106,9 +106,9 @@ class Bench:
 
     def pair(self, name):
         path, count, predicted = self.predicted(name)
-        rows = {}
+        rows = json.loads(self.rows(name).read_text()) if self.rows(name).exists() else {}
         for strategy, told in predicted.items():
-            if "reason" in told:
+            if "reason" in told or "seconds" in rows.get(strategy, {}):
                 continue
             steps = min(max(LEAST, int(1.5 * SECONDS / told["step_seconds"]) // 8 * 8), MOST)
             seconds, sent = self.measured(path, name.split("/")[1], count, strategy, steps)
