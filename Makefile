@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test check bench bench-gate bench-links bench-serve bench-peers bench-estimates bench-shaped bench-memory clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
+.PHONY: all deps demo test check bench bench-gate bench-links bench-serve bench-peers bench-estimates bench-shaped bench-memory bench-accuracy-time clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
 
 all: $(BUILD)/weft
 
@@ -84,6 +84,10 @@ bench-estimates: $(BUILD)/weft
 # minutes. FOLDER keeps rates and rows; PAIRS chooses.
 bench-shaped: $(BUILD)/weft
 	@/usr/bin/python3 bench/shaped_estimates.py $(BUILD)/weft $(or $(FOLDER),build/shaped) $(PAIRS)
+
+# The strategy that weft plan --target chooses beside all others run to the target, in virtual time: about ten minutes. PAIRS chooses.
+bench-accuracy-time: $(BUILD)/weft
+	@/usr/bin/python3 bench/time_to_accuracy.py $(BUILD)/weft $(PAIRS)
 
 # Predicted memory (weft plan) beside the peak of runs, with evaluation and checkpoint: about ten minutes. MODELS chooses.
 bench-memory: $(BUILD)/weft

@@ -63,6 +63,9 @@ bool compare_words_fit(const char *words);
 /* compare_check.c: whether the command line gives the runs of a comparison once; prints an error if
  * not. */
 bool compare_given_once(int argc, char *const *argv);
+/* Whether only options of the comparison of files are given; prints an error if not. */
+bool compare_files_fit(const weft_option *table, const weft_compare_options *given,
+                       const weft_compare_options *usual);
 
 /* sweep.c: sets *out, which the caller frees, to the list of runs that take the values of a sweep,
  * each with every strategy of a list; false: the sweep is none, and an error was printed. */

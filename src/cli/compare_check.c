@@ -1,4 +1,4 @@
-/* Checks the options of one strategy of weft compare. */
+/* Checks the options of weft compare: of one strategy, of strategies, and of files. */
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +41,31 @@ bool compare_given_once(int argc, char *const *argv)
                 "strategies, each of which runs with each value of a sweep\nTry 'weft help "
                 "compare'.\n",
                 once[k], times);
+        return false;
+    }
+    return true;
+}
+
+bool compare_files_fit(const weft_option *table, const weft_compare_options *given,
+                       const weft_compare_options *usual)
+{
+    static const char *const own[] = {"target", "plot", "quiet"};
+    for (const weft_option *o = table; o->name; o++) {
+        char *is = NULL, *was = NULL;
+        bool fits = false;
+        for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+            fits = fits || strcmp(o->name, own[i]) == 0;
+        if (!fits && weft_options_get(table, given, o->name, &is) == WEFT_OK &&
+            weft_options_get(table, usual, o->name, &was) == WEFT_OK)
+            fits = is == was || (is && was && strcmp(is, was) == 0);
+        weft_free(is);
+        weft_free(was);
+        if (fits) continue;
+        fprintf(
+            stderr,
+            "weft: --%s has no effect on runs that are files of metrics; leave it out, or leave "
+            "the files out\nTry 'weft help compare'.\n",
+            o->name);
         return false;
     }
     return true;

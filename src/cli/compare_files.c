@@ -280,32 +280,6 @@ static void drop_other_metrics(file_runs *f)
 
 /* --- the command --- */
 
-/* Whether only options of the comparison are given; prints an error if not. */
-static bool options_fit(const weft_option *table, const weft_compare_options *given,
-                        const weft_compare_options *usual)
-{
-    static const char *const own[] = {"target", "plot", "quiet"};
-    for (const weft_option *o = table; o->name; o++) {
-        char *is = NULL, *was = NULL;
-        bool fits = false;
-        for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
-            fits = fits || strcmp(o->name, own[i]) == 0;
-        if (!fits && weft_options_get(table, given, o->name, &is) == WEFT_OK &&
-            weft_options_get(table, usual, o->name, &was) == WEFT_OK)
-            fits = is == was || (is && was && strcmp(is, was) == 0);
-        weft_free(is);
-        weft_free(was);
-        if (fits) continue;
-        fprintf(
-            stderr,
-            "weft: --%s has no effect on runs that are files of metrics; leave it out, or leave "
-            "the files out\nTry 'weft help compare'.\n",
-            o->name);
-        return false;
-    }
-    return true;
-}
-
 static int show(file_runs *f, const weft_compare_options *o, bool json)
 {
     if (!suffix_fits("compare", "plot", o->plot ? o->plot : "", OTHER_PICTURES, "an SVG picture",
@@ -340,7 +314,7 @@ static int take_files(const weft_option *table, file_runs *f, const weft_compare
                 MOST_RUNS);
         return 2;
     }
-    if (!options_fit(table, given, usual)) return 2;
+    if (!compare_files_fit(table, given, usual)) return 2;
     for (int i = 0; i < f->count; i++) f->all[i] = compared_run_of(NULL, f->path[i]);
     int code = show(f, given, json);
     for (int i = 0; i < f->count; i++) compared_run_free(&f->all[i]);

@@ -167,24 +167,21 @@ void weft_rechoice_free(weft_rechoice **rechoice)
 
 /* --- what a way costs --- */
 
-/* The batch that a step of the way counts as: the samples whose gradients the parameters have at
- * the next step. Learners that meet every k steps of an epoch of S count as one batch but for the
- * share k / S of the epoch, and as their own batches for that. */
+/* The batch that a step of the way counts as: the samples of all learners, whether they add up
+ * gradients, average parameters or send updates, unless they meet in no epoch: then their own. */
 static weft_status find_batch(const weft_trainer *t, const weft_train_options *o, double *out)
 {
     int64_t mesh = t->size;
     int learners = 1;
-    double own = (double)o->length.batch, one = 1;
     weft_meetings m = {.period = -1};
     if (o->parallel.exchange) {
         WEFT_TRY(weft_train_learners(o, t->size, &mesh, &learners));
-        WEFT_TRY(weft_exchange_averages(t->context, o->parallel.exchange, learners, &one));
         WEFT_TRY(weft_exchange_meetings(t->context, o->parallel.exchange, &m));
     }
-    double all = own * learners, steps = ceil((double)t->samples / all);
-    double apart = m.period > 0 ? WEFT_MIN((double)(m.period - 1) / steps, 1.0) : 1;
-    *out = own * one;
-    if (m.period > 0) *out = 1 / (apart / own + (1 - apart) / all);
+    double own = (double)o->length.batch, all = own * learners;
+    double steps = ceil((double)t->samples / all);
+    bool apart = m.period == 0 || (double)m.period > steps;
+    *out = apart ? own : all;
     return WEFT_OK;
 }
 
