@@ -291,7 +291,7 @@ static weft_status report_start(weft_run *run)
     weft_event e = {.kind = WEFT_EVENT_START};
     if (r->rank == 0 && weft_run_reports(run)) {
         WEFT_TRY(weft_trainer_open_outputs(run->job, r->position.step));
-        WEFT_TRY(weft_metrics_graph(run->job, r));
+        WEFT_TRY(weft_metrics_begin(run->job, r));
     }
     return weft_run_report(run, &e);
 }

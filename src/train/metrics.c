@@ -4,8 +4,8 @@
 #include "train/trainer.h"
 
 static const weft_metrics_format *const formats[] = {
-    &weft_metrics_lines, &weft_metrics_tensorboard, &weft_metrics_histograms,
-    &weft_metrics_confusion, &weft_metrics_trackio};
+    &weft_metrics_lines,     &weft_metrics_tensorboard, &weft_metrics_histograms,
+    &weft_metrics_confusion, &weft_metrics_pictures,    &weft_metrics_trackio};
 
 struct weft_metrics {
     int count;
@@ -105,12 +105,15 @@ weft_status weft_metrics_event(weft_metrics *m, const weft_event *event)
     return WEFT_OK;
 }
 
-weft_status weft_metrics_graph(const weft_trainer *t, const weft_rank *r)
+weft_status weft_metrics_begin(const weft_trainer *t, const weft_rank *r)
 {
     const weft_metrics *m = t->metrics;
-    for (int i = 0; m && i < m->count; i++)
+    uint64_t seed = (uint64_t)t->options.task.seed;
+    for (int i = 0; m && i < m->count; i++) {
         if (m->format[i]->graph)
             WEFT_TRY(m->format[i]->graph(m->writer[i], r->graph, weft_rank_loss(r)));
+        if (m->format[i]->samples) WEFT_TRY(m->format[i]->samples(m->writer[i], t->data, seed));
+    }
     return WEFT_OK;
 }
 

@@ -17,6 +17,9 @@ typedef struct weft_metrics_format {
     /* The model's graph, of which the nodes up to the one of `loss` are the forward pass. NULL: the
      * format has no graph. */
     weft_status (*graph)(void *writer, const weft_graph *graph, weft_value loss);
+    /* Writes some samples of the training, as batches of this seed have them. NULL: the format has
+     * none. */
+    weft_status (*samples)(void *writer, const weft_dataset *data, uint64_t seed);
     /* Writes the distribution of a parameter's elements after a step. NULL: the format has none. */
     weft_status (*parameter)(void *writer, int64_t step, const char *name, const weft_type *type,
                              const void *data);
@@ -24,11 +27,16 @@ typedef struct weft_metrics_format {
     weft_status (*close)(void *writer);
 } weft_metrics_format;
 extern const weft_metrics_format weft_metrics_lines, weft_metrics_tensorboard,
-    weft_metrics_histograms, weft_metrics_confusion, weft_metrics_trackio;
+    weft_metrics_histograms, weft_metrics_confusion, weft_metrics_pictures, weft_metrics_trackio;
 
 /* confusion_picture.c: appends a PNG of the report's confusion matrix: a row of squares for each
  * true class, darker the larger the share of its samples with that prediction. */
 weft_status weft_confusion_picture(const weft_report *report, weft_text *png) WEFT_NODISCARD;
+
+/* sample_picture.c: appends a PNG of sample i of the training, as batches of the first epoch have
+ * it. *channels: 1 or 3. ARGUMENT: samples are no pictures. */
+weft_status weft_sample_picture(const weft_dataset *data, uint64_t seed, int64_t i, int *channels,
+                                weft_text *png) WEFT_NODISCARD;
 
 /* A number of an event. */
 typedef struct weft_event_number {

@@ -1,13 +1,14 @@
 /* Metrics as TensorBoard's event files, in a folder: tensorboard:FOLDER. The numbers of steps and
  * evaluations are scalars, and the forward pass is the graph. tensorboard+histograms:FOLDER also
- * has the distribution of each parameter at each evaluation, and tensorboard+confusion:FOLDER the
- * confusion matrix as a picture. A run that resumes writes a file of
- * its own, which begins with the start of a session at its first step: readers then drop what
- * earlier files have of that step and later ones. */
+ * has the distribution of each parameter at each evaluation, tensorboard+confusion:FOLDER the
+ * confusion matrix as a picture, and tensorboard+pictures:FOLDER that and some samples. A run that
+ * resumes writes a file of its own, which begins with the start of a session at its first step:
+ * readers then drop what earlier files have of that step and later ones. */
 #include <math.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/picture/picture.h"
 #include "train/event_file.h"
 #include "train/metrics.h"
 #include "weft/output.h"
@@ -120,25 +121,59 @@ static weft_status put_numbers(void *writer, const weft_event *e)
 
 /* --- pictures --- */
 
-enum { VALUE_IMAGE = 4, IMAGE_COLOURS = 3, IMAGE_PNG };
+enum { VALUE_IMAGE = 4, IMAGE_HEIGHT = 1, IMAGE_WIDTH, IMAGE_COLOURS, IMAGE_PNG };
+enum { SAMPLES = 16 };
 
-/* Writes the numbers and, of an evaluation, the confusion matrix. */
-static weft_status put_confusion(void *writer, const weft_event *e)
+/* Writes a picture, and frees it. */
+static weft_status put_picture(event_writer *w, int64_t step, const char *tag, int colours,
+                               weft_text *png)
 {
-    weft_text png = {0}, image = {0}, value = {0}, summary = {0}, event;
-    char tag[64];
-    WEFT_TRY(put_numbers(writer, e));
-    if (e->kind != WEFT_EVENT_EVAL || !e->report->confusion) return WEFT_OK;
-    WEFT_TRY(weft_confusion_picture(e->report, &png));
-    event = event_at(e->step);
-    (void)snprintf(tag, sizeof(tag), "%s/confusion", e->report->part);
-    weft_proto_int(&image, IMAGE_COLOURS, 1); /* grey; readers take the size from the PNG */
-    weft_proto_message(&image, IMAGE_PNG, &png);
+    weft_text image = {0}, value = {0}, summary = {0}, event;
+    int width, height;
+    weft_status status = weft_png_size(tag, png->data, png->size, &width, &height);
+    if (status != WEFT_OK) {
+        free(png->data);
+        return status;
+    }
+    event = event_at(step);
+    weft_proto_int(&image, IMAGE_HEIGHT, height);
+    weft_proto_int(&image, IMAGE_WIDTH, width);
+    weft_proto_int(&image, IMAGE_COLOURS, colours);
+    weft_proto_message(&image, IMAGE_PNG, png);
     weft_proto_text(&value, VALUE_TAG, tag);
     weft_proto_message(&value, VALUE_IMAGE, &image);
     weft_proto_message(&summary, SUMMARY_VALUE, &value);
     weft_proto_message(&event, EVENT_SUMMARY, &summary);
-    return put(writer, &event);
+    return put(w, &event);
+}
+
+/* Writes pictures of samples that are spread over the training. */
+static weft_status put_samples(void *writer, const weft_dataset *data, uint64_t seed)
+{
+    int64_t count = weft_dataset_count(data, WEFT_TRAIN);
+    int64_t shown = WEFT_MIN(count, (int64_t)SAMPLES);
+    for (int64_t k = 0; k < shown; k++) {
+        weft_text png = {0};
+        char tag[64];
+        int colours;
+        int64_t i = k * count / shown;
+        WEFT_TRY(weft_sample_picture(data, seed, i, &colours, &png));
+        (void)snprintf(tag, sizeof(tag), "samples/%lld", (long long)i);
+        WEFT_TRY(put_picture(writer, 0, tag, colours, &png));
+    }
+    return WEFT_OK;
+}
+
+/* Writes the numbers and, of an evaluation, the confusion matrix. */
+static weft_status put_confusion(void *writer, const weft_event *e)
+{
+    weft_text png = {0};
+    char tag[64];
+    WEFT_TRY(put_numbers(writer, e));
+    if (e->kind != WEFT_EVENT_EVAL || !e->report->confusion) return WEFT_OK;
+    WEFT_TRY(weft_confusion_picture(e->report, &png));
+    (void)snprintf(tag, sizeof(tag), "%s/confusion", e->report->part);
+    return put_picture(writer, e->step, tag, 1, &png);
 }
 
 /* --- the graph --- */
@@ -335,3 +370,5 @@ const weft_metrics_format weft_metrics_histograms = {
     .name = "tensorboard+histograms", EVENT_FILES(put_numbers), .parameter = put_parameter};
 const weft_metrics_format weft_metrics_confusion = {.name = "tensorboard+confusion",
                                                     EVENT_FILES(put_confusion)};
+const weft_metrics_format weft_metrics_pictures = {
+    .name = "tensorboard+pictures", EVENT_FILES(put_confusion), .samples = put_samples};

@@ -248,7 +248,8 @@ const weft_option weft_train_rows[] = {
             "write a line of JSON per step and evaluation; - is standard output; "
             "tensorboard:FOLDER writes event files of TensorBoard, tensorboard+histograms:FOLDER "
             "also distributions of the parameters, tensorboard+confusion:FOLDER pictures of the "
-            "confusion matrix; trackio:FOLDER/RUN a database of Trackio; several with commas "
+            "confusion matrix, tensorboard+pictures:FOLDER these and some samples; "
+            "trackio:FOLDER/RUN a database of Trackio; several with commas "
             "between them"),
     OPTION("trace", "FILE", TEXT, RUN(output.trace),
            .help = "write the first 100 steps, instruction by instruction, as Chrome trace events, "

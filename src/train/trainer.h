@@ -116,8 +116,8 @@ struct weft_trainer {
     weft_error error;     /* of the rank that failed first, rather than of one that noticed it */
 };
 
-/* metrics.c: writes the forward pass of the learner, where an output has graphs. */
-weft_status weft_metrics_graph(const weft_trainer *trainer, const weft_rank *rank) WEFT_NODISCARD;
+/* metrics.c: writes the forward pass of the learner, and samples, where an output has these. */
+weft_status weft_metrics_begin(const weft_trainer *trainer, const weft_rank *rank) WEFT_NODISCARD;
 /* Writes the distribution of each parameter, where an output has asked for it. Collective over the
  * learner that reports. */
 weft_status weft_metrics_parameters(const weft_trainer *trainer, weft_rank *rank) WEFT_NODISCARD;

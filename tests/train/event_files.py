@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Metrics as TensorBoard's event files: tests/train/event_files.py PATH/TO/weft
 
-The scalars equal the lines of the same run, the graph is whole, histograms equal the exported weights, and a run that resumes
-begins a session from which readers drop what it repeats. TensorBoard's own reader agrees where it is installed.
+The scalars equal the lines of the same run, the graph is whole, histograms equal the exported weights, pictures of samples those
+of weft inspect, and a run that resumes begins a session from which readers drop what it repeats. TensorBoard's own reader agrees where it is installed.
 """
+import base64
 import glob
 import json
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -100,8 +102,8 @@ check("a session begins behind the checkpoint", starts == [0, 5], (starts, done.
 done = run("-n", "2", "--exchange", "server:policy=async", "--metrics", "tensorboard+histograms:sim", command="simulate")
 check("simulate", done.returncode == 0 and any(event["histograms"] for file in events("sim") for event in file), done.stderr)
 
-def grey(png):
-    """The rows of a grey PNG of 8 bits."""
+def decode(png):
+    """The rows of a PNG of 8 bits, grey or in colours."""
     at, data = 8, b""
     while at < len(png):
         size, kind = struct.unpack_from(">I4s", png, at)
@@ -110,12 +112,14 @@ def grey(png):
             width, height, depth, colours = struct.unpack(">IIBB", body[:10])
         data += body if kind == b"IDAT" else b""
         at += 12 + size
-    assert png[:8] == b"\x89PNG\r\n\x1a\n" and (depth, colours) == (8, 0)
+    assert png[:8] == b"\x89PNG\r\n\x1a\n" and depth == 8 and colours in (0, 2)
+    each = 3 if colours else 1
+    width *= each
     raw, rows, before = zlib.decompress(data), [], bytes(width)
     for y in range(height):
         kind, row = raw[y * (width + 1)], bytearray(raw[y * (width + 1) + 1:(y + 1) * (width + 1)])
         for x in range(width):
-            left, up, corner = row[x - 1] if x else 0, before[x], before[x - 1] if x else 0
+            left, up, corner = row[x - each] if x >= each else 0, before[x], before[x - each] if x >= each else 0
             guess = min((left, up, corner), key=lambda v: abs(left + up - corner - v))
             row[x] = row[x] + (0, left, up, (left + up) // 2, guess)[kind] & 255
         rows.append(bytes(row))
@@ -127,12 +131,34 @@ def grey(png):
 done = run("--epochs", "4", "--lr", "0.01", "--metrics", "tensorboard+confusion:drawn", "--checkpoint", "drawn.run")
 matrix = json.loads(checks.run("eval", "drawn.run", "--json", "--confusion").stdout)["confusion"]
 pictures = [event["pictures"]["test/confusion"] for event in events("drawn")[0] if event["pictures"]]
-rows = grey(pictures[-1])
+rows = decode(pictures[-1])
 cell = len(rows) // len(matrix)
 check("a picture for each evaluation", done.returncode == 0 and len(pictures) == 4 and scalars(events("drawn")), done.stderr)
 check("the confusion matrix", len(rows) == len(rows[0]) == cell * len(matrix) and cell > 1 and all(
     rows[y][x] == int(255.5 - 255 * (matrix[y // cell][x // cell] / max(sum(matrix[y // cell]), 1)))
     for y in range(len(rows)) for x in range(len(rows))), matrix)
+
+# Pictures of samples are those of weft inspect, grey and in colours, as they are augmented.
+for data, augment, each in (("glyphs:size=8,train=60,test=20", "crop:pad=2", 1), ("npy:colours.npy,classes.npy,layout=chw", "flip", 3)):
+    if each == 3:
+        def npy(path, kind, shape, body):
+            head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+            head += b" " * (-(len(head) + 11) % 64) + b"\n"
+            pathlib.Path(path).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + body)
+        npy("colours.npy", "|u1", (20, 3, 7, 9), bytes((i * 37 + i // 11) % 256 for i in range(20 * 3 * 7 * 9)))
+        npy("classes.npy", "|u1", (20,), bytes(i % 3 for i in range(20)))
+    options = ["--data", data, "--augment", augment, "--seed", "3"]
+    done = checks.run("train", "--model", "mlp", *options, "--batch", "5", "--epochs", "1", "-q", "-t", "1", "--metrics", f"tensorboard+pictures:pictures{each}")
+    drawn = {tag: png for event in events(f"pictures{each}")[0] for tag, png in event["pictures"].items() if tag.startswith("samples/")}
+    checks.run("inspect", *options, "--plot", "sheet.svg")
+    first = re.search(r'href="data:image/png;base64,([^"]*)"', pathlib.Path("sheet.svg").read_text()).group(1)
+    want, have = decode(base64.b64decode(first)), decode(drawn["samples/0"]) if drawn else []
+    if each == 1:
+        have = [bytes(x for x in row for _ in range(3)) for row in have]
+    check(f"{data}: pictures of samples", done.returncode == 0 and len(drawn) == 16 and have == want and len(set(drawn.values())) > 8, done.stderr)
+pathlib.Path("table.csv").write_text("a,b,y\n" + "1,2,0\n2,3,1\n" * 20)
+done = checks.run("train", "--model", "mlp", "--data", "csv:table.csv,label=y", "--steps", "1", "--batch", "4", "--metrics", "tensorboard+pictures:none", code=2)
+check("samples that are no pictures", "are no pictures" in done.stderr, done.stderr)
 
 done = run("--epochs", "1", "--metrics", "tensorboard:deep/er/runs")
 check("a folder with its parents", done.returncode == 0 and scalars(events("deep/er/runs")), done.stderr)
@@ -146,10 +172,11 @@ for spec, words in (("tensorboard:", "a path is empty"), ("a.jsonl,", "a path is
 # TensorBoard's own reader.
 python = pathlib.Path(__file__).resolve().parent.parent.parent / "build" / "torch" / "bin" / "python"
 READS = ("from tensorboard.backend.event_processing.event_accumulator import EventAccumulator as E\n"
-         "e = E('cut', size_guidance={'scalars': 0}); e.Reload(); print([s.step for s in e.Scalars('train/loss')])")
+         "e = E('cut', size_guidance={'scalars': 0}); e.Reload(); print([s.step for s in e.Scalars('train/loss')])\n"
+         "e = E('pictures3'); e.Reload(); print(len(e.Tags()['images']), (e.Images('samples/0')[0].width, e.Images('samples/0')[0].height), len(e.Graph().node) > 9)")
 own = subprocess.run([python, "-c", READS], capture_output=True, text=True, check=False) if python.exists() else None
 if own and own.returncode == 0:
-    check("TensorBoard's own reader", own.stdout.strip() == "[1, 2, 3, 4, 5, 6]", own.stdout)
+    check("TensorBoard's own reader", own.stdout.split("\n")[:2] == ["[1, 2, 3, 4, 5, 6]", "17 (9, 7) True"], own.stdout)
 else:
     print("skipped: TensorBoard is not installed beside PyTorch (make torch)")
 sys.exit(checks.end())

@@ -191,7 +191,7 @@ static weft_status play(weft_simulation *s)
 {
     WEFT_TRY(build(s));
     WEFT_TRY(weft_trainer_open_outputs(s->job, 0));
-    WEFT_TRY(weft_metrics_graph(s->job, s->lead));
+    WEFT_TRY(weft_metrics_begin(s->job, s->lead));
     WEFT_TRY(weft_simulation_report_start(s));
     return run(s);
 }
