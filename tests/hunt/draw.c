@@ -54,7 +54,12 @@ static void draw_samples(dice *d, samples *s)
     if (s->format != IDX && chance(d, 0.1)) s->test = 0;
     s->classes = between(d, 2, 7);
     bool real = s->format == NPY || s->format == CSV;
-    if (real && chance(d, 0.3)) s->targets = s->format == CSV ? 1 : between(d, 1, 4);
+    if (real && chance(d, 0.3)) s->targets = between(d, 1, 4);
+    s->several = s->format == CSV && s->targets > 1 && chance(d, 0.5);
+    if (s->format == CSV && chance(d, 0.4)) {
+        s->categories = between(d, 2, 6);
+        s->embedded = chance(d, 0.5);
+    }
     s->scale = chance(d, 0.5) ? 1 : 3000;
     if (chance(d, 0.3)) s->absent = (unsigned)roll(d) & ((1U << (s->classes - 1)) - 1);
     if (real && chance(d, 0.2)) s->weights = between(d, 1, 2);
@@ -229,7 +234,7 @@ static void draw_loss(dice *d, hunt_case *c)
 {
     double *o = c->options;
     bool wide = o[DTYPE] == F64 && o[SUM_DTYPE] == WIDE && o[WEIGHTS] == WIDE;
-    if (o[LABEL_SMOOTHING] != 0 || !chance(d, 0.2)) return;
+    if (o[LABEL_SMOOTHING] != 0 || c->samples.several || !chance(d, 0.2)) return;
     o[LOSS] = c->samples.targets == 0  ? FOCAL
               : wide && chance(d, 0.6) ? ONE_OF(d, L1, QUANTILE)
                                        : HUBER;

@@ -169,19 +169,43 @@ static void write_npy(const samples *s, dice *d)
 
 /* --- csv --- */
 
-static void write_csv(const samples *s, dice *d)
+int category_count(const samples *s, int held)
+{
+    /* Each category is in more rows than there are outside the training, so the training has all.
+     */
+    int most = (s->train + s->test + held) / (s->test + held + 1);
+    int count = s->categories < most ? s->categories : most;
+    count = count < s->shape.channels ? count : s->shape.channels;
+    return s->format == CSV && count > 1 ? count : 0;
+}
+
+/* Writes what row i of the table is to predict. */
+static void write_answers(FILE *f, const samples *s, dice *d, int i)
+{
+    for (int j = 0; j < s->targets; j++) {
+        if (j) fputc(',', f);
+        if (s->several)
+            fprintf(f, "%d", i < 2 ? i : between(d, 0, 1)); /* each column has both */
+        else
+            fprintf(f, "%.17g", draw_target(d, s));
+    }
+    if (!s->targets) fprintf(f, "%d", draw_label(d, s, i));
+    fputc('\n', f);
+}
+
+static void write_csv(const samples *s, dice *d, int categories)
 {
     FILE *f = make("data.csv");
-    for (int j = 0; j < s->shape.channels; j++) fprintf(f, "c%d,", j);
-    fprintf(f, "%slabel\n", s->weights ? "often," : "");
+    int numbers = s->shape.channels - categories;
+    for (int j = 0; j < numbers; j++) fprintf(f, "c%d,", j);
+    fprintf(f, "%s%slabel", categories ? "kind," : "", s->weights ? "often," : "");
+    for (int j = 1; j < s->targets; j++) fprintf(f, ",label%d", j);
+    fputc('\n', f);
     for (int i = 0; i < s->train + s->test; i++) {
-        for (int j = 0; j < s->shape.channels; j++)
-            fprintf(f, "%.9g,", (double)draw_number(d, s->bytes));
+        for (int j = 0; j < numbers; j++) fprintf(f, "%.9g,", (double)draw_number(d, s->bytes));
+        if (categories) fprintf(f, "of %c,", 'a' + i % categories);
         if (s->weights) fprintf(f, "%.9g,", draw_weight(d, s));
-        if (s->targets)
-            fprintf(f, "%.17g\n", draw_target(d, s));
-        else
-            fprintf(f, "%d\n", draw_label(d, s, i));
+        write_answers(f, s, d, i);
     }
     end(f);
 }
@@ -222,6 +246,6 @@ void write_case(const hunt_case *c)
         if (reads_lengths(c)) write_lengths(&all, &d);
         break;
     case TOKENS: write_tokens(&all, &d); break;
-    default: write_csv(&all, &d); break;
+    default: write_csv(&all, &d, category_count(&c->samples, c->judging.held)); break;
     }
 }

@@ -110,8 +110,13 @@ typedef struct samples {
     int train, test, classes;
     unsigned absent; /* bit c: no sample has label c */
     int targets;     /* > 0: a sample has so many numbers to predict, and no label */
-    double scale;    /* factor of the targets */
-    int weights;     /* 0: no sample weights; 1: all are above 0; 2: some are 0 */
+    bool several;    /* CSV: these numbers are 0 or 1, the labels of a sample (multi-label) */
+    /* CSV: > 0: the last so many features are the categories of one column, or, with `embedded`, a
+     * vector for each. */
+    int categories;
+    bool embedded;
+    double scale; /* factor of the targets */
+    int weights;  /* 0: no sample weights; 1: all are above 0; 2: some are 0 */
     uint64_t seed;
 } samples;
 
@@ -336,6 +341,8 @@ void print_model(FILE *to, const hunt_case *c);
 int64_t token_count(const samples *s, int windows);
 /* Writes net.yaml and the data files into the current folder. */
 void write_case(const hunt_case *c);
+/* The categories of the column of a table, of whose rows `held` are held out; 0: there is none. */
+int category_count(const samples *s, int held);
 
 /* --- a run: run.c, tensors.c --- */
 

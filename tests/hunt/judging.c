@@ -17,7 +17,7 @@ static const char *const augmentations[AUGMENTATIONS] = {
 static int draw_metric(dice *d, const hunt_case *c)
 {
     bool numbers = c->samples.targets > 0;
-    if (chance(d, 0.3)) return 1;
+    if (chance(d, 0.3) || c->samples.several) return 1;
     return numbers ? between(d, OF_NUMBERS, METRICS - 1) : between(d, 2, OF_NUMBERS - 1);
 }
 

@@ -13,7 +13,7 @@ typedef struct watch {
 
 static double figure_of(const weft_report *r)
 {
-    return r->targets ? r->fit.r2 : r->accuracy;
+    return r->targets && !r->by_label ? r->fit.r2 : r->accuracy;
 }
 
 static void on_event(void *user, const weft_event *e)

@@ -50,7 +50,7 @@ static void add_samples(knobs *k, samples *s)
     add_whole(k, &s->train, 1);
     add_whole(k, &s->test, 0);
     add_whole(k, &s->classes, 2);
-    if (s->targets) add_whole(k, &s->targets, 1);
+    if (s->targets) add_whole(k, &s->targets, s->several ? 2 : 1);
     add_whole(k, &s->shape.channels, 1);
     for (int i = 0; i < s->shape.dims; i++) add_whole(k, &s->shape.side[i], 1);
 }
@@ -148,7 +148,10 @@ static bool simpler(hunt_case *c, int how)
         c->samples.shape = (sample_shape){.channels = 3};
         c->samples.format = CSV;
         break;
-    case 15: c->samples.targets = 0; break;
+    case 15:
+        c->samples.targets = c->samples.categories = 0;
+        c->samples.several = false;
+        break;
     case 16: c->samples.scale = 1; break;
     case 17: c->samples.weights = 0; break;
     case 18: c->way.home = c->later.home = false; break;

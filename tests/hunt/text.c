@@ -96,7 +96,11 @@ static void print_layer(FILE *to, const hunt_case *c, int i)
 
 void print_model(FILE *to, const hunt_case *c)
 {
-    if (c->loss) fprintf(to, "loss: %s\n", c->samples.targets ? "mse" : "cross_entropy");
+    if (c->loss)
+        fprintf(to, "loss: %s\n",
+                c->samples.several   ? "bce"
+                : c->samples.targets ? "mse"
+                                     : "cross_entropy");
     fprintf(to, "layers:\n");
     for (int i = 0; i < c->layer_count; i++) print_layer(to, c, i);
 }
@@ -303,8 +307,15 @@ static void add_data(const hunt_case *c, words *w)
                  layout, weights);
     else if (s->format == NPY)
         add_word(w, "npy:x.npy,%sy.npy,test=%.9g%s%s", key, share, layout, weights);
-    key = s->targets ? "target" : "label";
-    if (s->format == CSV) add_word(w, "csv:data.csv,%s=label,test=%.9g%s", key, share, weights);
+    key = s->targets && !s->several ? "target" : "label";
+    if (s->format != CSV) return;
+    char answers[80] = "label", vectors[40] = "";
+    int categories = category_count(s, c->judging.held);
+    for (int j = 1; j < s->targets; j++)
+        (void)snprintf(answers + strlen(answers), sizeof(answers) - strlen(answers), "+label%d", j);
+    if (categories && s->embedded)
+        (void)snprintf(vectors, sizeof(vectors), ",embedding=kind:%d", categories);
+    add_word(w, "csv:data.csv,%s=%s,test=%.9g%s%s", key, answers, share, weights, vectors);
 }
 
 void mesh_text(const int *mesh, char *out, size_t room)
