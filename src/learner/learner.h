@@ -256,8 +256,7 @@ weft_status weft_noise_open(weft_rank *rank) WEFT_NODISCARD;
 void weft_noise_close(weft_rank *rank);
 bool weft_noise_due(const weft_rank *rank, const weft_batch *batch);
 weft_status weft_noise_step(weft_rank *rank, const weft_batch *batch,
-                            weft_step_consensus *consensus,
-                            weft_noise_sums *noise) WEFT_NODISCARD;
+                            weft_step_consensus *consensus, weft_noise_sums *noise) WEFT_NODISCARD;
 double weft_noise_scale(const weft_noise_sums *noise);
 /* averages.c: averages of parameters that the exchange updates. _use: binds the program to another
  * store, due: with a step that is still to be counted there. _move: counts the last step, if that

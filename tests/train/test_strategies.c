@@ -305,8 +305,7 @@ static void test_nothing_fits(void **state)
     (void)snprintf(path, sizeof(path), "%s/tiny.yaml", root);
     FILE *to = fopen(path, "w");
     assert_non_null(to);
-    fprintf(to, "times: paper.times\nmachines:\n  - {count: 2, cores: 1, memory: %.0f}\n",
-            shared);
+    fprintf(to, "times: paper.times\nmachines:\n  - {count: 2, cores: 1, memory: %.0f}\n", shared);
     assert_int_equal(fclose(to), 0);
     o.one_learner = true;
     assert_ok(search(runs[0].words, path, o, &s));

@@ -68,7 +68,7 @@ void weft_memory_plan_sum_up(const weft_memory_plan *m, const weft_trainer *t,
 
 /* --- the memory of a process beside its ranks --- */
 
-/* It is measured once for a model and its data, so that runs that are compared have the same. */
+/* The share is measured once for a model and its data, so that compared runs have the same. */
 typedef struct process_share {
     pthread_mutex_t lock;
     uint64_t of;  /* hash of the model and its data */
