@@ -139,7 +139,7 @@ weft_status weft_measure_links(weft_comm *comm, double seconds, double *latency,
 {
     int n = weft_comm_size(comm), me = weft_comm_rank(comm), even = n + n % 2;
     end e = {.comm = comm};
-    /* Of a round: both ways, each with small messages, messages that grow, and large ones. */
+    /* A round has both ways, each with small messages, messages that grow, and large ones. */
     e.seconds = WEFT_MIN(WEFT_MAX(seconds / (even - 1) / 16, 0.02), 0.2);
     weft_status status = weft_new_aligned(MOST_SIZE, &e.room);
     if (status == WEFT_OK) memset(e.room, 0, MOST_SIZE);
