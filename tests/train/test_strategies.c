@@ -67,24 +67,22 @@ static void set_words(weft_train_options *o, const char *words)
     }
 }
 
-/* The memory of a run on one machine. shared: what its process has beside its ranks. */
-static double memory_of(const char *words, double *shared)
+/* The memory of a run on one machine; its arrays are freed. */
+static weft_memory_estimate memory_of(const char *words)
 {
     weft_train_options options = {0};
     weft_memory_estimate m;
     assert_ok(weft_train_options_init(context, &options));
     set_words(&options, words);
     assert_ok(weft_estimate_memory(context, &options, NULL, &m));
-    *shared = m.shared;
     weft_memory_estimate_free(&m);
     weft_options_free(weft_train_table(context), &options);
-    return m.machine;
+    return m;
 }
 
 /* Writes the files of a cluster; returns the path. */
 static const char *write_cluster(const char *root, int i)
 {
-    double shared;
     static char path[4200];
     char times[4200];
     (void)snprintf(times, sizeof(times), "%s/paper.times", root);
@@ -93,7 +91,7 @@ static const char *write_cluster(const char *root, int i)
     FILE *to = fopen(path, "w");
     assert_non_null(to);
     fprintf(to, "times: paper.times\n%s", clusters[i].text);
-    if (clusters[i].little) fprintf(to, "%.0f}\n", 1.05 * memory_of(runs[0].words, &shared));
+    if (clusters[i].little) fprintf(to, "%.0f}\n", 1.05 * memory_of(runs[0].words).machine);
     assert_int_equal(fclose(to), 0);
     return path;
 }
@@ -127,6 +125,21 @@ static void check_bounds(const weft_strategies *all, const char *cluster, const 
                      s->words, s->step.samples_per_second, s->most);
         if (i > 0 && i < all->fitting)
             assert_true(s->step.samples_per_second <= s[-1].step.samples_per_second);
+    }
+}
+
+/* Each learner has all parameters somewhere, by which the search leaves out what cannot fit. */
+static void check_memory(const weft_strategies *all, const char *cluster, const char *run)
+{
+    enum { MACHINES = 4 }; /* of a cluster, at most */
+    /* One rank has no stage of ZeRO; all runs with one have the network of the first. */
+    const char *alone = strstr(run, "zero=") ? runs[0].words : run;
+    double bytes = memory_of(alone).parameters * (strstr(run, "bf16") ? 2 : 4);
+    for (int i = 0; i < all->count; i++) {
+        const weft_step_estimate *step = &all->at[i].step;
+        if (step->seconds > 0 && step->memory * MACHINES < bytes * step->learners)
+            fail_msg("%s, %s, %s: %.0f bytes on the fullest machine are below the bound", cluster,
+                     run, all->at[i].words, step->memory);
     }
 }
 
@@ -186,6 +199,7 @@ static void test_exhaustive(void **state)
             assert_ok(search(runs[r].words, path, every, &all));
             check_counts(&all);
             check_bounds(&all, clusters[c].name, runs[r].words);
+            check_memory(&all, clusters[c].name, runs[r].words);
             assert_ok(search(runs[r].words, path, best, &few));
             check_counts(&few);
             compare(&few, &all, clusters[c].name, runs[r].words);
@@ -295,17 +309,16 @@ static void test_stopped(void **state)
 static void test_nothing_fits(void **state)
 {
     char *root = temporary_folder(), path[4200];
-    double shared;
     weft_search_options o;
     weft_strategies s;
     (void)state;
     weft_search_options_init(&o);
-    (void)memory_of(runs[0].words, &shared);
     (void)write_cluster(root, 0);
     (void)snprintf(path, sizeof(path), "%s/tiny.yaml", root);
     FILE *to = fopen(path, "w");
     assert_non_null(to);
-    fprintf(to, "times: paper.times\nmachines:\n  - {count: 2, cores: 1, memory: %.0f}\n", shared);
+    fprintf(to, "times: paper.times\nmachines:\n  - {count: 2, cores: 1, memory: %.0f}\n",
+            memory_of(runs[0].words).shared);
     assert_int_equal(fclose(to), 0);
     o.one_learner = true;
     assert_ok(search(runs[0].words, path, o, &s));
