@@ -125,7 +125,7 @@ class Bench:
             speed = lambda strategy, seconds: seconds / (1 if "mesh" in strategy else predicted[strategy]["learners"])  # noqa: E731
             print(name)
             for strategy in sorted(predicted, key=lambda s: speed(s, predicted[s]["step_seconds"]) if "reason" not in predicted[s] else 0):
-                told, got = predicted[strategy], rows.get(strategy, {})
+                told, got = predicted[strategy], rows.get(strategy, {"reason": "not measured"})
                 if reason := told.get("reason") or got.get("reason"):
                     print(f"    {strategy:44} {reason.strip()[:80]}")
                     continue
@@ -135,6 +135,8 @@ class Bench:
                       f"{told['bytes_of_busiest_link'] / 1e6:10.3f} {got['sent'] / 1e6:10.3f}")
             good = [s for s in predicted if "reason" not in predicted[s] and "seconds" in rows.get(s, {})]
             fastest = sorted(good, key=lambda s: speed(s, rows[s]["seconds"]))[:2]
+            if not good:
+                continue
             pairs, first = pairs + 1, first + (min(good, key=lambda s: speed(s, predicted[s]["step_seconds"])) in fastest)
         if errors:
             print(f"{len(errors)} runs: error {100 * statistics.median(errors):.1f} % in the median, {sum(e <= 0.1 for e in errors)} within 10 %; "
