@@ -170,6 +170,7 @@ row(data       later_data               T............    6 script   later_data.p
 row(data       tables                   T............   10 script   tables.py)
 row(data       column_embeddings        T............    4 script   column_embeddings.py)
 row(data       several_labels           T............    4 script   several_labels.py)
+row(data       trained_rows             T............    8 script   trained_rows.py)
 row(data       several_files            T............    4 script   several_files.py)
 row(data       sample_weights           .M........R..   20 script   sample_weights.py)
 

@@ -82,14 +82,30 @@ weft_status weft_settings_read(const char *file, const json_t *object, const wef
         out, &(weft_option){.name = WEFT_SETTING_PLUGINS, .kind = WEFT_OPT_STRING}, plugins);
 }
 
+static json_t *hash_json(uint64_t hash)
+{
+    return json_sprintf("%016llx", (unsigned long long)hash);
+}
+
+/* 0: there is none. */
+static uint64_t hash_of(const json_t *text)
+{
+    return json_is_string(text) ? strtoull(json_string_value(text), NULL, 16) : 0;
+}
+
 void weft_splits_add(json_t *data, const weft_split_id splits[WEFT_SPLITS])
 {
     json_t *array = json_array();
     int count = splits[WEFT_VALIDATION].samples > 0 ? WEFT_SPLITS : WEFT_VALIDATION;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        json_t *least = splits[i].leasts > 0 && i == WEFT_TRAIN ? json_array() : NULL;
+        for (int k = 0; k < splits[i].leasts && least; k++)
+            json_array_append_new(least, hash_json(splits[i].least[k]));
+        json_t *rows = splits[i].rows ? hash_json(splits[i].rows) : NULL;
         json_array_append_new(
-            array, json_pack("{s:I, s:o}", "samples", (json_int_t)splits[i].samples, "hash",
-                             json_sprintf("%016llx", (unsigned long long)splits[i].hash)));
+            array, json_pack("{s:I, s:o, s:o*, s:o*}", "samples", (json_int_t)splits[i].samples,
+                             "hash", hash_json(splits[i].hash), "rows", rows, "least", least));
+    }
     json_object_set_new(data, "splits", array);
 }
 
@@ -100,11 +116,18 @@ weft_status weft_splits_read(const char *file, const json_t *data,
     size_t count = json_array_size(array) > WEFT_VALIDATION ? WEFT_SPLITS : WEFT_VALIDATION;
     for (size_t i = 0; i < count && array; i++) {
         const json_t *split = json_array_get(array, i);
-        const char *hash = json_string_value(json_object_get(split, "hash"));
+        const json_t *hash = json_object_get(split, "hash"),
+                     *least = json_object_get(split, "least");
         int64_t samples = 0;
-        if (!hash) return weft_checkpoint_damaged(file, "the splits of its data are incomplete");
+        if (!json_is_string(hash))
+            return weft_checkpoint_damaged(file, "the splits of its data are incomplete");
         WEFT_TRY(weft_index_integer(file, split, "samples", 0, WEFT_MOST_SAMPLES, &samples));
-        splits[i] = (weft_split_id){.samples = samples, .hash = strtoull(hash, NULL, 16)};
+        splits[i] = (weft_split_id){.samples = samples,
+                                    .hash = hash_of(hash),
+                                    .rows = hash_of(json_object_get(split, "rows"))};
+        splits[i].leasts = (int)WEFT_MIN(json_array_size(least), (size_t)WEFT_LEAST_ROWS);
+        for (int k = 0; k < splits[i].leasts; k++)
+            splits[i].least[k] = hash_of(json_array_get(least, (size_t)k));
     }
     return WEFT_OK;
 }

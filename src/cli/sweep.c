@@ -91,7 +91,8 @@ bool sweep_runs(const weft_option *table, const char *sweep, const char *strateg
     if (!read_range(table, sweep, &r)) {
         fprintf(stderr,
                 "weft: sweep '%s' is not NAME=LOW..HIGH:log:COUNT or NAME=LOW..HIGH:linear:COUNT, "
-                "with 2 to %d values, as in --sweep lr=1e-4..1e-1:log:8\nTry 'weft help %s'.\n",
+                "with 2 to %d values, as in --sweep lr=1e-4..1e-1:log:8; values in a list are "
+                "strategies, as in --strategies 'lr=0.1; lr=0.01 batch=32'\nTry 'weft help %s'.\n",
                 sweep, MOST_RUNS, command_name);
         return false;
     }

@@ -179,9 +179,48 @@ static void note_news(const weft_csv *csv, const char *path, weft_context *conte
     }
 }
 
+/* Warns of texts that may be meant as numbers, and of numbers whose last digits are lost. */
+static void note_forms(const weft_csv *csv, const char *path, weft_context *context)
+{
+    static const double exact = 9007199254740992.0; /* 2^53 */
+    char name[128], advice[256];
+    for (int j = 0; j < csv->features; j++) {
+        bool large = false, numbers = !csv->cells || csv->cells[j].kind <= WEFT_CSV_NUMBERS;
+        (void)weft_csv_option_name(csv, csv->order[j], name, sizeof(name));
+        if (weft_csv_advise(csv, j, advice, sizeof(advice)))
+            weft_log(context, WEFT_LOG_WARNING, "%s: column %s is read as categories: %s", path,
+                     name, advice);
+        for (int64_t i = 0; i < csv->rows && numbers && !large; i++) {
+            double value = csv->values[i * csv->features + j];
+            large = fabs(value) >= exact && value == floor(value) && fabs(value) < 1e20;
+        }
+        if (large)
+            weft_log(
+                context, WEFT_LOG_WARNING,
+                "%s: column %s has whole numbers of 2^53 and more, whose last digits are lost; "
+                "categorical=%s keeps them apart, drop=%s leaves them out",
+                path, name, name, name);
+    }
+}
+
+/* Warns that a column which is named as a label is a feature, since the last one is the label. */
+static void note_label(const weft_csv *csv, const char *path, weft_context *context)
+{
+    static const char *const names[] = {"label", "class", "target", "y"};
+    for (int j = 0; j < csv->features && csv->header; j++)
+        for (size_t i = 0; i < WEFT_COUNT(names); i++) {
+            const char *name = csv->header[csv->order[j]];
+            if (csv->label != csv->columns - 1 || strcasecmp(name, names[i]) != 0) continue;
+            weft_log(context, WEFT_LOG_WARNING,
+                     "%s: the label is the last column, %s, and column %s is a feature; give "
+                     "label=%s if that is to be learned",
+                     path, csv->header[csv->label], name, name);
+        }
+}
+
 weft_status weft_csv_note(const weft_csv *csv, const weft_table *table, const char *path,
-                          const char *later, const int64_t *rows, int64_t count, bool named,
-                          const weft_source_request *request)
+                          const char *later, const int64_t *rows, int64_t count, bool given,
+                          bool named, const weft_source_request *request)
 {
     if (request->stats) note_places(csv, path, request);
     note_news(csv, later, request->context);
@@ -189,5 +228,7 @@ weft_status weft_csv_note(const weft_csv *csv, const weft_table *table, const ch
     if (request->stats) return WEFT_OK;
     note_count(csv, path, request->context);
     note_header(csv, path, named, request->context);
+    note_forms(csv, path, request->context);
+    if (!given) note_label(csv, path, request->context);
     return note_one_hot(csv, path, request->context);
 }

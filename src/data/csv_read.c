@@ -286,5 +286,6 @@ weft_status weft_csv_source_read(weft_csv_source *s, char **path, weft_csv_keys 
     int64_t trained = later ? 0 : s->head.count[WEFT_TRAIN];
     const char *news = s->of_training < s->file_count && !later ? keys->test : s->path;
     return weft_csv_note(&s->csv, s->table, s->path, news, s->rows + trained,
-                         later || trained > 0 ? s->csv.rows - trained : 0, named, request);
+                         later || trained > 0 ? s->csv.rows - trained : 0, column != NULL, named,
+                         request);
 }

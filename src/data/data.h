@@ -104,10 +104,16 @@ static inline const char *weft_split_name(weft_split split)
 }
 
 /* dataset_id.c: identifies a prepared split by its number of samples and by a hash of the names of
- * classes and columns and of a few samples as they stand in the file. samples 0: not known. */
+ * classes and columns and of a few samples as they stand in the file; a table, which is in memory,
+ * also by all of its rows. The smallest hashes of rows are a sample of them that does not depend on
+ * their order (a bottom-k sketch, Cohen 1997). samples 0: not known. */
+enum { WEFT_LEAST_ROWS = 64 };
 typedef struct weft_split_id {
     int64_t samples;
     uint64_t hash;
+    uint64_t rows;                   /* of all rows, in their order; 0: not known */
+    uint64_t least[WEFT_LEAST_ROWS]; /* sorted */
+    int leasts;
 } weft_split_id;
 weft_status weft_dataset_identify(const weft_dataset *dataset, weft_split split,
                                   weft_split_id *out) WEFT_NODISCARD;
@@ -119,11 +125,16 @@ weft_status weft_dataset_identify_file(const weft_dataset *dataset, weft_split s
  * training part has 206 samples, it had 205". */
 bool weft_split_differs(weft_split split, const weft_split_id *then, const weft_split_id *now,
                         char *how, size_t size);
+/* Counts those of then->least that are hashes of rows of a prepared split. */
+int weft_dataset_find_rows(const weft_dataset *dataset, weft_split split,
+                           const weft_split_id *then);
 /* Combines the hashes of all splits, which must be prepared: what learners of one run must have in
  * common. */
 weft_status weft_dataset_hash(const weft_dataset *dataset, uint64_t *out) WEFT_NODISCARD;
 
-/* repeated.c: warns of samples of a split, which have parts of their own, that are also samples of
+/* repeated.c: a hash of the columns of a row of a table and of what is to be predicted. */
+uint64_t weft_dataset_row_hash(const weft_dataset *dataset, weft_split split, int64_t i);
+/* Warns of samples of a split, which have parts of their own, that are also samples of
  * the training split. `later` is the training's data set or one that has its statistics. MEMORY:
  * there is none for the hashes of the samples of the split. */
 weft_status weft_dataset_note_repeated(const weft_dataset *trained, const weft_dataset *later,

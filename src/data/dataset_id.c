@@ -60,6 +60,49 @@ static uint64_t mix_edges(uint64_t hash, const weft_dataset *d, weft_split split
     return hash;
 }
 
+static bool has_rows(const weft_dataset *d)
+{
+    return d->source->ops->hash && weft_dataset_labelled(d);
+}
+
+/* Keeps a hash if it is one of the smallest; equal ones are kept once. */
+static void keep_least(weft_split_id *id, uint64_t hash)
+{
+    int at = id->leasts;
+    while (at > 0 && id->least[at - 1] > hash) at--;
+    if (at == WEFT_LEAST_ROWS || (at > 0 && id->least[at - 1] == hash)) return;
+    id->leasts = WEFT_MIN(id->leasts + 1, (int)WEFT_LEAST_ROWS);
+    memmove(&id->least[at + 1], &id->least[at],
+            (size_t)(id->leasts - 1 - at) * sizeof(id->least[0]));
+    id->least[at] = hash;
+}
+
+static void identify_rows(const weft_dataset *d, weft_split split, int64_t count,
+                          weft_split_id *out)
+{
+    for (int64_t i = 0; i < count && has_rows(d); i++) {
+        uint64_t hash = weft_dataset_row_hash(d, split, i);
+        keep_least(out, hash);
+        out->rows = weft_mix(out->rows, hash);
+        out->rows += out->rows == 0;
+    }
+}
+
+int weft_dataset_find_rows(const weft_dataset *d, weft_split split, const weft_split_id *then)
+{
+    bool seen[WEFT_LEAST_ROWS] = {false};
+    int found = 0;
+    for (int64_t i = 0; i < weft_dataset_count(d, split) && has_rows(d); i++) {
+        uint64_t hash = weft_dataset_row_hash(d, split, i);
+        int at = 0;
+        if (then->leasts == 0 || hash > then->least[then->leasts - 1]) continue;
+        while (then->least[at] < hash) at++;
+        found += then->least[at] == hash && !seen[at];
+        seen[at] = seen[at] || then->least[at] == hash;
+    }
+    return found;
+}
+
 static weft_status identify(const weft_dataset *d, weft_split split, bool alone, weft_split_id *out)
 {
     enum { ROWS = 4 };
@@ -82,6 +125,7 @@ static weft_status identify(const weft_dataset *d, weft_split split, bool alone,
     free(x);
     WEFT_TRY(weft_source_status(d->source));
     *out = (weft_split_id){.samples = count, .hash = hash};
+    identify_rows(d, split, count, out);
     return WEFT_OK;
 }
 
@@ -109,7 +153,10 @@ weft_status weft_dataset_hash(const weft_dataset *d, uint64_t *out)
 bool weft_split_differs(weft_split split, const weft_split_id *then, const weft_split_id *now,
                         char *how, size_t size)
 {
-    if (then->samples == now->samples && then->hash == now->hash) return false;
+    bool known = then->rows != 0 && now->rows != 0;
+    if (then->samples == now->samples && then->hash == now->hash &&
+        (!known || then->rows == now->rows))
+        return false;
     if (then->samples != now->samples)
         (void)snprintf(how, size, "the %s part has %lld sample%s, it had %lld",
                        weft_split_name(split), (long long)now->samples, weft_plural(now->samples),

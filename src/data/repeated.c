@@ -16,8 +16,7 @@ static uint64_t mix_number(uint64_t hash, double number)
     return weft_mix(hash, bits);
 }
 
-/* A hash of the columns of a sample and of what is to be predicted. */
-static uint64_t hash_of(const weft_dataset *d, weft_split split, int64_t i)
+uint64_t weft_dataset_row_hash(const weft_dataset *d, weft_split split, int64_t i)
 {
     const weft_source *s = d->source;
     uint64_t hash = s->ops->hash(s, split, i);
@@ -36,7 +35,7 @@ static int64_t count_repeated(const weft_dataset *trained, uint64_t *later, int6
     bool *seen = calloc((size_t)count, sizeof(*seen));
     if (!seen) return -1;
     for (int64_t i = 0; i < trained->source->count[WEFT_TRAIN]; i++) {
-        uint64_t hash = hash_of(trained, WEFT_TRAIN, i);
+        uint64_t hash = weft_dataset_row_hash(trained, WEFT_TRAIN, i);
         const uint64_t *at = bsearch(&hash, later, (size_t)count, sizeof(*later), compare);
         if (at) seen[at - later] = true;
     }
@@ -60,7 +59,7 @@ weft_status weft_dataset_note_repeated(const weft_dataset *trained, const weft_d
                       !trained->source->unlabelled && count > 0;
     if (!comparable) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&hashes, count));
-    for (int64_t i = 0; i < count; i++) hashes[i] = hash_of(later, split, i);
+    for (int64_t i = 0; i < count; i++) hashes[i] = weft_dataset_row_hash(later, split, i);
     qsort(hashes, (size_t)count, sizeof(*hashes), compare);
     int64_t repeated = count_repeated(trained, hashes, count);
     free(hashes);

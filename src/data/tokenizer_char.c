@@ -34,6 +34,12 @@ static void add_point(weft_text *text, uint32_t point)
     weft_text_add_bytes(text, c, size);
 }
 
+/* Bytes of a byte order mark, which is no part of the text. */
+static size_t mark_of(const weft_bytes *text)
+{
+    return text->size >= 3 && memcmp(text->data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+}
+
 static weft_status char_learn(const char *unit, const char *name, const weft_bytes *text,
                               char **parameters)
 {
@@ -42,7 +48,7 @@ static weft_status char_learn(const char *unit, const char *name, const weft_byt
     (void)unit;
     weft_status status = WEFT_OK;
     WEFT_TRY(WEFT_NEW(&present, POINTS));
-    for (size_t at = 0, size; at < text->size && status == WEFT_OK; at += size) {
+    for (size_t at = mark_of(text), size; at < text->size && status == WEFT_OK; at += size) {
         uint32_t point;
         size = weft_utf8_decode(text->data + at, text->size - at, &point);
         if (size == 0)
@@ -123,7 +129,8 @@ static weft_status char_encode(const weft_tokenizer *tokenizer, const char *name
 {
     const char_tokenizer *t = (const char_tokenizer *)tokenizer;
     *count = 0;
-    for (size_t at = 0, size; at < text->size; at += size) {
+    size_t begin = t->token_of[0xFEFF] < 0 ? mark_of(text) : 0;
+    for (size_t at = begin, size; at < text->size; at += size) {
         uint32_t point;
         size = weft_utf8_decode(text->data + at, text->size - at, &point);
         if (size == 0) return not_utf8(name, at);

@@ -47,10 +47,16 @@ static weft_status missing_label(const char *name, int64_t line, const weft_csv_
                                  const char *label)
 {
     const weft_csv *csv = &t->csv;
+    bool chosen = !t->label && !t->unlabelled && csv->header && *csv->header[csv->label] &&
+                  !(t->known && t->known->features > 0);
     if (!*label)
-        return weft_fail(
-            WEFT_ERR_FORMAT, "%s:%lld: column %d: the label is empty; leave the %s out", name,
-            (long long)line, weft_csv_shown(csv, csv->label), t->unlabelled ? "column" : "row");
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%lld: column %d%s%.100s%s: the label is empty; leave the %s out%s",
+                         name, (long long)line, weft_csv_shown(csv, csv->label), chosen ? " (" : "",
+                         chosen ? csv->header[csv->label] : "",
+                         chosen ? "), the last one, since no label= is given" : "",
+                         t->unlabelled ? "column" : "row",
+                         chosen ? ", or give label=NAME if another column is the label" : "");
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s:%lld: column %d: the label '%s' marks a missing value; leave the row out, "
                      "or, if a class is meant, give it another name",
@@ -82,7 +88,7 @@ static weft_status refuse_target(const weft_csv_reader *r, const weft_csv_parser
     (void)snprintf(more, sizeof(more), ", or, if the column holds classes, give it as label=%.100s",
                    name ? name : "COLUMN");
     return weft_fail(WEFT_ERR_FORMAT,
-                     "%s:%lld: column %d%s%s%s, %s, %s%.40s%s; %s must stand in every row: leave "
+                     "%s:%lld: column %d%s%s%s, %s, %s%.40s%s; %s must stand in every row: %sleave "
                      "the row out%s",
                      r->name, (long long)r->line, weft_csv_shown(csv, column), name ? " (" : "",
                      name ? name : "", name ? ")" : "",
@@ -91,6 +97,9 @@ static weft_status refuse_target(const weft_csv_reader *r, const weft_csv_parser
                                         : "the target",
                      *text ? "holds '" : "is empty", text, *text ? "'" : "",
                      binary ? "0 or 1 (also false or true)" : "a finite number",
+                     weft_csv_signed_number(text) ? "write it without signs such as $ and %, and "
+                                                    "without those that group its digits, or "
+                                                  : "",
                      binary || csv->answers > 1 ? "" : more);
 }
 

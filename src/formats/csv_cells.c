@@ -145,7 +145,7 @@ static weft_status refuse_gap(const weft_csv_reader *r, const weft_csv *csv, boo
 {
     char more[400], name[128];
     int i = csv->order[j];
-    bool number = csv->cells[j].kind == WEFT_CSV_NUMBERS || csv->cells[j].kind == WEFT_CSV_OPEN;
+    bool number = csv->cells[j].kind == WEFT_CSV_NUMBERS;
     (void)weft_csv_option_name(csv, i, name, sizeof(name));
     if (later)
         (void)snprintf(more, sizeof(more),
@@ -164,13 +164,13 @@ static weft_status refuse_gap(const weft_csv_reader *r, const weft_csv *csv, boo
 static weft_status refuse_text(const char *file, const weft_csv *csv, bool later, int i,
                                int64_t line, const char *text)
 {
-    char more[400] = "", name[128];
+    char more[600] = "", name[128];
     (void)weft_csv_option_name(csv, i, name, sizeof(name));
     if (!later)
         (void)snprintf(more, sizeof(more),
                        ", as in other rows; categorical=%s makes all of them categories, na=%.40s "
-                       "says that this marks a missing value%s",
-                       name, text,
+                       "says that this marks a missing value, drop=%s leaves the column out%s",
+                       name, text, name,
                        !csv->header && line == 1 ? ", and if row 1 is a header, give label=NAME"
                                                  : "");
     return weft_csv_not_a_number(csv, file, line, i, text, more);
@@ -182,6 +182,7 @@ static weft_status find_word(const weft_csv_reader *r, const weft_csv *csv, bool
                              const char *text, double *out)
 {
     weft_csv_cells *c = &csv->cells[j];
+    char name[128];
     int number = weft_csv_classes_find(&c->found, text);
     if (number < 0 && later) {
         number = c->words;
@@ -191,8 +192,9 @@ static weft_status find_word(const weft_csv_reader *r, const weft_csv *csv, bool
         if (!weft_is_printable(text))
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s:%lld: column %d: the text '%.60s' must be UTF-8 without control "
-                             "characters",
-                             r->name, (long long)r->line, weft_csv_shown(csv, i), text);
+                             "characters; drop=%s leaves the column out",
+                             r->name, (long long)r->line, weft_csv_shown(csv, i), text,
+                             weft_csv_option_name(csv, i, name, sizeof(name)));
         if (c->words >= MOST_WORDS)
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s:%lld: more than %d different texts in column %d, which are too "

@@ -23,6 +23,8 @@ void weft_csv_cells_free(weft_csv_cells *cells, int count);
 /* Days since 1970 of a date, YYYY-MM-DD, or a date and time, YYYY-MM-DD hh:mm[:ss[.f]][Z|+hh:mm],
  * with a blank or T between. */
 bool weft_csv_date(const char *text, double *days);
+/* Whether a text is a number with signs of currency, per cent or thousands, as "$1,250". */
+bool weft_csv_signed_number(const char *text);
 /* The day that begins so many days after that of 1970. */
 void weft_csv_day(double days, int *year, int *month, int *day);
 

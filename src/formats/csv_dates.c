@@ -1,7 +1,10 @@
 /* Reads dates of ISO 8601, in the Gregorian calendar. */
+#include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "formats/csv_cells.h"
+#include "formats/csv_columns.h"
 
 /* Takes `count` digits from *at. */
 static bool digits(const char **at, int count, int *out)
@@ -101,4 +104,78 @@ void weft_csv_day(double days, int *year, int *month, int *day)
     *year = y;
     *month = m;
     *day = left + 1;
+}
+
+/* Whether a sign may group digits, and three of them follow. */
+static bool groups(const char *at)
+{
+    if (!strchr(", '", *at)) return false;
+    for (int i = 1; i <= 3; i++)
+        if (!isdigit((unsigned char)at[i])) return false;
+    return !isdigit((unsigned char)at[4]);
+}
+
+bool weft_csv_signed_number(const char *text)
+{
+    char plain[64];
+    size_t size = 0;
+    double number;
+    for (const char *at = text; *at; at++) {
+        unsigned char next = (unsigned char)at[1];
+        bool sign = strchr("$%", *at) || (unsigned char)*at >= 0x80 || groups(at);
+        bool blank = *at == ' ' && (next == '%' || next >= 0x80 ||
+                                    (at > text && !isalnum((unsigned char)at[-1])));
+        if (sign || blank) continue;
+        if (size + 1 == sizeof(plain)) return false;
+        plain[size++] = *at;
+    }
+    plain[size] = '\0';
+    return size < strlen(text) && weft_csv_number(plain, false, &number);
+}
+
+/* Whether a text is a date, or three numbers between signs, as dates of other forms are. */
+static bool is_date(const char *text)
+{
+    double days;
+    return weft_csv_date(text, &days);
+}
+
+static bool is_other_date(const char *text)
+{
+    int a, b, c, used = 0;
+    char first, second;
+    return sscanf(text, "%2d%c%2d%c%4d%n", &a, &first, &b, &second, &c, &used) == 5 &&
+           first == second && (first == '/' || (strchr(".-", first) && c >= 1000)) &&
+           (!text[used] || text[used] == ' ');
+}
+
+bool weft_csv_advise(const weft_csv *csv, int j, char *out, size_t size)
+{
+    static const struct {
+        bool (*is)(const char *text);
+        const char *words;
+        bool names;
+    } forms[] = {{is_date, "its texts are dates, which are read as days by dates=", true},
+                 {is_other_date,
+                  "its texts look like dates, which are read as days if they are written as "
+                  "2024-02-29, by dates=",
+                  true},
+                 {weft_csv_signed_number,
+                  "its texts are numbers with other signs, as $, % or those that group digits; "
+                  "without these they are read as numbers",
+                  false}};
+    enum { FEW = 3 }; /* texts that may be classes */
+    const weft_csv_cells *c = csv->cells ? &csv->cells[j] : NULL;
+    char name[128];
+    if (!c || c->kind != WEFT_CSV_CATEGORIES || c->forced || !c->word || c->words < FEW)
+        return false;
+    for (size_t f = 0; f < WEFT_COUNT(forms); f++) {
+        int k = 0;
+        while (k < c->words && forms[f].is(c->word[k])) k++;
+        if (k < c->words) continue;
+        (void)weft_csv_option_name(csv, csv->order[j], name, sizeof(name));
+        (void)snprintf(out, size, "%s%s", forms[f].words, forms[f].names ? name : "");
+        return true;
+    }
+    return false;
 }

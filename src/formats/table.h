@@ -47,6 +47,9 @@ weft_status weft_table_number_words(const weft_table *table, const int64_t *rows
                                     int64_t count, weft_csv *csv) WEFT_NODISCARD;
 /* A feature of a row, of which the values of all columns are given. */
 WEFT_PRIVATE_API double weft_table_feature(const weft_table *table, const double *row, int feature);
+/* Writes how the texts of feature j of a table of training could be read as numbers, if all of them
+ * are alike, as a clause for messages; false: they are texts. */
+bool weft_csv_advise(const weft_csv *csv, int j, char *out, size_t size);
 /* Whether a feature is 0 or 1 by its nature. */
 bool weft_table_is_flag(const weft_table *table, int feature);
 /* The names of the columns, which the table owns; the caller frees the array. */

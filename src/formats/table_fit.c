@@ -79,7 +79,6 @@ static weft_status find_fill(const fit *f, int j, weft_table_column *c)
 static weft_status refuse_words(const fit *f, int j, int words, int most)
 {
     char name[128];
-    double days;
     const char *first = f->csv->cells[j].words ? f->csv->cells[j].word[0] : "";
     (void)column_name(f, j, name, sizeof(name));
     if (words > 0)
@@ -90,13 +89,13 @@ static weft_status refuse_words(const fit *f, int j, int words, int most)
                          f->path, name, words, most, most < WEFT_TABLE_EMBEDDED ? "embedding=" : "",
                          most < WEFT_TABLE_EMBEDDED ? name : "",
                          most < WEFT_TABLE_EMBEDDED ? " takes up to 4096, " : "", name);
-    bool date = weft_csv_date(first, &days);
+    char advice[256] = "";
+    bool advised = weft_csv_advise(f->csv, j, advice, sizeof(advice));
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "%s: column %s has no text, such as '%.40s', that stands in %d training rows, "
                      "so it says nothing of a row: drop=%s leaves it out, id=%s takes it as "
-                     "identifier%s%s%s",
-                     f->path, name, first, f->rules->rare, name, name, date ? ", dates=" : "",
-                     date ? name : "", date ? " as dates" : "");
+                     "identifier%s%s",
+                     f->path, name, first, f->rules->rare, name, name, advised ? "; " : "", advice);
 }
 
 /* Counts the rows of each word; returns the number of missing ones. */

@@ -104,20 +104,39 @@ static weft_status are_trained_on(session *s, bool *same)
 }
 
 /* Tells that data are those of the training part, whose test part has files of its own. */
-static weft_status note_trained(const session *s, const char *data)
+static weft_status note_trained(const session *s, const char *data, bool *same)
 {
     const weft_split_id *then = s->checkpoint.splits;
     weft_split_id now;
+    *same = false;
     if (then[WEFT_TRAIN].samples == 0 || !weft_dataset_labelled(s->data) ||
         weft_dataset_count(s->data, WEFT_TEST) != then[WEFT_TRAIN].samples)
         return WEFT_OK;
     WEFT_TRY(weft_dataset_prepare(s->data, WEFT_TEST));
     WEFT_TRY(weft_dataset_identify_file(s->data, WEFT_TEST, &now));
-    if (now.hash == then[WEFT_TRAIN].hash)
+    *same = now.hash == then[WEFT_TRAIN].hash;
+    if (*same)
         weft_log(s->context, WEFT_LOG_NOTE,
                  "data '%s' have as many samples as the training part of %s, and the few that were "
                  "compared are the same: the model was trained on them",
                  data, s->checkpoint.path);
+    return WEFT_OK;
+}
+
+/* Tells that rows of a table were trained on, of which the checkpoint knows a sample. */
+static weft_status note_rows(const session *s, const char *data)
+{
+    const weft_split_id *then = &s->checkpoint.splits[WEFT_TRAIN];
+    if (then->leasts == 0 || !weft_dataset_labelled(s->data)) return WEFT_OK;
+    WEFT_TRY(weft_dataset_prepare(s->data, s->split));
+    int found = weft_dataset_find_rows(s->data, s->split, then);
+    bool exact = then->leasts == then->samples;
+    if (found > 0)
+        weft_log(s->context, WEFT_LOG_NOTE,
+                 "data '%s' have rows on which %s was trained, %s%.0f of its %lld, so figures say "
+                 "less of new data",
+                 data, s->checkpoint.path, exact ? "" : "about ",
+                 (double)then->samples * found / then->leasts, (long long)then->samples);
     return WEFT_OK;
 }
 
@@ -137,6 +156,7 @@ static weft_split split_of(const char *part)
 static weft_status choose_part(session *s, const char *wanted, const char *data)
 {
     bool divisible = weft_dataset_divisible(s->data), same = is_of_run(s, data);
+    bool asked = wanted || s->data->source->divided; /* for this part of these data */
     s->part = "test";
     s->split = WEFT_TEST;
     if (!wanted && divisible && !same && !s->data->source->divided) {
@@ -158,10 +178,11 @@ static weft_status choose_part(session *s, const char *wanted, const char *data)
             WEFT_ERR_ARGUMENT,
             "split is validation, and data '%s' have no such part%s; give --split test", data,
             same ? ", since the run had no --validation" : "");
-    if (!wanted || strcmp(wanted, "all") != 0) return WEFT_OK;
+    if (!wanted || strcmp(wanted, "all") != 0) return same || asked ? WEFT_OK : note_rows(s, data);
     s->part = "all";
     if (divisible) WEFT_TRY(weft_dataset_divide(s->data, 1));
-    if (divisible) return same ? WEFT_OK : note_trained(s, data);
+    if (divisible && !same) WEFT_TRY(note_trained(s, data, &same));
+    if (divisible) return same || asked ? WEFT_OK : note_rows(s, data);
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "split is all, and data '%s' have their parts from elsewhere than one file; "
                      "give --split train or --split test",

@@ -38,9 +38,10 @@ static weft_status note_gaps(const weft_trainer *t)
         present += !seen[label];
         seen[label] = true;
     }
+    bool from_one = s->classes > 1 && !seen[0] && present == s->classes - 1;
     free(seen);
     WEFT_TRY(status);
-    if (2 * present < s->classes)
+    if (2 * present < s->classes || from_one)
         weft_log(t->context, WEFT_LOG_NOTE,
                  "data '%s': %d of the %d classes occur in the training part, and the model has an "
                  "output for each; number the classes from 0 without gaps",

@@ -369,6 +369,7 @@ for name, rows in ("old", 90), ("copy", 90), ("new", 70):
     write_npy(f"parts_{name}_x.npy", "f4", (rows, 2), [i * i % 71 / 9 for i in range(2 * rows)])
     write_npy(f"parts_{name}_y.npy", "i4", (rows,), [i % 2 for i in range(rows)])
 PY
+expected="^weft: data 'csv:parts_copy.csv.* have rows on which .* was trained, about 90 of its 90, so"
 for form in 'csv:parts_@.csv,label=y,id=key' npy:parts_@_x.npy,parts_@_y.npy; do
     accepts "train on all samples" "$weft" train -q --model own.yaml --data "${form//@/old},test=0" --batch 9 --checkpoint whole
     "$weft" export whole -q --folder whole_out || flunk "an export of a run without a test part"
@@ -382,6 +383,7 @@ for form in 'csv:parts_@.csv,label=y,id=key' npy:parts_@_x.npy,parts_@_y.npy; do
     done
     rm -r whole whole_out
 done
+expected=
 accepts "the data of a run elsewhere" env -C plain "$weft" eval ../parts
 holds out '^test: 27 samples'
 refuses 2 "split is all, and data 'glyphs:" "$weft" eval run --split all

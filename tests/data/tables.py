@@ -195,7 +195,7 @@ def sentences():
             (head + some + "x,u,p\n", "", 1, "t.csv:8: column 1 (a) holds 'x', a finite number must stand there, as in other rows; categorical=a makes"),
             (head + some + "7,8,p\n", "", 1, "t.csv:2: column 2 (b) holds 'u', a finite number must stand there, as in other rows; categorical=b"),
             (some + "7,8,p\n", "", 1, "t.csv:1: column 2 holds 'u', a finite number must stand there, as in other rows; categorical=1 makes all of them "
-             "categories, na=u says that this marks a missing value, and if row 1 is a header, give label=NAME"),
+             "categories, na=u says that this marks a missing value, drop=1 leaves the column out, and if row 1 is a header, give label=NAME"),
             (head + some, "missing=zero", 2, "missing is 'zero', must be refuse, category (texts alone), mean, median, mean+flag or median+flag"),
             (head + some, "drop=c", 2, "t.csv: drop: no column is named 'c'"),
             (head + some, "only=a+z", 2, "t.csv: only: no column is named 'z'"),
@@ -208,7 +208,7 @@ def sentences():
              "t.csv:3: column 2 (b) holds '', a missing value; missing=mean fills such gaps"),
             (head + some, "dates=a", 1, "t.csv:2: column 1 holds '1', a date must stand there"),
             (head + some, "rare=9", 2, "t.csv: column b has no text, such as 'u', that stands in 9 training rows, so it says nothing of a row: drop=b"),
-            (head + "".join(f"{i},2024-01-{i:02d},p\n{i},2024-02-{i:02d},q\n" for i in range(1, 20)), "", 2, "dates=b as dates"),
+            (head + "".join(f"{i},2024-01-{i:02d},p\n{i},2024-02-{i:02d},q\n" for i in range(1, 20)), "", 2, "its texts are dates, which are read as days by dates=b"),
             (head + many, "rare=1", 2, "categories, of which at most 256 become features; embedding=b takes up to 4096, rare=N takes"),
             (head + "NA,u,p\nNA,v,q\nNA,u,p\nNA,v,q\nNA,u,p\n", "missing=mean", 2, "column a has no value in the training rows; drop=a")):
         with open("t.csv", "w") as f:
