@@ -363,6 +363,7 @@ static void make_trainer(void)
     set(weft_simulate_table(context), &right_weft_simulate_options, words);
     MUST(weft_cluster_options_init(context, WEFT_CLUSTER_GUEST, &right_weft_cluster_options));
     MUST(weft_options_init(weft_measure_table(context), &right_weft_measure_options));
+    right_weft_measure_options.seconds = 1;
     weft_search_options_init(&right_weft_search_options);
     weft_target_options_init(&right_weft_target_options);
     right_weft_target_options.cluster = missing;

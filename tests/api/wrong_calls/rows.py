@@ -37,9 +37,7 @@ RIGHT = {
     "kind const char *": '"gpipe"', "program const char *": '"/nonexistent/weft"', "text const char *": '"text"',
     "signature const char *": '"a -> a"', "normalize const char *": '"none"', "name const char *": '"name"', "op const char *": '"relu"',
     "weft_log_fn": "NULL", "weft_job_fn": "on_line", "weft_event_fn": "NULL", "weft_measure_fn": "NULL", "weft_search_fn": "NULL", "weft_predict_fn": "on_prediction",
-    "weft_generate_fn": "on_text", "weft_step_part_fn": "on_part", "weft_cluster_fn": "NULL", "weft_load_tick *": "NULL",
-    "weft_log_fn": "NULL", "weft_job_fn": "on_line", "weft_event_fn": "NULL", "weft_measure_fn": "NULL", "weft_predict_fn": "on_prediction",
-    "weft_generate_fn": "on_text", "weft_step_part_fn": "on_part", "weft_target_fn": "NULL", "const weft_finalist *": "&right_weft_finalist", "weft_cluster_fn": "NULL", "weft_load_tick *": "NULL",
+    "weft_generate_fn": "on_text", "weft_step_part_fn": "on_part", "weft_cluster_fn": "NULL", "weft_load_tick *": "NULL", "weft_target_fn": "NULL", "const weft_finalist *": "&right_weft_finalist",
     "void (*)(void *user, double latency)": "NULL", "void (*)(void *user, int port, const int *metrics)": "NULL",
     "weft_model_options *": "&scratch_model", "const weft_transfer *": "&right_weft_transfer",
     "weft_layer_fn": "on_layer", "weft_span_fn": "on_span",
@@ -74,8 +72,7 @@ NULLABLE = {
     "weft_server_supervise": ("models", "on_ready", "on_line"), "weft_service_load": ("path",),
     "weft_coordinator_run": ("stop", "tell"), "weft_server_run": ("stop",), "weft_trainer_join": ("stop",),
     "weft_trainer_rejoin": ("stop",), "weft_cluster_look": ("stop",), "weft_trainer_was_lost": ("quiet_seconds",),
-    "weft_simulate": ("stop", "fn"), "weft_measure": ("stop", "fn"), "weft_strategies_search": ("stop", "fn"), "weft_trainer_run": ("fn",), "weft_train_refuse_overwrite": ("path",),
-    "weft_simulate": ("stop", "fn"), "weft_measure": ("stop", "fn"), "weft_time_to_target": ("stop", "fn"), "weft_estimate_memory": ("cluster",), "weft_trainer_run": ("fn",), "weft_train_refuse_overwrite": ("path",),
+    "weft_simulate": ("stop", "fn"), "weft_measure": ("stop", "fn"), "weft_strategies_search": ("stop", "fn"), "weft_trainer_run": ("fn",), "weft_train_refuse_overwrite": ("path",), "weft_time_to_target": ("stop", "fn"), "weft_estimate_memory": ("cluster",),
     "weft_model_output_at": ("value",), "weft_free": ("memory",), "weft_job_run": ("tell", "arguments"), "weft_generate": ("fn",), "weft_predict": ("fn",),
     "weft_train_summary": ("input",),
 }
@@ -149,8 +146,7 @@ FIELDS = {
     "weft_generation_request": ("weft_servable_generate",), "weft_transfer": ("weft_comm_prepare", "weft_comm_run"),
     "weft_eval_options": ("weft_evaluate",), "weft_generate_options": ("weft_generate",), "weft_load_options": ("weft_load_open",),
     "weft_server_options": ("weft_server_start",), "weft_train_options": ("weft_trainer_create", "weft_trainer_create_dry", "weft_job_check"),
-    "weft_simulate_options": ("weft_simulate_check",), "weft_measure_options": ("weft_measure",), "weft_search_options": ("weft_strategies_search",), "weft_cluster_options": ("weft_cluster_look",),
-    "weft_simulate_options": ("weft_simulate_check",), "weft_measure_options": ("weft_measure",), "weft_target_options": ("weft_time_to_target",), "weft_cluster_options": ("weft_cluster_look",),
+    "weft_simulate_options": ("weft_simulate_check",), "weft_measure_options": ("weft_measure",), "weft_search_options": ("weft_strategies_search",), "weft_cluster_options": ("weft_cluster_look",), "weft_target_options": ("weft_time_to_target",),
 }
 
 # What ends the object that a right call has made.
