@@ -146,6 +146,17 @@ weft_status weft_exchange_memory_of(const char *spec, const weft_exchange_sizes 
     return status;
 }
 
+weft_status weft_exchange_least_of(const char *spec, const weft_exchange_sizes *sizes,
+                                   weft_exchange_least *out)
+{
+    weft_exchange *e;
+    *out = (weft_exchange_least){.pieces = 0};
+    WEFT_TRY(open_at(sizes->plan->context, spec, NULL, &e));
+    if (WEFT_EXCHANGE_HAS(e->ops, least)) e->ops->actors->least(e, sizes, out);
+    weft_exchange_close(&e);
+    return WEFT_OK;
+}
+
 weft_status weft_exchange_open(const char *spec, const weft_exchange_setup *setup,
                                weft_exchange **out)
 {

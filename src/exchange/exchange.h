@@ -71,6 +71,25 @@ struct weft_actor;
 struct weft_sim_exchange_options;
 struct weft_sim_exchange;
 
+/* The work of handlers, as weft_actor_work has it: bytes that they encode, decode, decode by the
+ * downlink codec, and read and write, for each byte of the parameters. */
+typedef struct weft_handled {
+    double encoded, decoded, back, passed;
+} weft_handled;
+
+/* What the actors of an exchange do while each learner takes a step, in the mean over many steps,
+ * at least. */
+typedef struct weft_exchange_least {
+    weft_handled learner, servers; /* of each learner; of all servers together */
+    /* How often a learner sends all parameters to the servers, in messages of the codec; and how
+     * often it gets all from them, in those of the downlink codec. */
+    double pushes, pulls;
+    bool exact; /* what it gets is not encoded */
+    bool waits; /* a learner computes nothing until what it pulls has arrived */
+    int pieces; /* into which the parameters are divided; 0: one */
+    int (*host)(int server, int learners); /* the learner whose process has a server; NULL: none */
+} weft_exchange_least;
+
 /* The actors of an exchange: where the learners and servers of a run are. All may be NULL. */
 typedef struct weft_exchange_actors {
     /* Gives the number of sockets that all learners and servers of the planned run open. NULL: the
@@ -89,6 +108,10 @@ typedef struct weft_exchange_actors {
      * another rank of the learner knows the step. NULL: the learners of this exchange cannot be
      * elastic. */
     int64_t (*began)(weft_exchange *exchange);
+    /* For searches of a strategy: *out is zeroed. exchange was opened without a setup; the store of
+     * the sizes is NULL. NULL: zeros. */
+    void (*least)(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
+                  weft_exchange_least *out);
 } weft_exchange_actors;
 
 /* Whether an exchange has one of its actors' functions. */
@@ -126,6 +149,9 @@ weft_status weft_exchange_meetings(weft_context *context, const char *spec,
 /* The hook `memory` of the exchange of a specification; zeros: it has none. */
 weft_status weft_exchange_memory_of(const char *spec, const weft_exchange_sizes *sizes,
                                     weft_exchange_memory *out) WEFT_NODISCARD;
+/* The function `least` of the actors of a specification. */
+weft_status weft_exchange_least_of(const char *spec, const weft_exchange_sizes *sizes,
+                                   weft_exchange_least *out) WEFT_NODISCARD;
 /* mean.c: the bytes that a meeting takes whose changes cross in bf16. */
 size_t weft_exchange_changes_bytes(int64_t count);
 /* Checks a specification, and whether the planned run can have the exchange; weft_exchange_open

@@ -98,6 +98,14 @@ static weft_status gossip_memory(const weft_exchange *exchange, const weft_excha
     return WEFT_OK;
 }
 
+/* Of its own step; updates of others may be merged on their way. */
+static void gossip_least(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
+                         weft_exchange_least *out)
+{
+    (void)sizes;
+    out->learner = ((const gossip *)exchange)->mode->least;
+}
+
 /* --- hooks --- */
 
 static bool may_continue(const weft_actor *peer)
@@ -239,8 +247,10 @@ static bool gossip_figure(weft_exchange *exchange, int i, weft_series *out)
     return true;
 }
 
-static const weft_exchange_actors gossip_actors = {
-    .sockets = gossip_sockets, .simulate = weft_gossip_simulate, .began = gossip_began};
+static const weft_exchange_actors gossip_actors = {.sockets = gossip_sockets,
+                                                   .simulate = weft_gossip_simulate,
+                                                   .began = gossip_began,
+                                                   .least = gossip_least};
 
 /* Worth trying: see weft_exchange_life. */
 static const char *gossip_offered(int i)

@@ -185,6 +185,7 @@ static weft_status average_resend(weft_peer *p)
 const weft_peer_mode weft_peer_average = {
     .name = "average",
     .pairs = true,
+    .least = {.passed = 4},
     .open = average_open,
     .close = average_close,
     .computed = average_computed,

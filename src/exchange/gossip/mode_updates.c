@@ -53,6 +53,7 @@ static weft_status updates_computed(weft_peer *p, void *change)
 
 const weft_peer_mode weft_peer_updates = {
     .name = "updates",
+    .least = {.encoded = 2, .decoded = 2},
     .close = updates_close,
     .computed = updates_computed,
     .apply = apply,

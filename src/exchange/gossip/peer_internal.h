@@ -3,6 +3,7 @@
 #define WEFT_EXCHANGE_GOSSIP_PEER_INTERNAL_H
 
 #include "exchange/gossip/link.h"
+#include "exchange/exchange.h"
 #include "exchange/gossip/gossip.h"
 #include "actor/rpc.h"
 
@@ -11,6 +12,7 @@ typedef struct weft_peer weft_peer;
 struct weft_peer_mode {
     const char *name; /* as in "gossip:mode=NAME" */
     bool pairs; /* two neighbours at a time exchange whole parameters; else updates go to all */
+    weft_handled least; /* the work of a peer's own step, see weft_exchange_least */
     weft_status (*open)(weft_peer *peer);
     void (*close)(weft_peer *peer);
     /* A computation has ended; `change` is the difference that it made to the parameters. */

@@ -212,7 +212,8 @@ static int64_t easgd_began(weft_exchange *exchange)
 static const weft_exchange_actors easgd_actors = {.sockets = weft_ps_exchange_sockets,
                                                   .simulate = easgd_simulate,
                                                   .serve = easgd_serve,
-                                                  .began = easgd_began};
+                                                  .began = easgd_began,
+                                                  .least = weft_ps_exchange_least};
 
 /* Worth trying: see weft_exchange_life. */
 static const char *easgd_offered(int i)

@@ -118,6 +118,14 @@ static weft_status set_scale(const char *name, double beta, weft_policy *out)
     return WEFT_OK;
 }
 
+double weft_policy_versions(const weft_policy *policy, int learners, bool *has)
+{
+    bool round = policy->rule->complete == whole_round;
+    bool first = policy->rule->complete == first_updates;
+    *has = round || (first && policy->count <= 1);
+    return round ? 1 : first ? learners / (double)WEFT_MAX(policy->count, 1) : 0;
+}
+
 bool weft_policy_waits(const weft_policy *policy)
 {
     return !policy->rule->may_begin(

@@ -94,6 +94,9 @@ weft_status weft_ps_exchange_sockets(const weft_exchange *exchange, const weft_e
 /* ps_memory.c: the operation `memory`. */
 weft_status weft_ps_exchange_memory(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
                                     weft_exchange_memory *out) WEFT_NODISCARD;
+/* ps_memory.c: the function `least` of the actors. */
+void weft_ps_exchange_least(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
+                            weft_exchange_least *out);
 /* ps_exchange.c: allocates the common part of an exchange with servers, whose options the opener
  * has set. */
 weft_status weft_ps_exchange_make_room(weft_ps_exchange *x,

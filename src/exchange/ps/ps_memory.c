@@ -1,5 +1,5 @@
 /* The memory of an exchange with servers, for estimates: what its learners and its servers keep of
- * a shard of the model, and the messages under way. */
+ * a shard of the model, and the messages under way; and what they do in a step, at least. */
 #include "exchange/flat_optimizer.h"
 #include "exchange/ps/ps_exchange.h"
 
@@ -49,4 +49,28 @@ weft_status weft_ps_exchange_memory(const weft_exchange *exchange, const weft_ex
     out->shared = state;
     out->end = bytes + state;
     return WEFT_OK;
+}
+
+/* What the handlers of client/ and server/ report. A learner that goes on alone between two pulls
+ * (local SGD) gets all parameters from the servers, others those that are newer than theirs. */
+void weft_ps_exchange_least(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
+                            weft_exchange_least *out)
+{
+    const weft_ps_options *o = &((const weft_ps_exchange *)exchange)->options;
+    int learners = sizes->plan->learners, servers = WEFT_MAX(sizes->plan->servers, 1);
+    double push = (double)WEFT_MAX(o->push, 1), fetch = (double)WEFT_MAX(o->fetch, 1);
+    bool alone = !o->draw && fetch > 1, has;
+    double versions = weft_policy_versions(&o->policy, learners, &has);
+    out->pushes = o->draw ? 1 / fetch : 1 / push;
+    out->pulls = alone || o->draw ? 1 / fetch : has ? WEFT_MIN(1 / fetch, 1 / push) : 0;
+    out->exact = o->adds;
+    out->waits = o->draw;
+    out->learner = (weft_handled){.encoded = 2 * out->pushes, .back = 2 * out->pulls};
+    if (!o->draw && push > 1) out->learner.passed += 3;
+    if (o->draw) out->learner.passed += 6 / fetch;
+    if (alone) out->learner.passed += 7 * (1 - 1 / fetch);
+    out->servers.decoded = 2 * out->pushes * learners;
+    out->servers.passed = 3 * out->pushes * versions;
+    out->pieces = weft_server_ranges(sizes->count, sizes->dtype, servers);
+    out->host = weft_ps_host_of;
 }

@@ -214,7 +214,8 @@ static weft_status server_serve(const char *arguments, weft_serving *serving, we
 static const weft_exchange_actors server_actors = {.sockets = weft_ps_exchange_sockets,
                                                    .simulate = server_simulate,
                                                    .serve = server_serve,
-                                                   .began = server_began};
+                                                   .began = server_began,
+                                                   .least = weft_ps_exchange_least};
 
 /* Worth trying: see weft_exchange_life. */
 static const char *server_offered(int i)

@@ -127,6 +127,7 @@ static weft_status play(apart *p, weft_played *out)
                                        .step = next_step,
                                        .work = work,
                                        .user = p,
+                                       .end = p->a->end,
                                        .sending = p->a->sending};
     return weft_play_actors(&options, out);
 }

@@ -62,6 +62,7 @@ static weft_status run_apart(weft_forecast *f, weft_step_totals *sum, weft_step_
                     .cluster = &f->cluster,
                     .times = f->times,
                     .hosts = &f->hosts,
+                    .end = f->end,
                     .actors = f->actors,
                     .sending = f->fn ? f->parts.busy : NULL};
     weft_played played;
@@ -208,9 +209,10 @@ static void close_forecast(weft_forecast *f)
 }
 
 weft_status weft_site_estimate(const weft_site *site, weft_context *context,
-                               const weft_train_options *options, weft_step_estimate *out)
+                               const weft_train_options *options, weft_estimate_end *end,
+                               weft_step_estimate *out)
 {
-    weft_forecast f = {.fn = NULL};
+    weft_forecast f = {.end = end, .tracks = {.end = end}};
     *out = (weft_step_estimate){.struct_size = sizeof(*out)};
     weft_status status = forecast_step(&f, site, context, options, out);
     close_forecast(&f);
@@ -277,32 +279,47 @@ weft_status weft_estimate_spans(weft_context *context, const weft_train_options 
     return status;
 }
 
-/* The seconds of each learner's own step, without a meeting. */
-static weft_status find_learners(weft_forecast *f, const weft_site *site, weft_context *context,
-                                 const weft_train_options *options, int learners, double *seconds)
+/* Makes the programs, and the timeline of learners that do not meet. */
+static weft_status make_tracks(weft_forecast *f, const weft_site *site, weft_context *context,
+                               const weft_train_options *options)
 {
     f->cluster = site->cluster;
     f->times = site->times;
     WEFT_TRY(open_forecast(f, context, options));
+    f->tracks.meets = false;
+    return weft_tracks_make(f->t, f->times, &f->hosts, &f->tracks);
+}
+
+/* The seconds of each learner's own step, without a meeting. */
+static weft_status find_learners(weft_forecast *f, const weft_site *site, weft_context *context,
+                                 const weft_train_options *options, int learners, double *seconds)
+{
+    WEFT_TRY(make_tracks(f, site, context, options));
     if (f->t->learners != learners)
         return weft_fail(WEFT_ERR_INTERNAL, "%d learners are estimated in place of %d",
                          f->t->learners, learners);
-    f->tracks.meets = false;
-    WEFT_TRY(weft_tracks_make(f->t, f->times, &f->hosts, &f->tracks));
     WEFT_TRY(weft_timeline_run(f->tracks.line, false, NULL));
     find_ends(f, seconds);
     return WEFT_OK;
 }
 
+weft_status weft_site_learners(const weft_site *site, weft_context *context,
+                               const weft_train_options *options, const weft_estimate_end *end,
+                               int learners, double *seconds)
+{
+    weft_forecast f = {.tracks = {.end = end}};
+    memset(seconds, 0, (size_t)learners * sizeof(*seconds));
+    weft_status status = find_learners(&f, site, context, options, learners, seconds);
+    close_forecast(&f);
+    return status;
+}
+
 weft_status weft_estimate_learners(weft_context *context, const weft_train_options *options,
                                    const char *cluster, int learners, double *seconds)
 {
-    weft_forecast f = {.t = NULL};
     weft_site site;
-    memset(seconds, 0, (size_t)learners * sizeof(*seconds));
     WEFT_TRY(weft_site_open(cluster, &site));
-    weft_status status = find_learners(&f, &site, context, options, learners, seconds);
-    close_forecast(&f);
+    weft_status status = weft_site_learners(&site, context, options, NULL, learners, seconds);
     weft_site_close(&site);
     return status;
 }

@@ -11,8 +11,9 @@ typedef struct weft_forecast {
     weft_hosts hosts;
     weft_tracks tracks;
     int64_t period; /* steps from one meeting of the learners to the next; 0: none within the run */
-    weft_step_part_fn fn; /* gets the parts of the step; NULL: nobody wants them */
-    weft_span_fn on_span; /* gets its spans; NULL: nobody wants them */
+    weft_step_part_fn fn;   /* gets the parts of the step; NULL: nobody wants them */
+    weft_estimate_end *end; /* may be NULL */
+    weft_span_fn on_span;   /* gets its spans; NULL: nobody wants them */
     void *user;
     weft_parts parts;
     bool apart, actors;     /* learners do not wait for all others; of an exchange of actors */

@@ -82,7 +82,8 @@ weft_status weft_forecast_draw(weft_forecast *f, weft_step_totals *sum, weft_ste
     weft_random_start(&random, (uint64_t)f->t->options.task.seed, 2000);
     for (int d = 0; d < draws && status == WEFT_OK; d++) {
         draw_slowness(f, &random, &slow);
-        status = weft_forecast_step(f, &slow, sum, &steps[d]);
+        status = weft_estimate_go_on(f->end);
+        if (status == WEFT_OK) status = weft_forecast_step(f, &slow, sum, &steps[d]);
     }
     free(slow.rank);
     free(slow.line);

@@ -80,7 +80,9 @@ static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
 static weft_status check_over(void *user)
 {
     play *p = user;
+    enum { EVERY = 1024 };
     if (p->over) return weft_fail(WEFT_ERR_INTERRUPTED, "enough has been played");
+    if ((uint64_t)p->events % EVERY == 0) WEFT_TRY(weft_estimate_go_on(p->o->end));
     if (p->events++ < p->most_events) return WEFT_OK;
     return weft_fail(WEFT_ERR_PEER,
                      "the links of --cluster carry too little for --exchange %s: requests are sent "
@@ -253,7 +255,7 @@ static weft_status run(play *p)
     for (int i = 0; i < actors; i++) WEFT_TRY(weft_sim_add(p->sim, (weft_actor_id)i, 0));
     for (int i = 0; i < actors; i++) WEFT_TRY(place(p, (weft_actor_id)i));
     weft_status status = weft_sim_run(p->sim, INFINITY);
-    if (p->over) return WEFT_OK;
+    if (p->over && !p->slower) return WEFT_OK;
     return status == WEFT_OK ? check_ends(p) : status;
 }
 

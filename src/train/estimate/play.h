@@ -5,8 +5,7 @@
 #ifndef WEFT_TRAIN_ESTIMATE_PLAY_H
 #define WEFT_TRAIN_ESTIMATE_PLAY_H
 
-#include "cost/cluster.h"
-#include "train/trainer.h"
+#include "train/estimate/tracks.h"
 
 typedef struct weft_play_options {
     weft_trainer *job; /* of weft_trainer_prepare */
@@ -23,6 +22,7 @@ typedef struct weft_play_options {
     weft_sim_delay (*work)(void *user, int learner, weft_work_kind kind, const char *codec,
                            double bytes, int computing);
     void *user;
+    weft_estimate_end *end; /* may be NULL */
     /* [machines] gets, for each with `machine`, the seconds added for which it sends while learners
      * take a step each; NULL: nobody asks. */
     double *sending;
@@ -45,8 +45,8 @@ typedef struct weft_played {
     weft_sim_report whole;
 } weft_played;
 
-/* PEER: the links deliver too little for learners to go on. Errors of the exchange as of weft
- * simulate. */
+/* INTERRUPTED: as `end` says. PEER: the links deliver too little for learners to go on. Errors of
+ * the exchange as of weft simulate. */
 weft_status weft_play_actors(const weft_play_options *options, weft_played *out) WEFT_NODISCARD;
 
 #endif

@@ -53,6 +53,18 @@ static bool ends(const play *p, int learner)
     return p->marks[PLAY_BEGIN].there && learner == p->pacer && has_played(p, c, MESSAGES);
 }
 
+/* Whether the mean of the steady state is certain to be above the limit: if all learners together
+ * took the steps that are left, and those they are in, as fast as a bound says they can. */
+static bool is_slower(const play *p, double now)
+{
+    const weft_estimate_end *end = p->o->end;
+    if (!end || end->most <= 0 || !p->marks[PLAY_BEGIN].there) return false;
+    double left = (double)(p->steps * p->learners - p->done);
+    double steps = (double)(p->done - p->begun + p->learners) + left;
+    double time = now - p->marks[PLAY_BEGIN].at + left * end->least / p->learners;
+    return time * p->learners / steps > end->most;
+}
+
 weft_status weft_play_count(play *p, int learner, double now)
 {
     play_course *c = &p->courses[learner];
@@ -65,7 +77,10 @@ weft_status weft_play_count(play *p, int learner, double now)
     if (begins(p, c)) {
         set_mark(p, PLAY_BEGIN, now);
         p->pacer = learner;
+        p->begun = p->done;
     }
+    if (!p->marks[PLAY_END].there && is_slower(p, now))
+        p->over = p->slower = p->o->end->slower = true;
     if (p->done % p->learners == 0 && p->marks[PLAY_BEGIN].there && !p->marks[PLAY_END].there)
         p->rounds[p->round_count++] = now;
     if (p->marks[PLAY_BEGIN].at < now && ends(p, learner)) {

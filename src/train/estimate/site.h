@@ -14,10 +14,15 @@ typedef struct weft_site {
 /* ARGUMENT, FORMAT, IO: as weft_estimate_step. */
 weft_status weft_site_open(const char *cluster, weft_site *out) WEFT_NODISCARD;
 void weft_site_close(weft_site *site);
-/* As weft_estimate_step, without the memory. */
+/* As weft_estimate_step, without the memory. end may be NULL. */
 weft_status weft_site_estimate(const weft_site *site, weft_context *context,
-                               const weft_train_options *options,
+                               const weft_train_options *options, weft_estimate_end *end,
                                weft_step_estimate *out) WEFT_NODISCARD;
+/* Sets seconds[learners] to those of each learner's own step, without a meeting. INTERNAL: the run
+ * has another number of learners. */
+weft_status weft_site_learners(const weft_site *site, weft_context *context,
+                               const weft_train_options *options, const weft_estimate_end *end,
+                               int learners, double *seconds) WEFT_NODISCARD;
 
 /* Sets the memory of the fullest machine, with all of its processes, and its limit; limited_by if
  * the run does not fit. */

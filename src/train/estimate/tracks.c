@@ -261,6 +261,7 @@ static weft_status add_rank(void *user, weft_rank *r)
     walker *k = user;
     weft_program *program = NULL;
     k->rank = r;
+    WEFT_TRY(weft_estimate_go_on(k->out->end));
     if (!k->out->position) WEFT_TRY(note_positions(k));
     k->track = &k->out->tracks[k->out->count++];
     WEFT_TRY(weft_rank_dry_program(r, &program));

@@ -9,6 +9,19 @@
 #include "train/trainer.h"
 #include "weft/estimate.h"
 
+/* When an estimate ends before it is made, as INTERRUPTED. */
+typedef struct weft_estimate_end {
+    bool (*asked)(void *user); /* asked often: whether to end now */
+    void *user;
+    /* Of learners that do not wait for all others: seconds of a step, of which a bound says that
+     * they are `least` or more. Once they are certain to be more than `most`, it ends, too, and
+     * `slower` is set. most 0: it does not. */
+    double least, most;
+    bool slower;
+} weft_estimate_end;
+/* INTERRUPTED: to end is asked for. end may be NULL. */
+weft_status weft_estimate_go_on(const weft_estimate_end *end) WEFT_NODISCARD;
+
 /* The machines of a run. */
 typedef struct weft_hosts {
     int machines, each; /* each: most ranks of a machine */
@@ -91,7 +104,8 @@ typedef struct weft_tracks {
     /* Also set by the caller: how many times the bytes of parameters and of the optimizer's state a
      * learner reads and writes then. */
     double pass_parameters, pass_state;
-    bool labelled; /* set by the caller: instructions have labels */
+    bool labelled;                /* set by the caller: instructions have labels */
+    const weft_estimate_end *end; /* set by the caller; may be NULL */
     weft_track_label *labels;
     size_t label_count, label_capacity;
     weft_track *tracks;

@@ -85,12 +85,11 @@ static weft_status add_program(const weft_times *times, const weft_program *prog
     return status;
 }
 
-/* Bytes of an element that crosses between ranks, at least. */
-static double element_bytes(const weft_trainer *t)
+/* The type of an element that crosses between ranks, at least. */
+static weft_dtype element_type(const weft_trainer *t)
 {
     const weft_run_spec *k = &t->run_spec;
-    bool narrow = k->real == WEFT_BF16 || k->bf16_weights || k->plan.bf16_sums;
-    return (double)weft_dtype_size(narrow ? WEFT_BF16 : k->real);
+    return k->bf16_weights || k->plan.bf16_sums ? WEFT_BF16 : k->real;
 }
 
 /* again: with recomputation. */
@@ -104,7 +103,8 @@ static weft_status look_at(const weft_site *site, weft_trainer *t, bool again, s
         status = add_program(site->times, program, &out->thread_seconds[again], &out->evenness);
     if (status == WEFT_OK && !again) {
         const weft_train_options *o = &t->options;
-        double bytes = element_bytes(t);
+        out->dtype = element_type(t);
+        double bytes = (double)weft_dtype_size(out->dtype);
         bool all = !o->weights.freeze && !o->update.lr_multiplier && !o->parallel.shard;
         out->parameter_bytes = o->parallel.shard ? 0 : bytes * (double)weft_rank_parameters(&rank);
         out->gradient_bytes = all ? out->parameter_bytes : 0;
@@ -155,21 +155,12 @@ void strategy_work_free(strategy_work *work)
 
 /* --- bounds --- */
 
-/* The ranks of a candidate on the machines, as estimates place them. */
-typedef struct strategy_place {
-    const weft_cluster *cluster;
-    int ranks, each, machines;
-    double threads;   /* of a rank; less where threads take turns */
-    double bandwidth; /* of all machines' links; INFINITY: one is unlimited */
-    double memory;    /* of all machines; INFINITY: one is not known */
-} strategy_place;
-
 static const weft_machine_group *group_of(const strategy_place *p, int rank)
 {
     return weft_cluster_group_of(p->cluster, rank / p->each);
 }
 
-static strategy_place place_of(const weft_site *site, const strategy_space *space, int ranks)
+strategy_place strategy_place_of(const weft_site *site, const strategy_space *space, int ranks)
 {
     strategy_place p = {.cluster = &site->cluster, .ranks = ranks};
     int64_t threads = space->given->where.threads, cores = INT64_MAX;
@@ -182,6 +173,7 @@ static strategy_place place_of(const weft_site *site, const strategy_space *spac
         p.memory += g->memory > 0 ? g->memory : INFINITY;
     }
     if (threads == 0) threads = WEFT_MAX(cores / p.each, (int64_t)1);
+    p.each_threads = (double)threads;
     p.threads = (double)threads * WEFT_MIN(1, (double)cores / ((double)threads * p.each));
     return p;
 }
@@ -245,7 +237,7 @@ void strategy_means_find(const weft_site *site, const strategy_space *space,
 {
     int mesh = c->at[STRATEGY_MESH];
     int ranks = (int)space->mesh_ranks[mesh] * c->learners;
-    strategy_place p = place_of(site, space, ranks);
+    strategy_place p = strategy_place_of(site, space, ranks);
     *out = (strategy_means){.threads = threads_of(&p, 0, ranks),
                             .links = bytes_between(space, work, &p, c) / p.bandwidth,
                             .stages = (int)strategy_space_axis(space, mesh, "pipeline"),

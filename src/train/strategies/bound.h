@@ -13,7 +13,10 @@ typedef struct strategy_work {
     double parameter_bytes; /* of the model */
     double evenness;        /* the least of its operators, see weft_times_evenness */
     bool refused;           /* the run of one rank is */
-    int64_t *meetings;      /* [exchanges] steps from one to the next; 0 or less: none */
+    /* [exchanges] steps from one meeting to the next; 0 or less: none. Below 0: learners do not
+     * wait for all others. */
+    int64_t *meetings;
+    weft_dtype dtype; /* of the parameters as they are exchanged, at least */
 } strategy_work;
 
 /* Makes the program of a single rank, and measures the memory of a process. A run that is refused
@@ -21,6 +24,18 @@ typedef struct strategy_work {
 weft_status strategy_work_find(const weft_site *site, const strategy_space *space,
                                strategy_work *out) WEFT_NODISCARD;
 void strategy_work_free(strategy_work *work);
+
+/* The ranks of a candidate on the machines, as estimates place them. */
+typedef struct strategy_place {
+    const weft_cluster *cluster;
+    int ranks, each, machines;
+    double each_threads; /* of a rank */
+    double threads;      /* of these, less where they take turns */
+    double bandwidth;    /* of all machines' links; INFINITY: one is unlimited */
+    double memory;       /* of all machines; INFINITY: one is not known */
+} strategy_place;
+
+strategy_place strategy_place_of(const weft_site *site, const strategy_space *space, int ranks);
 
 /* The means of the candidates of a head: the threads of all ranks, and those of the strongest stage
  * of a learner, times the speeds of their machines; and the seconds that links take at least. */
@@ -40,11 +55,21 @@ void strategy_means_find(const weft_site *site, const strategy_space *space,
  * busiest link; 0: not known. */
 typedef struct strategy_known {
     double kernels, links;
+    /* Where learners do not wait for all others: samples a second of that one, at most, and the
+     * seconds of the own steps of its learners, which the search has. NULL: not known. */
+    double most;
+    const double *own;
 } strategy_known;
 
 /* Samples a second of a candidate, at most; INFINITY: not known. */
 double strategy_bound(const strategy_space *space, const strategy_work *work,
                       const strategy_means *means, const strategy_candidate *candidate,
                       const strategy_known *known);
+
+/* least.c: the seconds of a step, at least, of a candidate whose learners do not wait for all
+ * others. own[learners]: those of the own step of each, see weft_site_learners. */
+weft_status strategy_least_seconds(const weft_site *site, const strategy_space *space,
+                                   const strategy_work *work, const strategy_candidate *candidate,
+                                   const double *own, double *seconds) WEFT_NODISCARD;
 
 #endif

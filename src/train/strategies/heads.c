@@ -24,6 +24,7 @@ static weft_status add_head(strategy_search *s, const strategy_candidate *c)
         double most = strategy_bound(&s->space, &s->work, &h->means, &tail, &nothing);
         h->most = WEFT_MAX(h->most, most);
     }
+    h->first = h->most;
     s->head_count++;
     s->out->candidates += h->tails;
     return WEFT_OK;
@@ -68,7 +69,7 @@ static weft_status add_mesh(strategy_search *s, int mesh)
 static int compare(const void *first, const void *second)
 {
     const strategy_head *a = first, *b = second;
-    if (a->most != b->most) return a->most < b->most ? 1 : -1;
+    if (a->first != b->first) return a->first < b->first ? 1 : -1;
     return a->apart != b->apart ? b->apart - a->apart : a->order - b->order;
 }
 
@@ -93,6 +94,11 @@ weft_status strategy_list_heads(strategy_search *s)
     WEFT_TRY(WEFT_NEW(&s->rates, s->kind_count));
     WEFT_TRY(make_kernels(s));
     for (int m = 0; m < (int)values[STRATEGY_MESH].count; m++) WEFT_TRY(add_mesh(s, m));
+    strategy_sort_heads(s);
+    return strategy_make_own(s);
+}
+
+void strategy_sort_heads(strategy_search *s)
+{
     qsort(s->heads, s->head_count, sizeof(*s->heads), compare);
-    return WEFT_OK;
 }

@@ -38,6 +38,7 @@ static weft_status find_near(strategy_search *s, const strategy_candidate *from,
             if (differences(from, to) != changes) continue;
             weft_status status = strategy_memory(s, to, &step, &refused);
             tried++;
+            if (status == WEFT_ERR_INTERRUPTED) return WEFT_OK;
             if (status != WEFT_OK && !refused) return status;
             *found = status == WEFT_OK && strategy_fits(&step);
             if (*found) return WEFT_OK;

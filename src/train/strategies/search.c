@@ -16,88 +16,15 @@ bool strategy_fits(const weft_step_estimate *step)
     return step->memory_limit <= 0 || step->memory <= step->memory_limit;
 }
 
-/* --- what has been found --- */
-
-static weft_status keep(strategy_found **to, const strategy_found *found)
-{
-    if (!*to) WEFT_TRY(WEFT_NEW(to, 1));
-    **to = *found;
-    return WEFT_OK;
-}
-
-static int descending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x < y) - (x > y);
-}
-
-static double rate_of(const strategy_found *found)
-{
-    return found ? found->step.samples_per_second : 0;
-}
-
-/* The rate that a further kind must exceed to be among the best. */
-static void find_enough(strategy_search *s)
-{
-    int64_t top = s->options->top;
-    for (int k = 0; k < s->kind_count; k++) s->rates[k] = rate_of(s->kinds[k].fitting);
-    qsort(s->rates, (size_t)s->kind_count, sizeof(*s->rates), descending);
-    s->enough = top <= s->kind_count ? s->rates[top - 1] : 0;
-}
-
-/* The memory of what is slower than one that fits does not matter. */
-static bool is_slow(const strategy_search *s, int kind, const strategy_found *found)
-{
-    const strategy_found *fitting = s->kinds[kind].fitting;
-    return !s->options->all && fitting && rate_of(fitting) >= rate_of(found);
-}
-
-static weft_status take(strategy_search *s, const strategy_head *head, const strategy_found *found)
-{
-    strategy_kind *kind = &s->kinds[head->kind];
-    bool fits = strategy_fits(&found->step);
-    strategy_found **to = fits ? &kind->fitting : &kind->unfit;
-    s->out->estimated++;
-    if (is_slow(s, head->kind, found)) return WEFT_OK;
-    if (s->options->all) {
-        WEFT_TRY(WEFT_GROW(&s->all, &s->all_capacity, s->all_count));
-        s->all[s->all_count++] = *found;
-    }
-    if (*to && rate_of(*to) >= rate_of(found)) return WEFT_OK;
-    WEFT_TRY(keep(to, found));
-    if (fits) find_enough(s);
-    return WEFT_OK;
-}
-
-static weft_status take_refusal(strategy_search *s, strategy_kind *kind,
-                                const strategy_candidate *c, weft_status status)
-{
-    enum { MOST_REASONS = 20 };
-    const char *message = weft_last_message();
-    s->out->refused++;
-    if (status != WEFT_ERR_UNSUPPORTED || weft_hash_text(message) != kind->reason)
-        kind->refused = 0;
-    kind->reason = weft_hash_text(message);
-    kind->refused += status == WEFT_ERR_UNSUPPORTED;
-    if (!s->refusal.status) weft_error_catch(&s->refusal, status);
-    s->alike += strcmp(s->refusal.message, message) == 0;
-    if (status != WEFT_ERR_UNSUPPORTED || s->reason_count == MOST_REASONS) return WEFT_OK;
-    for (size_t i = 0; i < s->reason_count; i++)
-        if (strcmp(s->reasons[i].text, message) == 0) return WEFT_OK;
-    WEFT_TRY(WEFT_GROW(&s->reasons, &s->reason_capacity, s->reason_count));
-    s->reasons[s->reason_count].candidate = *c;
-    return weft_strdup(message, &s->reasons[s->reason_count++].text);
-}
-
 /* --- estimates --- */
 
 weft_status strategy_estimate(strategy_search *s, const strategy_candidate *c,
-                              weft_step_estimate *out, bool *refused)
+                              weft_estimate_end *end, weft_step_estimate *out, bool *refused)
 {
     weft_train_options options;
     *refused = false;
     WEFT_TRY(strategy_space_options(&s->space, c, &options));
-    weft_status status = weft_site_estimate(&s->site, s->context, &options, out);
+    weft_status status = weft_site_estimate(&s->site, s->context, &options, end, out);
     weft_options_free(s->space.table, &options);
     *refused = strategy_is_refused(status);
     return status;
@@ -115,16 +42,29 @@ weft_status strategy_memory(strategy_search *s, const strategy_candidate *c,
     return status;
 }
 
+/* Estimates a candidate. *rate: samples a second that it takes at most; 0: it is refused. */
 static weft_status try_candidate(strategy_search *s, const strategy_head *head,
-                                 strategy_found *found)
+                                 strategy_found *found, double *rate)
 {
     char *words;
     bool refused;
-    weft_status status = strategy_estimate(s, &found->candidate, &found->step, &refused);
-    if (status == WEFT_OK && !is_slow(s, head->kind, found))
+    weft_estimate_end end = {.asked = strategy_asked_to_stop,
+                             .user = s,
+                             .least = head->means.samples / found->most,
+                             .most = strategy_enough(s, head)};
+    weft_status status = strategy_estimate(s, &found->candidate, &end, &found->step, &refused);
+    *rate = found->step.samples_per_second;
+    if (status == WEFT_OK && !strategy_is_slow(s, head->kind, found))
         status = strategy_memory(s, &found->candidate, &found->step, &refused);
-    if (refused) return take_refusal(s, &s->kinds[head->kind], &found->candidate, status);
-    if (status == WEFT_OK) return take(s, head, found);
+    if (status == WEFT_OK) return strategy_take(s, head, found);
+    *rate = 0;
+    if (refused) return strategy_take_refusal(s, &s->kinds[head->kind], &found->candidate, status);
+    if (end.slower) {
+        *rate = head->means.samples / end.most;
+        s->out->bounded++;
+        return WEFT_OK;
+    }
+    if (status == WEFT_ERR_INTERRUPTED) return status;
     weft_error error = {0};
     weft_error_catch(&error, status);
     WEFT_TRY(strategy_space_words(&s->space, &found->candidate, &words));
@@ -134,31 +74,13 @@ static weft_status try_candidate(strategy_search *s, const strategy_head *head,
     return status;
 }
 
-/* Whether a candidate may be the best of its kind, of a kind that is among the best or that is one
- * learner's. */
-static bool is_wanted(const strategy_search *s, const strategy_head *head, double most)
+bool strategy_asked_to_stop(void *search)
 {
-    if (s->options->all) return true;
-    if (!head->means.fits || most <= rate_of(s->kinds[head->kind].fitting)) return false;
-    return head->kind == 0 || most > s->enough;
-}
-
-/* Whether no candidate with an exchange can be estimated: the first ones, whose learners are single
- * ranks, could not, all for one reason. */
-static bool is_hopeless(const strategy_search *s, const strategy_head *head)
-{
-    enum { ENOUGH = 8 };
-    const strategy_kind *kind = &s->kinds[head->kind];
-    bool exchanges = head->candidate.at[STRATEGY_EXCHANGE] > 0;
-    return exchanges && !kind->fitting && !kind->unfit && kind->refused >= ENOUGH;
-}
-
-static bool asked_to_stop(strategy_search *s)
-{
-    double limit = s->options->seconds;
+    strategy_search *s = search;
+    bool late = s->options->seconds > 0 && weft_seconds() - s->began > s->options->seconds;
     if (s->stop && s->stop->wanted) s->out->interrupted = true;
-    if (limit > 0 && weft_seconds() - s->began > limit) s->out->timed_out = true;
-    return s->out->interrupted || s->out->timed_out;
+    if (late && !s->done) s->out->timed_out = true;
+    return late || s->out->interrupted;
 }
 
 /* Where the kernel seconds of a candidate without a meeting of learners are, which its schedule,
@@ -171,31 +93,51 @@ static double *kernels_of(const strategy_search *s, const strategy_candidate *c)
     return &s->kernels[s->kernels_of[c->at[STRATEGY_MESH]] + 2 * at + elsewhere];
 }
 
-/* Whether a candidate has the least work of those of its head and ZeRO stage. */
-static bool is_least(const strategy_candidate *c)
+bool strategy_is_least(const strategy_candidate *c)
 {
     return c->at[STRATEGY_SCHEDULE] == 0 && c->at[STRATEGY_MICROBATCHES] == 0 &&
            c->at[STRATEGY_RECOMPUTE] == 0;
 }
 
+/* Whether the learners of a head wait for all others; a single one has no exchange. */
+static bool waits(const strategy_search *s, const strategy_head *head)
+{
+    const strategy_candidate *c = &head->candidate;
+    return c->learners == 1 || s->work.meetings[c->at[STRATEGY_EXCHANGE]] >= 0;
+}
+
+static bool is_wanted_to_know(const strategy_search *s, const strategy_head *head,
+                              const strategy_candidate *c, const strategy_known *known, double most)
+{
+    bool bounds = waits(s, head) && strategy_is_least(c) && known->kernels == 0;
+    return strategy_is_wanted(s, head, bounds ? WEFT_MAX(most, head->most) : most);
+}
+
 /* Estimates a candidate if it may be wanted, or if that bounds others that may be. own: what is
  * known of those of its head and ZeRO stage. */
-static weft_status try_tail(strategy_search *s, const strategy_head *head,
-                            const strategy_candidate *c, strategy_known *own)
+static weft_status try_tail(strategy_search *s, strategy_head *head, const strategy_candidate *c,
+                            strategy_known *own)
 {
-    double *kernels = kernels_of(s, c);
+    double *kernels = kernels_of(s, c), rate = 0;
     const strategy_known known = {.kernels = WEFT_MAX(own->kernels, *kernels), .links = own->links};
     strategy_found found = {.candidate = *c};
     found.most = strategy_bound(&s->space, &s->work, &head->means, c, &known);
-    bool bounds = is_least(c) && known.kernels == 0;
-    if (!is_wanted(s, head, bounds ? WEFT_MAX(found.most, head->most) : found.most)) {
-        s->out->bounded++;
-        return WEFT_OK;
+    bool wanted = is_wanted_to_know(s, head, c, &known, found.most), refused;
+    if (wanted && !waits(s, head)) {
+        weft_status status = strategy_refine(s, head, c, &found.most, &refused);
+        if (refused) return strategy_take_refusal(s, &s->kinds[head->kind], c, status);
+        WEFT_TRY(status);
+        wanted = strategy_is_wanted(s, head, found.most);
     }
-    WEFT_TRY(try_candidate(s, head, &found));
-    if (!is_least(c)) return WEFT_OK;
-    *own = (strategy_known){.kernels = found.step.computed,
-                            .links = found.step.busiest_link * found.step.seconds};
+    if (wanted)
+        WEFT_TRY(try_candidate(s, head, &found, &rate));
+    else
+        s->out->bounded++;
+    if (!strategy_is_least(c)) return WEFT_OK;
+    own->most = wanted ? rate : found.most;
+    if (!wanted || rate <= 0) return WEFT_OK;
+    own->kernels = found.step.computed;
+    own->links = found.step.busiest_link * found.step.seconds;
     if (s->work.meetings[c->at[STRATEGY_EXCHANGE]] == 0) *kernels = found.step.computed;
     return WEFT_OK;
 }
@@ -203,11 +145,11 @@ static weft_status try_tail(strategy_search *s, const strategy_head *head,
 /* Candidates of a head: those with the least work, or the others. */
 static weft_status try_head(strategy_search *s, strategy_head *head, bool least)
 {
-    for (int i = 0; i < head->tails && !asked_to_stop(s); i++) {
+    for (int i = 0; i < head->tails && !strategy_asked_to_stop(s); i++) {
         strategy_candidate c = head->candidate;
         strategy_space_tail(&s->space, i, &c);
-        if (is_least(&c) != least) continue;
-        if (is_hopeless(s, head))
+        if (strategy_is_least(&c) != least) continue;
+        if (strategy_is_hopeless(s, head))
             s->out->refused++;
         else
             WEFT_TRY(try_tail(s, head, &c, &head->known[c.at[STRATEGY_ZERO]]));
@@ -225,14 +167,39 @@ static bool is_refused(const strategy_search *s)
            s->alike == s->out->refused;
 }
 
-static weft_status try_all(strategy_search *s)
+/* The heads whose learners wait for all others, or the others. */
+static weft_status try_heads(strategy_search *s, bool waiting, bool least)
 {
     for (size_t h = 0; h < s->head_count; h++) {
-        WEFT_TRY(try_head(s, &s->heads[h], true));
+        if (waits(s, &s->heads[h]) != waiting) continue;
+        WEFT_TRY(try_head(s, &s->heads[h], least));
         if (is_refused(s)) return weft_error_raise(&s->refusal);
     }
-    for (size_t h = 0; h < s->head_count; h++) WEFT_TRY(try_head(s, &s->heads[h], false));
     return WEFT_OK;
+}
+
+/* Lowers the bounds of heads whose learners do not wait, by that of their simplest candidate, and
+ * sorts them again. */
+static weft_status refine_heads(strategy_search *s)
+{
+    for (size_t h = 0; h < s->head_count && !strategy_asked_to_stop(s); h++) {
+        strategy_head *head = &s->heads[h];
+        bool refused;
+        if (waits(s, head) || !strategy_is_wanted(s, head, head->most)) continue;
+        weft_status status = strategy_refine(s, head, &head->candidate, &head->first, &refused);
+        if (!refused) WEFT_TRY(status);
+    }
+    strategy_sort_heads(s);
+    return WEFT_OK;
+}
+
+static weft_status try_all(strategy_search *s)
+{
+    WEFT_TRY(try_heads(s, true, true));
+    WEFT_TRY(refine_heads(s));
+    WEFT_TRY(try_heads(s, false, true));
+    WEFT_TRY(try_heads(s, true, false));
+    return try_heads(s, false, false);
 }
 
 /* --- the search --- */
@@ -262,6 +229,7 @@ static void close_search(strategy_search *s)
     free(s->reasons);
     free(s->kinds);
     free(s->rates);
+    strategy_free_own(s);
     free(s->kernels);
     free(s->kernels_of);
     free(s->heads);
@@ -274,7 +242,9 @@ static void close_search(strategy_search *s)
 static weft_status run_search(strategy_search *s, const char *cluster)
 {
     WEFT_TRY(open_search(s, cluster));
-    WEFT_TRY(try_all(s));
+    weft_status status = try_all(s);
+    if (status != WEFT_ERR_INTERRUPTED || !strategy_asked_to_stop(s)) WEFT_TRY(status);
+    s->done = true;
     if (s->out->estimated == 0 && s->out->refused > 0) return weft_error_raise(&s->refusal);
     return strategy_make_rows(s);
 }

@@ -13,7 +13,8 @@ typedef struct strategy_head {
     strategy_candidate candidate; /* the simplest */
     double most;                  /* samples a second of any of them, at most */
     int kind, tails, order;
-    bool apart; /* learners do not meet: what is known of these bounds others */
+    bool apart;   /* learners do not meet: what is known of these bounds others */
+    double first; /* by which heads are sorted: `most`, or that of the simplest one's own steps */
     strategy_means means;
     strategy_known known[STRATEGY_STAGES]; /* by ZeRO stage */
 } strategy_head;
@@ -44,6 +45,7 @@ typedef struct strategy_search {
     const weft_search_options *options;
     const weft_stop *stop;
     double began; /* time of the start */
+    bool done;    /* candidates have been looked at; rows are made */
     weft_site site;
     strategy_space space;
     strategy_work work;
@@ -55,6 +57,10 @@ typedef struct strategy_search {
      * stage, and whether the exchange updates the parameters. 0: not known. */
     double *kernels;
     size_t *kernels_of; /* [meshes] where those of a mesh begin */
+    /* Seconds of the own steps of the learners, [learners], of a mesh, its learners, whether the
+     * exchange updates the parameters, and the tail. NULL: not known. */
+    double ***own;
+    size_t *own_of, own_count; /* [meshes] where those of a mesh begin */
     int kind_count;
     double enough; /* the rate of the last of the best kinds; 0: there are fewer */
     strategy_found *all;
@@ -70,14 +76,48 @@ typedef struct strategy_search {
 
 /* heads.c: lists the heads with their bounds, the greatest first. */
 weft_status strategy_list_heads(strategy_search *search) WEFT_NODISCARD;
+void strategy_sort_heads(strategy_search *search);
+
+/* --- found.c --- */
+/* Whether a candidate is no faster than one of its kind that fits: its memory does not matter. */
+bool strategy_is_slow(const strategy_search *search, int kind, const strategy_found *found);
+weft_status strategy_take(strategy_search *search, const strategy_head *head,
+                          const strategy_found *found) WEFT_NODISCARD;
+/* The last message says why. */
+weft_status strategy_take_refusal(strategy_search *search, strategy_kind *kind,
+                                  const strategy_candidate *candidate,
+                                  weft_status status) WEFT_NODISCARD;
+/* Whether a candidate of so many samples a second may be the best of its kind, of a kind that is
+ * among the best or that is one learner's. */
+bool strategy_is_wanted(const strategy_search *search, const strategy_head *head, double most);
+/* The seconds of a step from which on a candidate is not wanted; 0: any number is. */
+double strategy_enough(const strategy_search *search, const strategy_head *head);
+/* Whether no candidate with an exchange can be estimated: the first ones, whose learners are single
+ * ranks, could not, all for one reason. */
+bool strategy_is_hopeless(const strategy_search *search, const strategy_head *head);
+
+/* own_steps.c: where learners do not wait for all others, lowers *most, samples a second at most,
+ * by the time of the learners' own steps, which are estimated once for all exchanges, and by what
+ * is known of the candidate of the same head and ZeRO stage with the least work. *refused: as
+ * strategy_estimate. */
+weft_status strategy_refine(strategy_search *search, strategy_head *head,
+                            const strategy_candidate *candidate, double *most,
+                            bool *refused) WEFT_NODISCARD;
+weft_status strategy_make_own(strategy_search *search) WEFT_NODISCARD;
+void strategy_free_own(strategy_search *search);
 
 /* search.c: estimates the time of a candidate. *refused: a run with it is refused, or its time
  * cannot be estimated; the message says why. */
 weft_status strategy_estimate(strategy_search *search, const strategy_candidate *candidate,
-                              weft_step_estimate *out, bool *refused) WEFT_NODISCARD;
+                              weft_estimate_end *end, weft_step_estimate *out,
+                              bool *refused) WEFT_NODISCARD;
 /* Likewise, the memory alone. */
 weft_status strategy_memory(strategy_search *search, const strategy_candidate *candidate,
                             weft_step_estimate *out, bool *refused) WEFT_NODISCARD;
+/* Whether the search is to end; strategy_search *. */
+bool strategy_asked_to_stop(void *search);
+/* Whether a candidate has the least work of those of its head and ZeRO stage. */
+bool strategy_is_least(const strategy_candidate *candidate);
 bool strategy_fits(const weft_step_estimate *step);
 
 /* remedy.c: sets *out to what is lacking, and the nearest candidate of the same head that fits, for

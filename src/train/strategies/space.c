@@ -151,6 +151,14 @@ void strategy_space_tail(const strategy_space *space, int number, strategy_candi
     }
 }
 
+int strategy_space_tail_number(const strategy_space *space, const strategy_candidate *c)
+{
+    int number = 0;
+    for (int i = STRATEGY_OPTIONS; i-- > STRATEGY_HEAD;)
+        number = number * tail_count(space, c, i) + c->at[i];
+    return number;
+}
+
 /* --- options and words --- */
 
 static int64_t ranks_of(const strategy_space *space, const strategy_candidate *c)

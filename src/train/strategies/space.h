@@ -67,6 +67,7 @@ int64_t strategy_space_microbatches(const strategy_space *space,
  * simplest first. */
 int strategy_space_tails(const strategy_space *space, const strategy_candidate *head);
 void strategy_space_tail(const strategy_space *space, int number, strategy_candidate *candidate);
+int strategy_space_tail_number(const strategy_space *space, const strategy_candidate *candidate);
 
 /* The options of a run with this strategy. weft_options_free frees them. */
 weft_status strategy_space_options(const strategy_space *space, const strategy_candidate *candidate,

@@ -36,6 +36,9 @@ weft_status weft_policy_make(const weft_context *context, const char *name, doub
                              weft_policy *out) WEFT_NODISCARD;
 /* Whether a learner that is ahead of others has to wait for them. */
 bool weft_policy_waits(const weft_policy *policy);
+/* The versions that updates of `learners`, one of each, make, at least; 0: it is not known. *has:
+ * and the next version that a learner gets has its own update. */
+double weft_policy_versions(const weft_policy *policy, int learners, bool *has);
 /* Registers the built-in policies with a context. */
 weft_status weft_server_policies_register(weft_context *context) WEFT_NODISCARD;
 /* The factor of the learning rate for an update of that staleness. */

@@ -1,0 +1,89 @@
+/* Bounds of candidates whose learners do not wait for all others, by the learners' own steps.
+ *
+ * Of two candidates of a head, without a pipeline, let one have more micro-batches or recompute,
+ * and let no learner's own step be shorter. Its gradients are ready no sooner, since the last
+ * micro-batch makes them, and its parameters are needed no later, by the first one, while the
+ * exchange sends and handles the same: it takes no less than the other one. */
+#include "train/strategies/search.h"
+
+weft_status strategy_make_own(strategy_search *s)
+{
+    size_t meshes = s->space.values[STRATEGY_MESH].count;
+    WEFT_TRY(WEFT_NEW(&s->own_of, meshes));
+    for (size_t m = 0; m < meshes; m++) {
+        s->own_of[m] = s->own_count;
+        s->own_count += 2 * (size_t)(s->space.ranks / s->space.mesh_ranks[m] + 1);
+    }
+    return WEFT_NEW(&s->own, s->own_count);
+}
+
+void strategy_free_own(strategy_search *s)
+{
+    for (size_t i = 0; s->own && i < s->own_count; i++) {
+        strategy_candidate c = {.learners = 1};
+        while (c.at[STRATEGY_MESH] + 1 < (int)s->space.values[STRATEGY_MESH].count &&
+               s->own_of[c.at[STRATEGY_MESH] + 1] <= i)
+            c.at[STRATEGY_MESH]++;
+        int tails = s->own[i] ? strategy_space_tails(&s->space, &c) : 0;
+        for (int t = 0; t < tails; t++) free(s->own[i][t]);
+        free((void *)s->own[i]);
+    }
+    free((void *)s->own);
+    free(s->own_of);
+}
+
+/* Where the own steps of a candidate's learners are. */
+static weft_status own_of(strategy_search *s, const strategy_candidate *c, double ***out)
+{
+    bool elsewhere = s->space.updates[c->at[STRATEGY_EXCHANGE]];
+    double ***all = &s->own[s->own_of[c->at[STRATEGY_MESH]] + 2 * (size_t)c->learners + elsewhere];
+    if (!*all) WEFT_TRY(WEFT_NEW(all, strategy_space_tails(&s->space, c)));
+    *out = &(*all)[strategy_space_tail_number(&s->space, c)];
+    return WEFT_OK;
+}
+
+static weft_status estimate_own(strategy_search *s, const strategy_candidate *c, double **out,
+                                bool *refused)
+{
+    weft_train_options options;
+    double *own;
+    const weft_estimate_end end = {.asked = strategy_asked_to_stop, .user = s};
+    WEFT_TRY(WEFT_NEW(&own, c->learners));
+    weft_status status = strategy_space_options(&s->space, c, &options);
+    if (status == WEFT_OK) {
+        status = weft_site_learners(&s->site, s->context, &options, &end, c->learners, own);
+        weft_options_free(s->space.table, &options);
+    }
+    *refused = strategy_is_refused(status);
+    if (status == WEFT_OK)
+        *out = own;
+    else
+        free(own);
+    return status;
+}
+
+/* Whether what is known of the candidate of the least work bounds this one. */
+static bool is_slower(const strategy_head *head, const strategy_known *known, const double *own)
+{
+    if (!known->own || known->most <= 0 || head->means.stages > 1) return false;
+    for (int l = 0; l < head->candidate.learners; l++)
+        if (own[l] < known->own[l]) return false;
+    return true;
+}
+
+weft_status strategy_refine(strategy_search *s, strategy_head *head, const strategy_candidate *c,
+                            double *most, bool *refused)
+{
+    strategy_known *known = &head->known[c->at[STRATEGY_ZERO]];
+    double **own, seconds;
+    *refused = false;
+    WEFT_TRY(own_of(s, c, &own));
+    if (!*own) WEFT_TRY(estimate_own(s, c, own, refused));
+    WEFT_TRY(strategy_least_seconds(&s->site, &s->space, &s->work, c, *own, &seconds));
+    *most = WEFT_MIN(*most, head->means.samples / seconds);
+    if (strategy_is_least(c))
+        known->own = *own;
+    else if (is_slower(head, known, *own))
+        *most = WEFT_MIN(*most, known->most);
+    return WEFT_OK;
+}
