@@ -77,8 +77,8 @@ typedef struct weft_handled {
     double encoded, decoded, back, passed;
 } weft_handled;
 
-/* What the actors of an exchange do while each learner takes a step, in the mean over many steps,
- * at least. */
+/* The least that the actors of an exchange do while each learner takes a step, in the mean over
+ * many steps. */
 typedef struct weft_exchange_least {
     weft_handled learner, servers; /* of each learner; of all servers together */
     /* How often a learner sends all parameters to the servers, in messages of the codec; and how

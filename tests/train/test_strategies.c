@@ -52,6 +52,14 @@ static const struct {
     {"model=mlp data=glyphs:size=9,train=60,test=20 batch=4 microbatches=2 recompute=true "
      "exchange=server:policy=async servers=2 ranks=2",
      true},
+    {"model=mlp data=glyphs:size=9,train=60,test=20 batch=4 microbatches=2 recompute=true ranks=2",
+     true},
+    {"model=mlp data=glyphs:size=9,train=60,test=20 batch=6 exchange=server:policy=bsp ranks=4 "
+     "optimizer=adam",
+     true},
+    {"model=lenet data=glyphs:size=16,train=60,test=20 batch=4 exchange=easgd:every=4 servers=2 "
+     "ranks=2",
+     true},
 };
 enum { RUNS = sizeof(runs) / sizeof(runs[0]) };
 
@@ -159,7 +167,9 @@ static void read_kind(const char *words, char *out, size_t size)
 static void compare(const weft_strategies *few, const weft_strategies *all, const char *cluster,
                     const char *run)
 {
-    char seen[100][200], kind[200];
+    enum { MOST = 200 };
+    static char seen[MOST][200];
+    char kind[200];
     int kinds = 0;
     assert_true(few->estimated <= all->estimated);
     for (int i = 0; i < all->fitting; i++) {
@@ -167,7 +177,7 @@ static void compare(const weft_strategies *few, const weft_strategies *all, cons
         read_kind(all->at[i].words, kind, sizeof(kind));
         for (int k = 0; k < kinds; k++) known = known || strcmp(kind, seen[k]) == 0;
         if (known) continue;
-        assert_true(kinds < 100);
+        assert_true(kinds < MOST);
         double best = all->at[i].step.samples_per_second;
         /* Behind the three best there may be the best one of a learner alone. */
         if (kinds < few->fitting && kinds < 3 &&

@@ -98,7 +98,7 @@ static weft_status gossip_memory(const weft_exchange *exchange, const weft_excha
     return WEFT_OK;
 }
 
-/* Of its own step; updates of others may be merged on their way. */
+/* The work of a peer's own step alone: updates of others may be merged on their way. */
 static void gossip_least(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
                          weft_exchange_least *out)
 {

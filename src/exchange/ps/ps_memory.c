@@ -51,7 +51,7 @@ weft_status weft_ps_exchange_memory(const weft_exchange *exchange, const weft_ex
     return WEFT_OK;
 }
 
-/* What the handlers of client/ and server/ report. A learner that goes on alone between two pulls
+/* The figures are those that the handlers of client/ and server/ report. A learner that goes on alone between two pulls
  * (local SGD) gets all parameters from the servers, others those that are newer than theirs. */
 void weft_ps_exchange_least(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
                             weft_exchange_least *out)

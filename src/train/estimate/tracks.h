@@ -13,7 +13,7 @@
 typedef struct weft_estimate_end {
     bool (*asked)(void *user); /* asked often: whether to end now */
     void *user;
-    /* Of learners that do not wait for all others: seconds of a step, of which a bound says that
+    /* The seconds of a step of learners that do not wait for all others, of which a bound says that
      * they are `least` or more. Once they are certain to be more than `most`, it ends, too, and
      * `slower` is set. most 0: it does not. */
     double least, most;

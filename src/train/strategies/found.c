@@ -1,5 +1,5 @@
-/* What a search has found: the best strategy of each kind, and reasons for which candidates are
- * refused; and by that, which candidates are wanted. */
+/* The results of a search so far: the best strategy of each kind, and reasons for which candidates
+ * are refused; and by that, which candidates are wanted. */
 #include "train/strategies/search.h"
 
 static weft_status keep(strategy_found **to, const strategy_found *found)

@@ -1,10 +1,10 @@
 /* Lower bounds of the steps of learners that do not wait for all others, from the time of each
  * learner's own step, which all exchanges share.
  *
- * Handlers: a learner computes or handles, never both. What its exchange encodes, decodes and reads
- * in memory in a step comes on top of the computation; decoding may wait for what it pulls, where
- * the learner does nothing else. On a machine whose learner computes on all cores, a server's
- * handlers take a part of its computation, or time in which it does not compute.
+ * Handlers: a learner computes or handles, never both. The work of its exchange, which encodes,
+ * decodes and reads memory in a step, comes on top of the computation; decoding may wait for what
+ * it pulls, where the learner does nothing else. On a machine whose learner computes on all cores,
+ * a server's handlers take a part of its computation, or time in which it does not compute.
  *
  * Links: what learners send to servers on other machines, and what these send back, takes its bytes
  * divided by the bandwidth of the machine that sends, or receives, it. A codec that is not plain
@@ -95,8 +95,8 @@ static double pull_work(const least_step *s)
     return WEFT_MIN(whole, work_of(s, false, s->back, s->does.learner.back));
 }
 
-/* What a server that works so long takes of the computation of the only learner of its machine,
- * which itself works so long, at least. */
+/* The seconds that a server which works so long takes of the computation of the only learner of its
+ * machine, whose own handlers work so long, at least. */
 static double taken(const least_step *s, double server, double learner)
 {
     double busy = s->place.each_threads * WEFT_MIN(s->mesh, s->place.each);

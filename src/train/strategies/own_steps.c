@@ -1,6 +1,6 @@
 /* Bounds of candidates whose learners do not wait for all others, by the learners' own steps.
  *
- * Of two candidates of a head, without a pipeline, let one have more micro-batches or recompute,
+ * Let, of two candidates of a head without a pipeline, one have more micro-batches or recompute,
  * and let no learner's own step be shorter. Its gradients are ready no sooner, since the last
  * micro-batch makes them, and its parameters are needed no later, by the first one, while the
  * exchange sends and handles the same: it takes no less than the other one. */
