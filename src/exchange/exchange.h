@@ -84,9 +84,7 @@ typedef struct weft_exchange_least {
     /* How often a learner sends all parameters to the servers, in messages of the codec; and how
      * often it gets all from them, in those of the downlink codec. */
     double pushes, pulls;
-    bool exact; /* what it gets is not encoded */
-    bool waits; /* a learner computes nothing until what it pulls has arrived */
-    int pieces; /* into which the parameters are divided; 0: one */
+    int pieces;                            /* into which the parameters are divided; 0: one */
     int (*host)(int server, int learners); /* the learner whose process has a server; NULL: none */
 } weft_exchange_least;
 

@@ -52,13 +52,8 @@ static const struct {
     {"model=mlp data=glyphs:size=9,train=60,test=20 batch=4 microbatches=2 recompute=true "
      "exchange=server:policy=async servers=2 ranks=2",
      true},
-    {"model=mlp data=glyphs:size=9,train=60,test=20 batch=4 microbatches=2 recompute=true ranks=2",
-     true},
-    {"model=mlp data=glyphs:size=9,train=60,test=20 batch=6 exchange=server:policy=bsp ranks=4 "
+    {"model=mlp data=glyphs:size=9,train=60,test=20 batch=4 exchange=server:policy=bsp ranks=2 "
      "optimizer=adam",
-     true},
-    {"model=lenet data=glyphs:size=16,train=60,test=20 batch=4 exchange=easgd:every=4 servers=2 "
-     "ranks=2",
      true},
 };
 enum { RUNS = sizeof(runs) / sizeof(runs[0]) };

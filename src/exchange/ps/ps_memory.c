@@ -51,8 +51,10 @@ weft_status weft_ps_exchange_memory(const weft_exchange *exchange, const weft_ex
     return WEFT_OK;
 }
 
-/* The figures are those that the handlers of client/ and server/ report. A learner that goes on alone between two pulls
- * (local SGD) gets all parameters from the servers, others those that are newer than theirs. */
+/* The figures are those that the handlers of client/ and server/ report. A learner that goes on
+ * alone between two pulls (local SGD) gets all parameters from the servers, others those that are
+ * newer than theirs. The first elastic update finds none, and may be the only one that is measured.
+ */
 void weft_ps_exchange_least(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
                             weft_exchange_least *out)
 {
@@ -62,9 +64,7 @@ void weft_ps_exchange_least(const weft_exchange *exchange, const weft_exchange_s
     bool alone = !o->draw && fetch > 1, has;
     double versions = weft_policy_versions(&o->policy, learners, &has);
     out->pushes = o->draw ? 1 / fetch : 1 / push;
-    out->pulls = alone || o->draw ? 1 / fetch : has ? WEFT_MIN(1 / fetch, 1 / push) : 0;
-    out->exact = o->adds;
-    out->waits = o->draw;
+    if (!o->draw) out->pulls = alone ? 1 / fetch : has ? WEFT_MIN(1 / fetch, 1 / push) : 0;
     out->learner = (weft_handled){.encoded = 2 * out->pushes, .back = 2 * out->pulls};
     if (!o->draw && push > 1) out->learner.passed += 3;
     if (o->draw) out->learner.passed += 6 / fetch;

@@ -2,9 +2,9 @@
  * learner's own step, which all exchanges share.
  *
  * Handlers: a learner computes or handles, never both. The work of its exchange, which encodes,
- * decodes and reads memory in a step, comes on top of the computation; decoding may wait for what
- * it pulls, where the learner does nothing else. On a machine whose learner computes on all cores,
- * a server's handlers take a part of its computation, or time in which it does not compute.
+ * decodes and reads memory in a step, comes on top of the computation. On a machine whose learner
+ * computes on all cores, a server's handlers take a part of its computation, or time in which it
+ * does not compute.
  *
  * Links: what learners send to servers on other machines, and what these send back, takes its bytes
  * divided by the bandwidth of the machine that sends, or receives, it. A codec that is not plain
@@ -101,7 +101,7 @@ static double taken(const least_step *s, double server, double learner)
 {
     double busy = s->place.each_threads * WEFT_MIN(s->mesh, s->place.each);
     double base = WEFT_MAX(s->cores, busy), over = WEFT_MAX(busy + 1 - base, 0) / base;
-    bool alone = s->mesh >= s->place.each && !s->does.waits;
+    bool alone = s->mesh >= s->place.each;
     return alone ? over * WEFT_MAX(server - learner, 0) : 0;
 }
 
@@ -113,12 +113,11 @@ static double learner_seconds(const least_step *s, int l, double own)
     double here = share_on(s, machine_of(s, l)), far = does->host ? 1 - here : 0;
     double sent = s->plain ? does->pushes * far : 0, got = s->plain_back ? does->pulls * far : 0;
     double speed = g->speed * g->awake;
-    double handled = (handled_by(s, &does->learner) + work_of(s, false, NULL, 2 * sent)) / speed;
-    double pulled = (pull_work(s) + work_of(s, false, NULL, 2 * got)) / speed;
-    double arrives =
-        does->waits ? MEASURED * got * s->bytes / bandwidth_of(s, machine_of(s, l)) : 0;
+    double handled =
+        (pull_work(s) + handled_by(s, &does->learner) + work_of(s, false, NULL, 2 * (sent + got))) /
+        speed;
     double server = here * handled_by(s, &does->servers) / speed;
-    return own + handled + WEFT_MAX(pulled, arrives) + taken(s, server, handled + pulled);
+    return own + handled + taken(s, server, handled);
 }
 
 /* --- links --- */
@@ -166,7 +165,7 @@ static weft_status ask(least_step *s, const strategy_space *space, const strateg
     WEFT_TRY(weft_exchange_least_of(exchange ? space->values[STRATEGY_EXCHANGE].text[exchange]
                                              : given->exchange,
                                     &sizes, &s->does));
-    s->plain_back = s->does.exact || weft_codec_is_plain(space->context, s->back);
+    s->plain_back = weft_codec_is_plain(space->context, s->back);
     WEFT_TRY(weft_codec_find(space->context, s->codec, &ops));
     s->codec = ops->name; /* as handlers name it */
     WEFT_TRY(weft_codec_find(space->context, s->back, &ops));
@@ -176,7 +175,7 @@ static weft_status ask(least_step *s, const strategy_space *space, const strateg
 
 weft_status strategy_least_seconds(const weft_site *site, const strategy_space *space,
                                    const strategy_work *work, const strategy_candidate *c,
-                                   const double *own, double *seconds)
+                                   const double *own, double *seconds, double *pushes)
 {
     int mesh = (int)space->mesh_ranks[c->at[STRATEGY_MESH]];
     least_step s = {.site = site,
@@ -191,6 +190,7 @@ weft_status strategy_least_seconds(const weft_site *site, const strategy_space *
         s.cores = WEFT_MIN(s.cores, (double)group_of(&s, l)->cores);
     for (int l = 0; l < c->learners; l++) rates += 1 / learner_seconds(&s, l, own[l]);
     *seconds = c->learners / rates;
+    *pushes = s.does.pushes;
     for (int m = 0; m < s.place.machines; m++) *seconds = WEFT_MAX(*seconds, link_seconds(&s, m));
     return WEFT_OK;
 }

@@ -2,8 +2,10 @@
  *
  * Let, of two candidates of a head without a pipeline, one have more micro-batches or recompute,
  * and let no learner's own step be shorter. Its gradients are ready no sooner, since the last
- * micro-batch makes them, and its parameters are needed no later, by the first one, while the
- * exchange sends and handles the same: it takes no less than the other one. */
+ * micro-batch makes them, and its parameters are needed no later, by the first one. Where learners
+ * send all gradients in each step, whatever is sent leaves no sooner, and a server, which handles
+ * what has arrived first, answers no sooner: it takes no less than the other one. Learners that
+ * exchange more rarely may find a link free or busy by chance, and are not compared so. */
 #include "train/strategies/search.h"
 
 weft_status strategy_make_own(strategy_search *s)
@@ -75,14 +77,14 @@ weft_status strategy_refine(strategy_search *s, strategy_head *head, const strat
                             double *most, bool *refused)
 {
     strategy_known *known = &head->known[c->at[STRATEGY_ZERO]];
-    double **own, seconds;
+    double **own, seconds, pushes;
     *refused = false;
     WEFT_TRY(own_of(s, c, &own));
     if (!*own) WEFT_TRY(estimate_own(s, c, own, refused));
-    WEFT_TRY(strategy_least_seconds(&s->site, &s->space, &s->work, c, *own, &seconds));
+    WEFT_TRY(strategy_least_seconds(&s->site, &s->space, &s->work, c, *own, &seconds, &pushes));
     *most = WEFT_MIN(*most, head->means.samples / seconds);
     if (strategy_is_least(c))
-        known->own = *own;
+        known->own = pushes >= 1 ? *own : NULL;
     else if (is_slower(head, known, *own))
         *most = WEFT_MIN(*most, known->most);
     return WEFT_OK;
