@@ -47,7 +47,8 @@ static weft_status missing_label(const char *name, int64_t line, const weft_csv_
                                  const char *label)
 {
     const weft_csv *csv = &t->csv;
-    bool chosen = !t->label && !t->unlabelled && csv->header && *csv->header[csv->label] &&
+    bool chosen = !t->label && !t->unlabelled && csv->header &&
+                  weft_csv_shown(csv, csv->label) == csv->columns && *csv->header[csv->label] &&
                   !(t->known && t->known->features > 0);
     if (!*label)
         return weft_fail(WEFT_ERR_FORMAT,
