@@ -30,7 +30,7 @@ static weft_status find_near(strategy_search *s, const strategy_candidate *from,
     int tails = strategy_space_tails(&s->space, from), tried = 0;
     *found = false;
     for (int changes = 1; changes <= STRATEGY_OPTIONS - STRATEGY_HEAD; changes++)
-        for (int i = 0; i < tails && tried < MOST_TRIED; i++) {
+        for (int i = 0; i < tails && tried < MOST_TRIED && !strategy_asked_to_stop(s); i++) {
             weft_step_estimate step;
             bool refused;
             *to = *from;
