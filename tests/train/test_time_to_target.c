@@ -485,7 +485,7 @@ static void test_search_refused(void **state)
     weft_target_results_free(&s.results, s.count);
     s.asked.cluster = little;
     assert_refused(find(&s), WEFT_ERR_ARGUMENT,
-                   "none of the finalists can run; ranks=4 mesh=data=4: its programs take ");
+                   "none of the finalists can run; ranks=4 mesh=data=4: its processes take ");
     s.asked.cluster = four;
     const weft_stop stop = {.wanted = 1};
     assert_refused(
