@@ -180,7 +180,9 @@ static void test_exchanges(void **unused)
                            SMALL "batch=8 epochs=2 ranks=2 %s exchange=%s checkpoint-every=3",
                            averages ? "ema=0.9" : "", e->name);
             assert_ok(train(words, made(root, e->name), 0, &l));
-            if (test_loss(made(root, e->name)) != l.test_loss)
+            /* Another learner may still update shared parameters while one evaluates them. */
+            bool shared = strcmp(e->name, "hogwild") == 0 && !averages;
+            if (!shared && test_loss(made(root, e->name)) != l.test_loss)
                 fail_msg("%s: the run evaluates other weights than it saves", words);
             tensors state;
             assert_true(open_tensors(made(root, e->name), "state", &state));
