@@ -173,7 +173,7 @@ static int print_result(weft_context *context, const plan_options *plan,
                 "weft: the search ended after %g seconds, and %lld of %lld candidates were looked "
                 "at; give --seconds for more, or options that all candidates have, such as -n or "
                 "--mesh\n",
-                plan->seconds, (long long)(found->estimated + found->refused + found->bounded),
+                limit_of(plan), (long long)(found->estimated + found->refused + found->bounded),
                 (long long)found->candidates);
     if (found->interrupted)
         fprintf(stderr, "weft: stopped; the table has the best of %lld estimates\n",

@@ -268,18 +268,18 @@ static weft_status find_error(weft_times *t, weft_estimate_by by)
     return WEFT_OK;
 }
 
-weft_status weft_times_add_means(weft_times *t, weft_times *from)
+weft_status weft_times_add_means(weft_times *times, weft_times *run)
 {
     size_t kept = 0;
-    qsort(from->lines, from->count, sizeof(*from->lines), compare_lines);
-    for (size_t i = 0, end; i < from->count; i = end) {
+    qsort(run->lines, run->count, sizeof(*run->lines), compare_lines);
+    for (size_t i = 0, end; i < run->count; i = end) {
         double sum = 0;
-        end = end_of_same(from, i);
-        for (size_t k = i; k < end; k++) sum += from->lines[k].seconds;
-        keep_one(from, i, end, sum / (double)(end - i), kept++);
+        end = end_of_same(run, i);
+        for (size_t k = i; k < end; k++) sum += run->lines[k].seconds;
+        keep_one(run, i, end, sum / (double)(end - i), kept++);
     }
-    from->count = kept;
-    return weft_times_add_all(t, from);
+    run->count = kept;
+    return weft_times_add_all(times, run);
 }
 
 weft_status weft_times_index(weft_times *t)

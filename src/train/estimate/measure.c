@@ -234,7 +234,7 @@ static weft_status check_machines(const machines *k)
 /* In one process on each machine. */
 static weft_status measure_hosts(measuring *m, size_t *count, double *spread)
 {
-    machines k = {NULL};
+    machines k = {.comm = NULL};
     int local;
     weft_comm **comms;
     WEFT_TRY(weft_times_new(&m->rates.times));

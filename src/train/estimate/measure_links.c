@@ -107,7 +107,8 @@ static weft_status time_bandwidth(const end *e, double latency, double *bandwidt
     WEFT_TRY(time_fastest(e, count / 2, &half));
     WEFT_TRY(time_fastest(e, count, &whole));
     double longer = WEFT_MAX(whole - half, whole / 8); /* most of it is their time */
-    *bandwidth = (double)(count - count / 2) * sizeof(float) / longer;
+    int64_t more = count - count / 2;
+    *bandwidth = (double)more * sizeof(float) / longer;
     return time_large(e, 0, &seconds);
 }
 

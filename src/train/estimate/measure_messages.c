@@ -129,7 +129,7 @@ static weft_status measure(end *from, end *to, weft_times *times)
 
 weft_status weft_measure_messages(weft_times *times)
 {
-    end from = {NULL}, to = {NULL};
+    end from = {.world = NULL}, to = {.world = NULL};
     weft_status status = measure(&from, &to, times);
     close_end(&from);
     close_end(&to);

@@ -77,7 +77,8 @@ static weft_status try_candidate(strategy_search *s, const strategy_head *head,
 bool strategy_asked_to_stop(void *search)
 {
     strategy_search *s = search;
-    bool late = s->options->seconds > 0 && weft_seconds() - s->began > s->options->seconds;
+    double most = s->options->seconds * s->share;
+    bool late = most > 0 && weft_seconds() - s->began > most;
     if (s->stop && s->stop->wanted) s->out->interrupted = true;
     if (late && !s->done) s->out->timed_out = true;
     return late || s->out->interrupted;
@@ -167,11 +168,18 @@ static bool is_refused(const strategy_search *s)
            s->alike == s->out->refused;
 }
 
-/* The heads whose learners wait for all others, or the others. */
-static weft_status try_heads(strategy_search *s, bool waiting, bool least)
+/* Heads of one learner, of learners that wait for all others, and of the other ones. */
+typedef enum head_group { ALONE, WAITING, APART } head_group;
+
+static head_group group_of(const strategy_search *s, const strategy_head *head)
+{
+    return head->candidate.learners == 1 ? ALONE : waits(s, head) ? WAITING : APART;
+}
+
+static weft_status try_heads(strategy_search *s, head_group group, bool least)
 {
     for (size_t h = 0; h < s->head_count; h++) {
-        if (waits(s, &s->heads[h]) != waiting) continue;
+        if (group_of(s, &s->heads[h]) != group) continue;
         WEFT_TRY(try_head(s, &s->heads[h], least));
         if (is_refused(s)) return weft_error_raise(&s->refusal);
     }
@@ -193,13 +201,27 @@ static weft_status refine_heads(strategy_search *s)
     return WEFT_OK;
 }
 
+/* Runs of one learner, which are few beside those with exchanges, for half of the time at most. */
+static weft_status try_alone(strategy_search *s)
+{
+    weft_error late = {0};
+    s->share = 0.5;
+    weft_status status = try_heads(s, ALONE, true);
+    if (status == WEFT_OK) status = try_heads(s, ALONE, false);
+    s->share = 1;
+    if (status != WEFT_ERR_INTERRUPTED || !s->out->timed_out || s->out->interrupted) return status;
+    weft_error_catch(&late, status);
+    return WEFT_OK;
+}
+
 static weft_status try_all(strategy_search *s)
 {
-    WEFT_TRY(try_heads(s, true, true));
+    WEFT_TRY(try_alone(s));
+    WEFT_TRY(try_heads(s, WAITING, true));
     WEFT_TRY(refine_heads(s));
-    WEFT_TRY(try_heads(s, false, true));
-    WEFT_TRY(try_heads(s, true, false));
-    return try_heads(s, false, false);
+    WEFT_TRY(try_heads(s, APART, true));
+    WEFT_TRY(try_heads(s, WAITING, false));
+    return try_heads(s, APART, false);
 }
 
 /* --- the search --- */
@@ -267,6 +289,7 @@ weft_status weft_strategies_search(weft_context *context, const weft_train_optio
     strategy_search s = {.context = context,
                          .options = &own,
                          .began = weft_seconds(),
+                         .share = 1,
                          .stop = stop,
                          .fn = fn,
                          .user = user,

@@ -45,6 +45,7 @@ typedef struct strategy_search {
     const weft_search_options *options;
     const weft_stop *stop;
     double began; /* time of the start */
+    double share; /* of the seconds, after which candidates are no longer looked at */
     bool done;    /* candidates have been looked at; rows are made */
     weft_site site;
     strategy_space space;

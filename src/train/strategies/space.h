@@ -89,8 +89,7 @@ weft_status strategy_space_remesh(const strategy_space *space, weft_train_option
 /* Whether a failure says that a run is refused. */
 static inline bool strategy_is_refused(weft_status status)
 {
-    return status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_UNSUPPORTED ||
-           status == WEFT_ERR_PEER;
+    return status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_UNSUPPORTED || status == WEFT_ERR_PEER;
 }
 
 #endif
