@@ -199,6 +199,26 @@ static void test_server_link(void **state)
     remove_folder(root);
 }
 
+/* Learners that meet every k steps send a k-th of the bytes in a step, also if one meeting ends the
+ * measured steps. */
+static void test_rare_meetings(void **state)
+{
+    (void)state;
+    char *root = temporary_folder();
+    const char *file = cluster_file(
+        root, "cluster.yaml", "step: 1\nbandwidth: 1e9\nlatency: 0\nmachines: [{count: 3}]\n");
+    double meeting = 0;
+    for (int every = 1; every <= 128; every = 2 * every + 1) {
+        char more[60];
+        (void)snprintf(more, sizeof(more), "exchange=easgd:every=%d", every);
+        weft_played p = played(SMALL "batch=4 ranks=3", more, file, (way){.elements = 0});
+        if (every == 1) meeting = p.bytes;
+        if (!near(p.bytes * every, meeting, 0.02))
+            fail_msg("%s: %g bytes in a meeting, not %g", more, p.bytes * every, meeting);
+    }
+    remove_folder(root);
+}
+
 /* Learners of one machine share its link, and do not use it for what stays there. The server is on
  * the machine of the first learner. */
 static void test_machines_share_links(void **state)
@@ -331,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_scales_agree),
         cmocka_unit_test(test_free_links),
         cmocka_unit_test(test_server_link),
+        cmocka_unit_test(test_rare_meetings),
         cmocka_unit_test(test_machines_share_links),
         cmocka_unit_test(test_gossip_link),
         cmocka_unit_test(test_work),

@@ -149,13 +149,14 @@ static weft_status make_vectors(play *p)
 /* --- the exchange --- */
 
 /* WARM, MEASURED: steps of each learner before the steady state, and in it; a multiple of those
- * after which the exchange repeats itself. */
+ * after which the exchange repeats itself. The first meeting may answer nothing yet, so the steady
+ * state begins after a second one. */
 static void choose_steps(play *p)
 {
     enum { WARM = 12, MEASURED = 40 };
     int64_t period = WEFT_MAX(p->exchange->period, (int64_t)1);
     p->period = period;
-    p->warm = (WARM + period - 1) / period * period;
+    p->warm = WEFT_MAX((WARM + period - 1) / period, (int64_t)2) * period;
     p->steps = p->warm + (MEASURED + period - 1) / period * period;
     if (p->o->steps == 0) return;
     p->steps = WEFT_MAX(p->o->steps, (int64_t)2);
