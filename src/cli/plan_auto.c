@@ -93,11 +93,12 @@ static void print_found(const plan_options *plan, const weft_train_options *opti
                         const weft_strategies *found, const plan_row *rows)
 {
     int own = 0;
-    printf(
-        "Estimated for %s: %lld candidates of up to %lld ranks, %lld estimated, %lld left out by "
-        "bounds, %lld that a run refuses\n",
-        plan->cluster, (long long)found->candidates, (long long)found->ranks,
-        (long long)found->estimated, (long long)found->bounded, (long long)found->refused);
+    int64_t ranks = options->job.ranks; /* 1: none are given */
+    printf("Estimated for %s: %lld candidates of %s%lld ranks, %lld estimated, %lld left out by "
+           "bounds, %lld that a run refuses\n",
+           plan->cluster, (long long)found->candidates, ranks > 1 ? "" : "up to ",
+           (long long)(ranks > 1 ? ranks : found->ranks), (long long)found->estimated,
+           (long long)found->bounded, (long long)found->refused);
     printf("A learner takes %lld samples a step; the fastest first:\n\n",
            (long long)options->length.batch);
     print_plan_rows(rows, found->count);
