@@ -105,7 +105,7 @@ static int count_hosts(const char *hosts)
  */
 static int run_hosts(weft_context *context, weft_measure_options *options, int argc, char **argv)
 {
-    char *transfers = NULL, **words = calloc((size_t)argc + 4, sizeof(*words));
+    char *transfers = NULL, **words;
     weft_train_options job = {0};
     int code = 1, count = 0;
     int64_t machines;
@@ -113,6 +113,14 @@ static int run_hosts(weft_context *context, weft_measure_options *options, int a
     double begun = clock_seconds();
     weft_status status = fill_job(context, count_hosts(options->hosts), options->hosts, &job);
     if (status == WEFT_OK) status = weft_job_check(context, &job);
+    if (status == WEFT_OK && lacking)
+        fprintf(stderr, "weft: transfers between processes of MPI were not measured\n");
+    if (!(words = calloc((size_t)argc + 4, sizeof(*words)))) {
+        if (own) unlink(options->transfers);
+        weft_options_free(weft_train_table(context), &job);
+        fprintf(stderr, "weft: no memory for the words of a command\n");
+        return 1;
+    }
     words[count++] = "measure";
     for (int i = 0; i < argc; i++) words[count++] = argv[i];
     words[count++] = "--engine=mpi";

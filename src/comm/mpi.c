@@ -41,7 +41,8 @@ static void finalize(void)
 /* Over TCP, Open MPI sends more than 64 KiB after a rendezvous: its two messages cross the line
  * before the first byte, and behind the data of the other direction, so a slow line is idle
  * meanwhile. Receives of collectives wait when their data come, so that these need no copy; larger
- * messages begin in the same way. A limit of the user's own stays. */
+ * messages begin in the same way. A limit in the environment
+ * stays; it comes before those of files of parameters. */
 static void send_at_once(void)
 {
     static const char limit[] = "1048576"; /* bytes: above the chunks of sums */

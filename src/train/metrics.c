@@ -112,7 +112,8 @@ weft_status weft_metrics_begin(const weft_trainer *t, const weft_rank *r)
     for (int i = 0; m && i < m->count; i++) {
         if (m->format[i]->graph)
             WEFT_TRY(m->format[i]->graph(m->writer[i], r->graph, weft_rank_loss(r)));
-        if (m->format[i]->samples) WEFT_TRY(m->format[i]->samples(m->writer[i], t->data, seed));
+        if (m->format[i]->samples && r->position.step == 0)
+            WEFT_TRY(m->format[i]->samples(m->writer[i], t->data, seed));
     }
     return WEFT_OK;
 }

@@ -115,13 +115,16 @@ static void now(char out[40])
     (void)snprintf(out + size, 40 - size, ".%06ld+00:00", t.tv_nsec / 1000);
 }
 
-/* Begins the run, or continues the newest of its name behind step `after`. */
+/* Begins the run, or continues the one of its name behind step `after`. Where several have the
+ * name, none of them is known to be this one, and a new run begins. */
 static weft_status begin(trackio_run *r, int64_t after)
 {
     char step[24];
     for (size_t i = 0; i < WEFT_COUNT(tables); i++) WEFT_TRY(run(r, tables[i], NULL, NULL));
     if (after >= 0)
-        WEFT_TRY(run(r, "SELECT run_id FROM metrics WHERE run_name = ? ORDER BY id DESC LIMIT 1",
+        WEFT_TRY(run(r,
+                     "SELECT MAX(run_id) FROM metrics WHERE run_name = ? GROUP BY run_name "
+                     "HAVING COUNT(DISTINCT run_id) = 1",
                      (const char *const[]){r->name, NULL}, r->id));
     if (!*r->id)
         (void)snprintf(r->id, sizeof(r->id), "%016llx%016llx", (unsigned long long)weft_draw(),

@@ -292,7 +292,8 @@ weft_status weft_run_rechoose(weft_run *run)
     const weft_rank *r = &run->rank;
     double changes = 0;
     bool apart = r->exchange && !r->exchange->ops->lockstep;
-    if (!t->rechoice || apart || r->position.step >= t->total_steps) return WEFT_OK;
+    bool over = r->position.step >= t->total_steps || weft_watch_ends(run);
+    if (!t->rechoice || apart || over) return WEFT_OK;
     if (r->rank == 0) WEFT_TRY(choose(run, &changes));
     WEFT_TRY(weft_sum_over(r->world, "the choice of a phase", &changes, 1));
     run->changes = changes > 0;

@@ -35,7 +35,9 @@ INSTEAD = {("eval", "checkpoint"): [], ("predict", "checkpoint"): [], ("generate
            ("coordinator", "allow"): [*COMMANDS["coordinator"], "--key", "{t}/member"],
            ("coordinator", "checkpoint"): [*COMMANDS["coordinator"], "--resume"],
            ("plan", "plot"): [*SMALL, "--cluster", "{t}/one.yaml"], ("plan", "predicted"): [*SMALL, "--cluster", "{t}/one.yaml"], ("plan", "measured"): [*SMALL, "--cluster", "{t}/one.yaml", "--timeline"],
-           ("plan", "output"): [*SMALL, "--cluster", "{t}/one.yaml", "--auto", "--one-learner"]}
+           ("train", "rechoose"): [*SMALL, "--noise-scale", "1", "--microbatches", "2", "--checkpoint", "{t}/chosen"], ("plan", "output"): [*SMALL, "--cluster", "{t}/one.yaml", "--auto", "--one-learner"]}
+# What follows the path in the value of an option.
+BEHIND = {"rechoose": ": exchange=average"}
 # Options that name a thing of their own in each command; others are tried in the first command that has them. A learner that joins
 # opens its folder as `train` does, when a coordinator has answered.
 OWN = {(command, option) for command in COMMANDS for option in ("output", "checkpoint", "key")} - {("join", "checkpoint")}
@@ -122,7 +124,7 @@ def bad_end(result, path):
 
 def words_for(command, option, path):
     words = INSTEAD.get((command, option), COMMANDS[command])
-    return [command, *(w.format(t=top, url=url) for w in words), f"--{option}", path]
+    return [command, *(w.format(t=top, url=url) for w in words), f"--{option}", path + BEHIND.get(option, "")]
 
 
 def try_option(command, option):

@@ -44,13 +44,13 @@ static weft_status check_device_of(const weft_trainer *t, int rank, const char *
     return status;
 }
 
-/* Times are of the device on which weft measure runs, the default. */
 weft_status weft_estimate_go_on(const weft_estimate_end *end)
 {
     if (!end || !end->asked || !end->asked(end->user)) return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERRUPTED, "the estimate is asked to end");
 }
 
+/* Times are of the device on which weft measure runs, the default. */
 weft_status weft_estimate_check_devices(const weft_trainer *t)
 {
     weft_train_options usual = {0};

@@ -46,7 +46,7 @@ typedef struct weft_measuring {
     double begun; /* when the seconds of the options began */
     weft_times *times;
     double
-        seconds[WEFT_MEASURED_NETWORKS]; /* of a step on one core, with a rank on each; 0: none */
+        seconds[WEFT_MEASURED_NETWORKS]; /* of a sample on one core, with a rank on each; 0: none */
 } weft_measuring;
 /* INTERRUPTED: it was asked to stop. */
 weft_status weft_measure_rates(weft_measuring *rates) WEFT_NODISCARD;

@@ -1,6 +1,7 @@
 /* Measures the kernels of a network where they run: in steps of training, with what caches hold
  * then, while as many ranks compute as the machine has room for. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "program/walk.h"
 #include "train/estimate/measure.h"
@@ -59,18 +60,24 @@ static weft_status set_data(const weft_option *table, weft_train_options *o, con
     return status;
 }
 
+/* With a sample for each rank in each micro-batch, however many ranks there are. */
+static int batch_of(const weft_measured_network *n, weft_measured_setting s)
+{
+    int least = s.ranks * (int)strtol(n->microbatches, NULL, 10);
+    return WEFT_MAX((int)strtol(n->batch, NULL, 10), least);
+}
+
 static weft_status fill_options(const weft_option *table, const weft_measured_network *n,
                                 weft_measured_setting s, const char *text, weft_train_options *o)
 {
     WEFT_TRY(set(table, o, "model", n->model));
     WEFT_TRY(set_data(table, o, n->data, text));
-    WEFT_TRY(set(table, o, "batch", n->batch));
+    WEFT_TRY(set_number(table, o, "batch", batch_of(n, s)));
     WEFT_TRY(set(table, o, "microbatches", n->microbatches));
     WEFT_TRY(set(table, o, "steps", n->steps));
     WEFT_TRY(set_number(table, o, "ranks", s.ranks));
     WEFT_TRY(set_number(table, o, "threads", s.threads));
     if (s.ranks == 1) return WEFT_OK;
-    WEFT_TRY(set_number(table, o, "ranks", s.ranks));
     char mesh[32];
     (void)snprintf(mesh, sizeof(mesh), "data=%d", s.ranks);
     return set(table, o, "mesh", mesh);
@@ -134,13 +141,15 @@ static weft_status train(weft_context *context, const weft_train_options *o,
 
 weft_status weft_measure_network(weft_context *context, const weft_measured_network *network,
                                  weft_measured_setting setting, const char *text, weft_times *times,
-                                 double *step)
+                                 double *sample)
 {
+    double step = 0;
     const weft_option *table = weft_train_table(context);
     weft_train_options o = {.struct_size = 0};
     weft_status status = weft_train_options_init(context, &o);
     if (status == WEFT_OK) status = fill_options(table, network, setting, text, &o);
-    if (status == WEFT_OK) status = train(context, &o, setting, times, step);
+    if (status == WEFT_OK) status = train(context, &o, setting, times, &step);
+    *sample = step * setting.ranks / batch_of(network, setting);
     weft_options_free(table, &o);
     return status;
 }

@@ -90,9 +90,9 @@ static void tell(const measuring *m, const char *what, double done)
 }
 
 /* The shorter one of two runs counts. */
-static void keep_step(double *seconds, double step)
+static void keep_sample(double *seconds, double sample)
 {
-    *seconds = *seconds > 0 ? WEFT_MIN(*seconds, step) : step;
+    *seconds = *seconds > 0 ? WEFT_MIN(*seconds, sample) : sample;
 }
 
 /* Measures the networks again and again while there is time, so that the table knows how far runs
@@ -100,7 +100,7 @@ static void keep_step(double *seconds, double step)
 static weft_status measure_networks(measuring *m)
 {
     char what[160];
-    double step;
+    double sample;
     for (int i = 0;; i++) {
         const weft_measured_network *n = weft_measured_network_at(i);
         if (!n) n = weft_measured_network_at(i = 0);
@@ -113,8 +113,8 @@ static weft_status measure_networks(measuring *m)
             double done = (weft_seconds() - m->rates->begun) / m->rates->options->seconds;
             tell(m, what, WEFT_MIN(done, 1.0));
             WEFT_TRY(weft_measure_network(m->rates->context, n, *setting, m->text, m->rates->times,
-                                          &step));
-            if (setting->threads == 1) keep_step(&m->rates->seconds[i], step);
+                                          &sample));
+            if (setting->threads == 1) keep_sample(&m->rates->seconds[i], sample);
         }
         if (over(m)) return WEFT_OK;
     }

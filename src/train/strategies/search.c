@@ -77,8 +77,7 @@ static weft_status try_candidate(strategy_search *s, const strategy_head *head,
 bool strategy_asked_to_stop(void *search)
 {
     strategy_search *s = search;
-    double most = s->options->seconds * s->share;
-    bool late = most > 0 && weft_seconds() - s->began > most;
+    bool late = s->options->seconds > 0 && weft_seconds() - s->began > s->options->seconds;
     if (s->stop && s->stop->wanted) s->out->interrupted = true;
     if (late && !s->done) s->out->timed_out = true;
     return late || s->out->interrupted;
@@ -176,11 +175,15 @@ static head_group group_of(const strategy_search *s, const strategy_head *head)
     return head->candidate.learners == 1 ? ALONE : waits(s, head) ? WAITING : APART;
 }
 
-static weft_status try_heads(strategy_search *s, head_group group, bool least)
+/* Looks at heads that are still to be tried, for so long; 0: as long as the search lasts. */
+static weft_status try_heads(strategy_search *s, head_group group, bool least, double seconds)
 {
     for (size_t h = 0; h < s->head_count; h++) {
-        if (group_of(s, &s->heads[h]) != group) continue;
-        WEFT_TRY(try_head(s, &s->heads[h], least));
+        strategy_head *head = &s->heads[h];
+        if (group_of(s, head) != group || head->tried[least]) continue;
+        if (seconds > 0 && weft_seconds() - s->began > seconds) return WEFT_OK;
+        WEFT_TRY(try_head(s, head, least));
+        head->tried[least] = true;
         if (is_refused(s)) return weft_error_raise(&s->refusal);
     }
     return WEFT_OK;
@@ -201,27 +204,20 @@ static weft_status refine_heads(strategy_search *s)
     return WEFT_OK;
 }
 
-/* Runs of one learner, which are few beside those with exchanges, for half of the time at most. */
-static weft_status try_alone(strategy_search *s)
-{
-    weft_error late = {0};
-    s->share = 0.5;
-    weft_status status = try_heads(s, ALONE, true);
-    if (status == WEFT_OK) status = try_heads(s, ALONE, false);
-    s->share = 1;
-    if (status != WEFT_ERR_INTERRUPTED || !s->out->timed_out || s->out->interrupted) return status;
-    weft_error_catch(&late, status);
-    return WEFT_OK;
-}
-
+/* Runs of one learner, which are few beside those with exchanges, come first, for half of the time.
+ */
 static weft_status try_all(strategy_search *s)
 {
-    WEFT_TRY(try_alone(s));
-    WEFT_TRY(try_heads(s, WAITING, true));
+    double half = s->options->seconds / 2;
+    WEFT_TRY(try_heads(s, ALONE, true, half));
+    WEFT_TRY(try_heads(s, ALONE, false, half));
+    WEFT_TRY(try_heads(s, WAITING, true, 0));
     WEFT_TRY(refine_heads(s));
-    WEFT_TRY(try_heads(s, APART, true));
-    WEFT_TRY(try_heads(s, WAITING, false));
-    return try_heads(s, APART, false);
+    WEFT_TRY(try_heads(s, APART, true, 0));
+    WEFT_TRY(try_heads(s, WAITING, false, 0));
+    WEFT_TRY(try_heads(s, APART, false, 0));
+    WEFT_TRY(try_heads(s, ALONE, true, 0));
+    return try_heads(s, ALONE, false, 0);
 }
 
 /* --- the search --- */
@@ -289,7 +285,6 @@ weft_status weft_strategies_search(weft_context *context, const weft_train_optio
     strategy_search s = {.context = context,
                          .options = &own,
                          .began = weft_seconds(),
-                         .share = 1,
                          .stop = stop,
                          .fn = fn,
                          .user = user,

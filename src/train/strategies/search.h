@@ -17,6 +17,7 @@ typedef struct strategy_head {
     double first; /* by which heads are sorted: `most`, or that of the simplest one's own steps */
     strategy_means means;
     strategy_known known[STRATEGY_STAGES]; /* by ZeRO stage */
+    bool tried[2]; /* candidates with more work than the least, and those with the least */
 } strategy_head;
 
 /* A candidate with its estimate. */
@@ -45,7 +46,6 @@ typedef struct strategy_search {
     const weft_search_options *options;
     const weft_stop *stop;
     double began; /* time of the start */
-    double share; /* of the seconds, after which candidates are no longer looked at */
     bool done;    /* candidates have been looked at; rows are made */
     weft_site site;
     strategy_space space;
