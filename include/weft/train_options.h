@@ -68,7 +68,7 @@ typedef struct weft_parallel_choice {
     int64_t zero, servers, replicas;
     bool recompute, profile;
     char *shares, *sum_dtype;
-    char *rechoose;   /* FILE: WORDS; ... of a run that chooses its phases; NULL: none */
+    char *rechoose;   /* FILE: A; B of a run that chooses its phases; NULL: none */
     uint64_t room[1]; /* of later versions: 0 */
 } weft_parallel_choice;
 

@@ -56,7 +56,7 @@ const weft_option weft_train_rows[] = {
     OPTION("phases", "EPOCH:WORDS;...", TEXT, RUN(length.phases),
            .help = "other options from an epoch on, as a run that is resumed there with them, such "
                    "as '3: exchange=average:every=8; 9: lr=1e-4'; needs --checkpoint"),
-    OPTION("rechoose", "FILE: WORDS;...", TEXT, RUN(parallel.rechoose),
+    OPTION("rechoose", "FILE:LIST", TEXT, RUN(parallel.rechoose),
            .help = "at the end of an epoch go on with those options of the list that get furthest "
                    "in a second, by the noise scale and the times of this cluster file, such as "
                    "'here.yaml: exchange=average; exchange=average:every=8'; needs --noise-scale, "

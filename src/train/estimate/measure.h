@@ -22,10 +22,10 @@ enum { WEFT_MEASURED_NETWORKS = 13 };
 const weft_measured_network *weft_measured_network_at(int i);
 
 /* Trains a network for some steps and adds the times of its instructions. text: a file for networks
- * of texts. *step: seconds of a step of the first rank. */
+ * of texts. *sample: seconds of the first rank in a step, for each sample that its threads have. */
 weft_status weft_measure_network(weft_context *context, const weft_measured_network *network,
                                  weft_measured_setting setting, const char *text, weft_times *times,
-                                 double *step) WEFT_NODISCARD;
+                                 double *sample) WEFT_NODISCARD;
 /* Adds the times of transfers between the ranks of an engine; ranks 0: all that there are. *first:
  * this process has the first rank. Collective over the ranks. */
 weft_status weft_measure_transfers(weft_context *context, const char *engine, int ranks,
