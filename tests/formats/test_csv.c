@@ -375,9 +375,9 @@ static void test_csv_dialects(void **state)
                 }
     weft_csv c;
     assert_refused(csv("a,y\r1,0\r2,\r", NULL, &c), WEFT_ERR_FORMAT,
-                   "t.csv:3: column 2: the label");
+                   "t.csv:3: column 2 (y), the last one");
     assert_refused(csv("sep=;\na;y\n1;0\n2;\n", NULL, &c), WEFT_ERR_FORMAT,
-                   "t.csv:4: column 2: the label");
+                   "t.csv:4: column 2 (y), the last one");
     const weft_csv_known id = {.place = -1, .weight_place = -1, .id_place = -1, .id_given = "1"};
     const char *text = "1,2,3\n4,5,6\n";
     assert_refused(weft_csv_parse("t", text, strlen(text), NULL, "1", &id, &c), WEFT_ERR_ARGUMENT,
