@@ -124,10 +124,11 @@ for engine in $engines; do
     # A death before the ranks have stopped is told, since it leaves the last steps unsaved.
     begin stopped -n 2 --engine $engine --max-restarts 2
     mine=$(ranks $job)
+    last=$(tail -n 1 <<<"$mine")
     # shellcheck disable=SC2086
     kill -STOP $mine
     kill -INT $job
-    kill -KILL "$(tail -n 1 <<<"$mine")"
+    kill -KILL "$last"
     end
     [ $got = 130 ] && grep -q "^weft: .* died of signal 9" err && grep -q "^weft: stopped, and the last steps are not saved" err &&
         ! grep -q starting err && pass || flunk "a death after a request to stop: $got, $engine"

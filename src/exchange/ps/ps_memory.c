@@ -53,8 +53,7 @@ weft_status weft_ps_exchange_memory(const weft_exchange *exchange, const weft_ex
 
 /* The figures are those that the handlers of client/ and server/ report. A learner that goes on
  * alone between two pulls (local SGD) gets all parameters from the servers, others those that are
- * newer than theirs. The first elastic update finds none, and may be the only one that is measured.
- */
+ * newer than theirs. The pulls of elastic updates are left out: a lower bound may lack them. */
 void weft_ps_exchange_least(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
                             weft_exchange_least *out)
 {
