@@ -1,8 +1,9 @@
 /* Metrics in a database of Trackio: trackio:FOLDER/RUN writes the numbers of steps and evaluations
  * to the run RUN of the project "weft", which is FOLDER/weft.db. Each event is committed, so a
- * crash loses none. A run that resumes continues the newest run of that name, and removes its steps
- * behind the checkpoint; a new one leaves other runs of that name as they are. The library SQLite
- * is opened when it is needed, so that only those who write such a database need it. */
+ * crash loses none. A run that resumes continues the run of that name, and removes its steps behind
+ * the checkpoint; a new one, or one that resumes where several have the name, leaves these as they
+ * are. The library SQLite is opened when it is needed, so that only those who write such a database
+ * need it. */
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>

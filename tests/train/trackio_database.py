@@ -67,8 +67,11 @@ before = rows("part")
 run("--steps", "9", "--metrics", "trackio:logs/part", "--checkpoint", "part.run", "--resume")
 check("a run that had ended", rows("part") == before)
 # Another run of the same name is beside it.
-run("--steps", "3", "--metrics", "trackio:logs/part")
-check("runs of one name", sorted(len(numbers(listed, "train/loss")) for listed in rows("part").values()) == [3, 9])
+run("--steps", "12", "--metrics", "trackio:logs/part")
+check("runs of one name", sorted(len(numbers(listed, "train/loss")) for listed in rows("part").values()) == [9, 12])
+# None of them is known to be the one that resumes: it is written beside them.
+done = run("--steps", "10", "--metrics", "trackio:logs/part", "--checkpoint", "part.run", "--resume")
+check("a run that resumes among others", sorted(len(numbers(listed, "train/loss")) for listed in rows("part").values()) == [1, 9, 12], done.stderr)
 
 # A process that is killed leaves a database that can be read, from which the run goes on.
 with subprocess.Popen([weft, "train", *RUN, "--epochs", "100000", "--checkpoint-every", "50", "--checkpoint", "killed.run", "--metrics",
