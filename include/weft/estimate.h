@@ -56,7 +56,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_measure(weft_context *context,
  * ranks. */
 typedef struct weft_step_estimate {
     size_t struct_size;
-    double seconds; /* of a step, in the mean */
+    double seconds; /* of a step, in the mean; of the slowest machines if learners go apart */
     /* Where a step is expected to lie: nine of ten, if machines take longer at random (jitter,
      * slow), and by how much kernels may take less or more than estimated. */
     double low, high;

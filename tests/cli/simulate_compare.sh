@@ -134,7 +134,7 @@ refuses 2 "no option is named 'learning'" "$weft" compare $small --sweep learnin
 "$weft" compare $small --cluster cluster.yaml --strategies "$pair" >out 2>err
 cmp out pair.txt && pass || flunk "a comparison in virtual time says something else the second time"
 accepts "real comparison" "$weft" compare $small -n 2 --strategies 'mesh=data=2; exchange=average batch=10' --target 9 --quiet
-holds out '^average batch=10 +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ +0\.[0-9]+ +[0-9.]+ MB +- +-$'
+holds out '^average batch=10 +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ +0\.[0-9]+ +[0-9.]+ MB +-$'
 printf 'batch: 20\nmodel: mlp\nstrategies: >-\n  exchange=gossip;\n  lr=100000 optimizer=sgd exchange=server\n' >race.yaml
 "$weft" compare race.yaml -n 2 --data glyphs:size=16,train=400,test=20 --epochs 3 --plot race.svg >out 2>err
 holds out '^lr=100000 optimizer=sgd exchange=server +the loss became NaN or infinite$'

@@ -199,7 +199,7 @@ static weft_status open_exchange(play *p)
     }
     for (int m = 0; m < PLAY_MARKS; m++) WEFT_TRY(WEFT_NEW(&p->marks[m].uses, p->exchange->actors));
     WEFT_TRY(WEFT_NEW(&p->node, p->exchange->actors));
-    return WEFT_NEW(&p->rounds, p->steps + 1);
+    return WEFT_NEW(&p->windows, p->steps);
 }
 
 /* --- the run --- */
@@ -281,7 +281,7 @@ static void close_play(play *p)
     free(p->makes);
     free(p->node);
     free(p->courses);
-    free(p->rounds);
+    free(p->windows);
 }
 
 weft_status weft_play_actors(const weft_play_options *options, weft_played *out)

@@ -29,10 +29,12 @@ typedef struct weft_play_options {
 } weft_play_options;
 
 /* All but `whole`, `ended` and `scale` are of the steady state: from the end of the first learner's
- * warm-up to its last step. */
+ * warm-up to the last step of the first learner of the slowest machines. A run gives all learners
+ * as many steps: the slowest group of machines sets `seconds`, each learner by its own steps after
+ * the warm-up. */
 typedef struct weft_played {
-    double seconds;    /* in which learners take a step each, in the mean */
-    double low, high;  /* of windows of these, nine of ten lie between */
+    double seconds;    /* of a step, in the mean over the learners of the slowest machines */
+    double low, high;  /* of the periods of these, nine of ten lie between */
     double longer;     /* set by weft_apart_estimate: how many times as long steps take at random */
     double worked;     /* by the handlers of a learner in a step, in the mean */
     double bytes;      /* between machines, while learners take a step each */

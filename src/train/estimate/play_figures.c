@@ -40,29 +40,84 @@ static bool has_played(const play *p, const play_course *c, uint64_t messages)
            weft_sim_stats(p->sim).messages >= messages;
 }
 
-static bool begins(const play *p, const play_course *c)
+/* The warm-up of all learners ends after as many steps as that of the first one. */
+static bool begins(play *p, const play_course *c)
 {
     if (p->marks[PLAY_BEGIN].there) return false;
-    return c->done == p->warm || (c->done >= LEAST && has_played(p, c, MESSAGES / 3));
+    if (c->done >= LEAST && c->done < p->warm && has_played(p, c, MESSAGES / 3)) p->warm = c->done;
+    return c->done == p->warm;
 }
 
+static const weft_machine_group *group_of(const play *p, int learner)
+{
+    return weft_cluster_group_of(p->o->cluster, p->o->machine ? p->o->machine[learner] : learner);
+}
+
+/* The steady state ends when a learner of each group of machines has taken its steps. */
 static bool ends(const play *p, int learner)
 {
     const play_course *c = &p->courses[learner];
-    if (c->done == p->steps) return true;
-    return p->marks[PLAY_BEGIN].there && learner == p->pacer && has_played(p, c, MESSAGES);
+    if (c->done < p->steps)
+        return learner == p->pacer && p->ready == p->learners && has_played(p, c, MESSAGES);
+    for (int l = 0; l < p->learners; l++) {
+        const weft_machine_group *group = group_of(p, l);
+        int of = 0;
+        while (p->courses[of].done < p->steps || group_of(p, of) != group)
+            if (++of == p->learners) return false;
+    }
+    return true;
 }
 
-/* Whether the mean of the steady state is certain to be above the limit: if all learners together
- * took the steps that are left, and those they are in, as fast as a bound says they can. */
+/* --- pace --- */
+
+/* The seconds of a step of a learner after its warm-up, over whole periods. */
+static double pace_of(const play *p, const play_course *c, double now)
+{
+    int64_t steps = c->done - p->warm;
+    (void)now;
+    if (steps > p->period) steps -= steps % p->period;
+    return steps > 0 ? (c->ends[p->warm + steps - 1] - c->ends[p->warm - 1]) / (double)steps : 0;
+}
+
+/* A bound from below on the pace of all steps: the running one ends now, and the others take as
+ * little time as steps may take. */
+static double least_pace(const play *p, const play_course *c, double now)
+{
+    int64_t done = WEFT_MAX(c->done, p->warm), left = WEFT_MAX(p->steps - done - 1, (int64_t)0);
+    double from = c->done < p->warm ? now : c->ends[p->warm - 1];
+    double to = c->done == p->steps ? c->ends[p->steps - 1] : now;
+    return (to - from + (double)left * p->o->end->least) / (double)(p->steps - p->warm);
+}
+
+/* A run gives all learners as many steps, and ends with the last one, so the slowest machines set
+ * its pace: the mean over the learners of one group of machines, since they differ by chance. */
+static double slowest_pace(const play *p, double (*of)(const play *, const play_course *, double),
+                           double now, const weft_machine_group **slowest)
+{
+    const weft_cluster *cluster = p->o->cluster;
+    double most = 0;
+    *slowest = cluster->groups;
+    for (int g = 0; g < cluster->group_count; g++) {
+        double sum = 0, count = 0;
+        for (int l = 0; l < p->learners; l++) {
+            if (group_of(p, l) != &cluster->groups[g]) continue;
+            sum += of(p, &p->courses[l], now);
+            count++;
+        }
+        if (count == 0 || sum / count <= most) continue;
+        most = sum / count;
+        *slowest = &cluster->groups[g];
+    }
+    return most;
+}
+
+/* Whether steps are certain to take longer than is of interest. */
 static bool is_slower(const play *p, double now)
 {
     const weft_estimate_end *end = p->o->end;
-    if (!end || end->most <= 0 || !p->marks[PLAY_BEGIN].there) return false;
-    double left = (double)(p->steps * p->learners - p->done);
-    double steps = (double)(p->done - p->begun + p->learners) + left;
-    double time = now - p->marks[PLAY_BEGIN].at + left * end->least / p->learners;
-    return time * p->learners / steps > end->most;
+    const weft_machine_group *group;
+    return end && end->most > 0 && p->marks[PLAY_BEGIN].there &&
+           slowest_pace(p, least_pace, now, &group) > end->most;
 }
 
 weft_status weft_play_count(play *p, int learner, double now)
@@ -77,12 +132,11 @@ weft_status weft_play_count(play *p, int learner, double now)
     if (begins(p, c)) {
         set_mark(p, PLAY_BEGIN, now);
         p->pacer = learner;
-        p->begun = p->done;
     }
-    if (!p->marks[PLAY_END].there && is_slower(p, now))
+    if (c->done == p->warm + p->period) p->ready++;
+    if (p->marks[PLAY_END].there) return WEFT_OK;
+    if (p->done % p->learners == 0 && is_slower(p, now))
         p->over = p->slower = p->o->end->slower = true;
-    if (p->done % p->learners == 0 && p->marks[PLAY_BEGIN].there && !p->marks[PLAY_END].there)
-        p->rounds[p->round_count++] = now;
     if (p->marks[PLAY_BEGIN].at < now && ends(p, learner)) {
         set_mark(p, PLAY_END, now);
         p->over = p->over || c->done < p->steps;
@@ -105,14 +159,22 @@ static double taken(const play_course *c, double at)
     return (double)k + (last > 0 && k < c->of ? WEFT_MIN((at - begin) / last, 1.0) : 0);
 }
 
-/* Windows of the rounds after which the exchange repeats itself. */
-static void find_interval(const play *p, weft_played *out)
+/* The mean over a group's learners of the periods after their warm-up, one after the other. */
+static void find_interval(const play *p, const weft_machine_group *group, weft_played *out)
 {
-    double *windows = p->rounds;
-    size_t count = 0, width = (size_t)p->period;
+    double *windows = p->windows;
+    size_t count = 0;
     out->low = out->high = out->seconds;
-    for (size_t i = 0; i + width < p->round_count; i += width)
-        windows[count++] = (p->rounds[i + width] - p->rounds[i]) / (double)width;
+    for (int64_t k = p->warm; k + p->period <= p->steps; k += p->period) {
+        double sum = 0, members = 0;
+        for (int l = 0; l < p->learners; l++) {
+            const play_course *c = &p->courses[l];
+            if (group_of(p, l) != group || c->done < k + p->period) continue;
+            sum += c->ends[k + p->period - 1] - c->ends[k - 1];
+            members++;
+        }
+        if (members > 0) windows[count++] = sum / members / (double)p->period;
+    }
     if (count == 0) return;
     weft_sort_doubles(windows, count);
     /* Few windows may all but one be shorter than the mean. */
@@ -158,7 +220,8 @@ void weft_play_sum_up(const play *p, weft_played *out)
     if (b->counts && b->updates > a->updates)
         out->staleness = (b->aged - a->aged) / (b->updates - a->updates);
     if (!(time > 0)) return;
-    out->seconds = time * p->learners / steps;
-    find_interval(p, out);
+    const weft_machine_group *group;
+    out->seconds = slowest_pace(p, pace_of, b->at, &group);
+    find_interval(p, group, out);
     find_use(p, time, steps, out);
 }

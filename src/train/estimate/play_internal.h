@@ -40,17 +40,15 @@ typedef struct play {
     int learners;
     weft_actor_id *node; /* [actors]: the first actor of its node */
     int64_t steps, warm, period;
-    int64_t done;  /* steps of all learners */
-    double ended;  /* virtual time of the last one */
-    int pacer;     /* the learner at the end of whose warm-up the steady state begins */
-    bool over;     /* enough has been played */
-    bool slower;   /* for steps take more seconds than are of interest */
-    int64_t begun; /* steps of all learners at the first mark */
+    int64_t done;               /* steps of all learners */
+    double ended;               /* virtual time of the last one */
+    int pacer;                  /* the learner that ends its warm-up first */
+    int ready;                  /* learners that have ended a period after it */
+    bool over;                  /* enough has been played */
+    bool slower;                /* for steps take more seconds than are of interest */
     double events, most_events; /* so far; more are no run that goes on */
     play_course *courses;
-    double
-        *rounds; /* ends of the rounds, of as many steps as there are learners, between the marks */
-    size_t round_count;
+    double *windows; /* [steps]: seconds of a step in each period */
     play_mark marks[PLAY_MARKS];
 } play;
 
