@@ -60,8 +60,8 @@ typedef struct weft_range {
 typedef struct weft_data_stats {
     int inputs; /* at least 1; tables have one */
     weft_input input[WEFT_MAX_INPUTS];
-    /* Length of mean and deviation: 1, for all real inputs, or one for each element of the only
-     * input. */
+    /* Length of mean and deviation: 1, for all real inputs, or of the only input one for each
+     * channel, or for each element. */
     int features;
     double *mean, *deviation;
     /* Whether features are pixels from 0 to 255, not fractions from 0 to 1: the data are bytes, or

@@ -256,7 +256,9 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
         return weft_checkpoint_damaged(file, "its data statistics are incomplete");
     WEFT_TRY(read_inputs(file, object, out));
     int64_t numbers = weft_shape_elements(&out->input[0].shape);
-    if (features != 1 && ((int64_t)features != numbers || out->inputs > 1))
+    bool channels =
+        out->input[0].shape.rank == 3 && (int64_t)features == out->input[0].shape.dim[0];
+    if (features != 1 && (((int64_t)features != numbers && !channels) || out->inputs > 1))
         return weft_checkpoint_damaged(file,
                                        "its data statistics do not fit the shape of a sample");
     if (columns && (!label || json_array_size(columns) != (size_t)numbers))

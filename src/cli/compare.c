@@ -318,7 +318,8 @@ const command command_compare = {
     .text =
         "Runs one strategy after the other, on this machine or, with --cluster, in virtual\n"
         "time, each with the common options and its own. Then prints a table: the time at which\n"
-        "the training loss reached the target (as a moving mean over a fortieth of the run),\n"
+        "the training loss reached the target (as a moving mean over a fortieth of the run) and\n"
+        "from which on it was never above twice of it,\n"
         "samples per second (simulated: while all learners were training), the final metric on\n"
         "the test set, bytes sent, mean staleness of updates, and utilisation, the share of\n"
         "time in which learners computed. A real run has the loss of learner 0, a simulated one\n"

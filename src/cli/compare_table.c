@@ -14,6 +14,19 @@ static double lowest(const course *c)
     return low;
 }
 
+/* When a run has reached the target for good: of a run that diverges later, or whose loss jumps,
+ * one lucky batch does not count. A smoothed loss may be above the target again, but not twice. */
+static double kept_since(const course *c, double target)
+{
+    const double lost = target > 0 ? 2 * target : target / 2;
+    double since = -1;
+    for (size_t k = 0; k < c->count; k++) {
+        if (!(c->points[k].value <= lost)) since = -1;
+        if (since < 0 && c->points[k].value <= target) since = c->points[k].seconds;
+    }
+    return since;
+}
+
 /* The lowest loss that all runs reach, and the time when each run has reached it, or the target
  * that was asked for. */
 static double find_reached(compared_run *all, int count, double asked)
@@ -23,10 +36,7 @@ static double find_reached(compared_run *all, int count, double asked)
         if (!all[i].failed && all[i].courses[TRAINING].count > 0)
             target = fmax(target, lowest(&all[i].courses[TRAINING]));
     for (int i = 0; i < count; i++) {
-        const course *c = &all[i].courses[TRAINING];
-        all[i].reached = -1;
-        for (size_t k = 0; k < c->count && all[i].reached < 0; k++)
-            if (c->points[k].value <= target) all[i].reached = c->points[k].seconds;
+        all[i].reached = kept_since(&all[i].courses[TRAINING], target);
     }
     return target;
 }
@@ -147,6 +157,21 @@ static void print_row(const layout *l, const char *label, char text[FIGURES][ROO
     printf("\n");
 }
 
+/* Names the run that is best on data that it was not trained on, where all of them are known. */
+static void print_best(const compared_run *all, int count)
+{
+    char loss[ROOM];
+    const compared_run *best = NULL;
+    for (int i = 0; i < count; i++) {
+        if (!all[i].failed && (!isfinite(all[i].held_out_loss) || strcmp(all[i].part, all[0].part)))
+            return;
+        if (!all[i].failed && (!best || all[i].held_out_loss < best->held_out_loss)) best = &all[i];
+    }
+    if (best && count > 1)
+        printf("\nlowest %s loss: %s, of %s\n", best->part,
+               score_text(best->held_out_loss, loss, sizeof(loss)), best->label);
+}
+
 void print_comparison(compared_run *all, int count, double asked)
 {
     double target = find_reached(all, count, asked);
@@ -163,6 +188,7 @@ void print_comparison(compared_run *all, int count, double asked)
         figures_of(&all[i], text);
         print_row(&l, all[i].label, text);
     }
+    print_best(all, count);
 }
 
 /* --- JSON --- */

@@ -75,13 +75,33 @@ static void on_event(void *user, const weft_event *e)
     if (s->ended) weft_trainer_stop(s->trainer);
 }
 
-/* A loss that has fallen by less than a hundredth gives no slope. */
+/* Least squares of the losses against the logarithms of the rates, which are equally far apart,
+ * over the steps within `half` of step i. */
+static double slope_at(const lr_test *t, size_t i, size_t half)
+{
+    double sum = 0, squares = 0, apart = log(t->rate[1] / t->rate[0]);
+    for (size_t k = 1; k <= half; k++) {
+        sum += (double)k * (t->loss[i + k] - t->loss[i - k]);
+        squares += 2 * (double)(k * k);
+    }
+    return sum / squares / apart;
+}
+
+/* The steepest fall lies where the mean loss has lost a tenth of its whole fall and not regained
+ * it, since the plateau before has the steep slopes of noise. A loss that has fallen by less than a
+ * hundredth gives no slope. */
 static void find_slope(lr_test *t)
 {
-    double steep = 0;
-    if (t->count <= LEAST || t->loss[t->lowest] > 0.99 * t->loss[LEAST]) return;
-    for (size_t i = LEAST + 1; i < t->lowest; i++) {
-        double slope = (t->loss[i + 1] - t->loss[i - 1]) / log(t->rate[i + 1] / t->rate[i - 1]);
+    double steep = 0, top = t->loss[LEAST], low = t->loss[t->lowest];
+    if (t->count <= LEAST || low > 0.99 * top) return;
+    for (size_t i = LEAST; i < t->lowest; i++) top = fmax(top, t->loss[i]);
+    size_t from = t->lowest;
+    while (from > LEAST + 1 && t->loss[from - 1] < top - 0.1 * (top - low)) from--;
+    for (size_t i = from; i < t->lowest; i++) {
+        size_t half = t->room / 20 > 1 ? t->room / 20 : 1;
+        if (half > i) half = i;
+        if (half > t->count - 1 - i) half = t->count - 1 - i;
+        double slope = slope_at(t, i, half);
         if (!(slope < steep)) continue;
         steep = slope;
         t->steepest = i;

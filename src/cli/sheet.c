@@ -27,11 +27,12 @@ typedef struct sheet {
     int64_t *counts;              /* samples of each class in each part */
 } sheet;
 
-/* A number of a sample as a colour. */
-static double colour_of(const sheet *s, double x)
+/* A number of channel c of a sample as a colour. */
+static double colour_of(const sheet *s, int c, double x)
 {
     const weft_data_stats *t = s->stats;
-    double value = x * t->deviation[0] + t->mean[0], low = t->bytes ? 0 : t->range.low,
+    int f = t->features > 1 ? c : 0;
+    double value = x * t->deviation[f] + t->mean[f], low = t->bytes ? 0 : t->range.low,
            high = t->bytes ? 255 : t->range.high;
     double colour = high > low ? (value - low) / (high - low) * 255 : 0;
     return colour < 0 ? 0 : colour > 255 ? 255 : colour;
@@ -44,8 +45,9 @@ static double mean_of(const sheet *s, int c, int y, int x)
     for (int j = 0; j < s->by; j++)
         for (int i = 0; i < s->by; i++)
             sum += colour_of(
-                s, (double)
-                       s->x[((ptrdiff_t)c * s->height + y * s->by + j) * s->width + x * s->by + i]);
+                s, c,
+                (double)
+                    s->x[((ptrdiff_t)c * s->height + y * s->by + j) * s->width + x * s->by + i]);
     return sum / s->by / s->by;
 }
 
@@ -174,7 +176,9 @@ static bool take_shape(sheet *s)
         return false;
     int64_t channels = shape.rank == 3 ? shape.dim[0] : 1, height = shape.dim[shape.rank - 2],
             width = shape.dim[shape.rank - 1];
-    if (channels > 4 || height > 16384 || width > 16384 || s->stats->features != 1) return false;
+    if (channels > 4 || height > 16384 || width > 16384 ||
+        (s->stats->features != 1 && s->stats->features != channels))
+        return false;
     s->channels = (int)channels;
     s->height = (int)height;
     s->width = (int)width;

@@ -126,6 +126,31 @@ weft_status take_resumed_options(weft_context *context, weft_train_options *o, i
     return status;
 }
 
+/* A folder without a checkpoint begins a new run, as in a script that is started again and again.
+ * Words that name neither data nor a model name no run: the folder is mistyped. */
+static bool resumes_nothing(weft_context *context, const weft_train_options *o)
+{
+    static weft_train_options plain; /* too large for a stack */
+    const weft_option *table = weft_train_table(context);
+    bool found = true;
+    if (!o->output.resume || !o->output.checkpoint || weft_job_rank() > 0 || weft_job_supervised())
+        return false;
+    weft_status status = weft_train_options_init(context, &plain);
+    bool named = status != WEFT_OK || strcmp(o->task.model, plain.task.model) != 0 ||
+                 strcmp(o->task.data, plain.task.data) != 0;
+    weft_options_free(table, &plain);
+    if (!named)
+        status =
+            weft_train_options_of_checkpoint(context, o->output.checkpoint, false, &plain, &found);
+    weft_options_free(table, &plain);
+    if (named || status != WEFT_OK || found) return false;
+    fprintf(stderr,
+            "weft: %s holds no checkpoint to go on from; give the folder that has it, or --model "
+            "and --data, with which --resume starts a new run\nTry 'weft help train'.\n",
+            o->output.checkpoint);
+    return true;
+}
+
 void print_status_line(const char *what, const char *message)
 {
     char line[2400];
@@ -361,6 +386,8 @@ static int run(weft_context *context, int argc, char **argv)
         let_others_speak();
     else if (status != WEFT_OK)
         code = usage_failure("train");
+    else if (resumes_nothing(context, &options))
+        code = 2;
     else if ((status = load_option_plugins(context, weft_train_table(context), &options)) !=
              WEFT_OK)
         code = report_rank(status);

@@ -161,6 +161,8 @@ typedef struct weft_normalization {
     bool keeps;    /* all numbers stay as they are, targets too */
     bool unit;     /* bytes are divided by 255 */
     bool measures; /* to mean 0 and deviation 1 of the training split */
+    /* [3]: of the channels of a picture in colour, as shares of their range; NULL: not by these. */
+    const double *mean, *deviation;
     /* The normalisation that this one stands for with these data; NULL: itself. */
     const struct weft_normalization *(*of)(const weft_source *source);
 } weft_normalization;
@@ -209,6 +211,11 @@ static inline double weft_in_units(double x, const weft_units *units)
 static inline float weft_normalise_wide(double x, double mean, double deviation)
 {
     return (float)((x - mean) / deviation);
+}
+/* The place in mean and deviation for element j of the `size` elements of an input. */
+static inline int64_t weft_feature_of(const weft_data_stats *stats, int64_t j, int64_t size)
+{
+    return j / (size / stats->features);
 }
 static inline float weft_normalise_single(float x, float shift, float factor)
 {
@@ -298,11 +305,10 @@ struct weft_dataset {
     int32_t *relabel; /* [labels]: class number in the given statistics of each label of the
                          source, -1: none; NULL: labels are these numbers */
     int labels;
-    bool measured;       /* the statistics are known, and the next three fields are set */
-    bool finite;         /* features cannot be other than finite once they are normalised */
-    float shift, factor; /* mean and 1 / deviation, for data other than tables */
-    weft_units units;    /* of later data, beside those of the training */
-    bool one_unit;       /* each sample is checked to be in them */
+    bool measured;    /* the statistics are known, and the next three fields are set */
+    bool finite;      /* features cannot be other than finite once they are normalised */
+    weft_units units; /* of later data, beside those of the training */
+    bool one_unit;    /* each sample is checked to be in them */
     /* Specification of a validation split from other data, and the folder of weft_source_request;
      * NULL: none. The data set is opened when the split is prepared, and its test split is this
      * one's validation split. */

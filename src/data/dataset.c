@@ -312,8 +312,6 @@ weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
     if (!d->given && !d->measured) WEFT_TRY(weft_data_stats_learn(s, d->normalize, &d->stats));
     WEFT_TRY(weft_dataset_match_classes(d));
     if (d->given) WEFT_TRY(find_units(d, split));
-    d->shift = (float)d->stats.mean[0];
-    d->factor = (float)(1 / d->stats.deviation[0]);
     d->measured = true;
     WEFT_TRY(weft_dataset_check_split(d, split));
     WEFT_TRY(weft_source_status(s));
@@ -334,8 +332,6 @@ weft_status weft_dataset_set_lengths(weft_dataset *d, const weft_input *input)
     }
     if (!some || d->given) return WEFT_OK;
     if (d->normalize->measures) WEFT_TRY(weft_data_stats_measure(s, &d->stats));
-    d->shift = (float)d->stats.mean[0];
-    d->factor = (float)(1 / d->stats.deviation[0]);
     for (int split = 0; split < WEFT_SPLITS; split++)
         if (s->prepared[split]) WEFT_TRY(weft_dataset_check_split(d, (weft_split)split));
     return d->validation ? open_validation(d) : WEFT_OK; /* it has a copy of the statistics */

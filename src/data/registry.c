@@ -12,12 +12,17 @@ static const weft_source_ops *const sources[] = {
 
 static const weft_normalization *by_data(const weft_source *s);
 
+static const double imagenet_mean[] = {0.485, 0.456, 0.406},
+                    imagenet_deviation[] = {0.229, 0.224, 0.225};
+
 /* The first is that of data sets for which none is named. */
 static const weft_normalization ways[] = {
     {"auto", "bytes as unit, tables and arrays [n, columns] as standard", .of = by_data},
     {"none", "numbers stay as they are", .keeps = true},
     {"unit", "bytes are divided by 255", .unit = true},
     {"standard", "by the training mean and deviation", .measures = true},
+    {"imagenet", "pictures in colour by the mean and deviation of ImageNet's channels",
+     .mean = imagenet_mean, .deviation = imagenet_deviation},
 };
 const weft_normalization *const weft_normalization_usual = &ways[0];
 

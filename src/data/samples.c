@@ -149,7 +149,7 @@ static int64_t read_table(const weft_dataset *d, weft_split split, int64_t i, fl
     int64_t size = weft_shape_elements(weft_source_shape(s));
     if (!is_in_units(d, split, i, 0, NULL)) return 0;
     for (int64_t j = 0; j < size; j++) {
-        int f = stats->features > 1 ? (int)j : 0;
+        int64_t f = weft_feature_of(stats, j, size);
         double value = weft_in_units(s->ops->number(s, split, i, j), &d->units);
         x[j] = weft_normalise_wide(value, stats->mean[f], stats->deviation[f]);
     }
@@ -205,7 +205,11 @@ static int64_t read_input(const weft_dataset *d, weft_split split, int64_t i,
     for (int64_t j = size; j < all; j++) x[j] = 0;
     for (int64_t j = 0; j < size && d->units.up != d->units.down; j++)
         x[j] = (float)weft_in_units((double)x[j], &d->units);
-    for (int64_t j = 0; j < size; j++) x[j] = weft_normalise_single(x[j], d->shift, d->factor);
+    for (int64_t f = 0, each = all / d->stats.features; f * each < size; f++) {
+        float shift = (float)d->stats.mean[f], factor = (float)(1 / d->stats.deviation[f]);
+        for (int64_t j = f * each; j < WEFT_MIN((f + 1) * each, size); j++)
+            x[j] = weft_normalise_single(x[j], shift, factor);
+    }
     return d->finite ? -1 : weft_first_not_finite(x, size);
 }
 

@@ -177,7 +177,7 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
     WEFT_TRY(WEFT_NEW(&stats->target_mean, s->targets));
     WEFT_TRY(WEFT_NEW(&stats->target_deviation, s->targets));
     for (int j = 0; j < s->targets && s->mirrored; j++) {
-        int f = stats->features > 1 ? j : 0;
+        int64_t f = weft_feature_of(stats, j, weft_shape_elements(weft_source_shape(s)));
         stats->target_mean[j] = stats->mean[f];
         stats->target_deviation[j] = stats->deviation[f];
     }
@@ -251,6 +251,21 @@ static weft_status check_shared(const weft_source *s, const weft_normalization *
                      inputs);
 }
 
+enum { CHANNELS = 3 };
+
+/* Refuses data that have no channels of colours, where each of these has its own mean. */
+static weft_status check_channels(const weft_source *s, const weft_normalization *how)
+{
+    const weft_input *in = &s->input[0];
+    if (!how->mean || (s->inputs == 1 && in->dtype == WEFT_F32 && in->shape.rank == 3 &&
+                       in->shape.dim[0] == CHANNELS))
+        return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "--normalize %s is for pictures of three channels, red, green and blue, "
+                     "which these data are not; give --normalize standard, or pictures in colour",
+                     how->name);
+}
+
 weft_status weft_data_stats_learn(const weft_source *s, const weft_normalization *normalize,
                                   weft_data_stats *stats)
 {
@@ -259,17 +274,23 @@ weft_status weft_data_stats_learn(const weft_source *s, const weft_normalization
     WEFT_TRY(check_shared(s, normalize));
     const weft_normalization *how = normalize->of ? normalize->of(s) : normalize;
     bool standard = how->measures, unit = how->unit;
+    WEFT_TRY(check_channels(s, how));
     stats->inputs = s->inputs;
     memcpy(stats->input, s->input, sizeof(stats->input));
     stats->positions = s->positions;
     WEFT_TRY(name_copy(s->tokenizer, &stats->tokenizer));
     WEFT_TRY(name_copy(s->reading, &stats->reading));
     stats->features = standard && s->tabular ? (int)weft_shape_elements(weft_source_shape(s)) : 1;
+    if (how->mean) stats->features = CHANNELS;
     WEFT_TRY(WEFT_NEW(&stats->mean, stats->features));
     WEFT_TRY(WEFT_NEW(&stats->deviation, stats->features));
     if (!standard) stats->deviation[0] = unit && s->bytes ? 255 : 1;
     if (standard) WEFT_TRY(weft_data_stats_measure(s, stats));
     WEFT_TRY(find_bytes(s, stats));
+    for (int c = 0; how->mean && c < CHANNELS; c++) {
+        stats->mean[c] = how->mean[c] * (stats->bytes ? 255 : 1);
+        stats->deviation[c] = how->deviation[c] * (stats->bytes ? 255 : 1);
+    }
     WEFT_TRY(measure_target(s, !normalize->keeps, stats));
     stats->classes = s->classes;
     stats->label_column = s->label_column;

@@ -35,13 +35,13 @@ static weft_status check_tokens(const weft_input *in, const weft_inference_reque
 
 /* Number j of a row as the model would get it. */
 static float normalised(const weft_data_stats *stats, bool table, const weft_inference_request *q,
-                        int64_t first, int64_t j)
+                        int64_t first, int64_t j, int64_t size)
 {
     double x = number(q, first + j);
-    int64_t f = stats->features > 1 ? j : 0;
+    int64_t f = weft_feature_of(stats, j, size);
     if (q->raw) return (float)x;
     if (table) return weft_normalise_wide(x, stats->mean[f], stats->deviation[f]);
-    return weft_normalise_single((float)x, (float)stats->mean[0], (float)(1 / stats->deviation[0]));
+    return weft_normalise_single((float)x, (float)stats->mean[f], (float)(1 / stats->deviation[f]));
 }
 
 weft_status weft_request_check_rows(const weft_data_stats *stats, bool table,
@@ -61,7 +61,7 @@ weft_status weft_request_check_rows(const weft_data_stats *stats, bool table,
         for (int64_t row = 0; row < q->rows; row++, at += size) {
             int64_t j = 0,
                     count = in->values > 0 ? 0 : weft_request_counted(stats->input, k, q, row);
-            while (j < count && isfinite(normalised(stats, table, q, at, j))) j++;
+            while (j < count && isfinite(normalised(stats, table, q, at, j, size))) j++;
             if (j == count) continue;
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "input '%s': number %lld of row %lld is %.15g, and not a finite "

@@ -36,25 +36,18 @@ static void put_table(const weft_data_stats *stats, const weft_inference_request
             to[j] = weft_normalise_wide(wide[j], mean[j], deviation[j]);
 }
 
-static void scale(const float *restrict x, int64_t size, float shift, float factor,
-                  float *restrict to)
-{
-    for (int64_t j = 0; j < size; j++) to[j] = weft_normalise_single(x[j], shift, factor);
-}
-
 static void put_picture(const weft_data_stats *stats, const weft_inference_request *q,
                         int64_t first, int64_t size, float *to)
 {
-    float shift = (float)stats->mean[0], factor = (float)(1 / stats->deviation[0]);
-    if (q->x_double) {
-        for (int64_t j = 0; j < size; j++) {
-            float x = (float)q->x_double[first + j];
-            to[j] = q->raw ? x : weft_normalise_single(x, shift, factor);
-        }
-    } else if (q->raw) {
+    const int64_t each = size / stats->features;
+    if (q->x_double)
+        for (int64_t j = 0; j < size; j++) to[j] = (float)q->x_double[first + j];
+    else
         memcpy(to, q->x + first, (size_t)size * sizeof(*to));
-    } else {
-        scale(q->x + first, size, shift, factor, to);
+    for (int64_t f = 0; f < stats->features && !q->raw; f++) {
+        float shift = (float)stats->mean[f], factor = (float)(1 / stats->deviation[f]);
+        for (int64_t j = f * each; j < (f + 1) * each; j++)
+            to[j] = weft_normalise_single(to[j], shift, factor);
     }
 }
 

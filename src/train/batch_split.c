@@ -154,6 +154,30 @@ static int64_t last_batch(const weft_trainer *t, int64_t most, bool *full)
     return least;
 }
 
+/* The fewest samples of any group of a run from its begin, with another batch; 0: it cannot be
+ * shared out. */
+static int64_t least_with(const weft_trainer *t, int64_t batch)
+{
+    const weft_length_choice *o = &t->options.length;
+    int64_t workers = o->virtual_workers, all = batch * t->learners;
+    if (batch > t->samples || (workers == 0 && batch % o->microbatches)) return 0;
+    int64_t group = workers > 0 ? (batch + workers - 1) / workers : batch / o->microbatches,
+            total = t->samples % all,
+            least = t->samples >= all ? least_of(batch, group) : INT64_MAX;
+    return total > 0 ? WEFT_MIN(least, least_of_learners(t, total, group)) : least;
+}
+
+/* The nearest batch of which no group has a single sample; 0: there is none nearby. */
+static int64_t better_batch(const weft_trainer *t)
+{
+    int64_t batch = t->options.length.batch;
+    for (int64_t away = 1; away <= batch; away++)
+        for (int side = -1; side <= 1; side += 2)
+            if (batch + side * away > 1 && least_with(t, batch + side * away) > 1)
+                return batch + side * away;
+    return 0;
+}
+
 static void set_least(weft_trainer *t, int64_t samples, const char *remedy)
 {
     t->run_spec.least_samples = samples;
@@ -179,13 +203,17 @@ void weft_trainer_find_least(weft_trainer *t)
     if (full && total > 0) total = last_batch(t, least, &full);
     set_least(t, least, text);
     if (total == 0) return;
+    char near[48] = "";
+    int64_t better = better_batch(t);
+    if (better > 0) (void)snprintf(near, sizeof(near), ", such as %lld", (long long)better);
     (void)snprintf(
         text, sizeof(text),
         "the last batch of an epoch is short (%lld samples to train on, %lld in it%s%s); "
-        "give another --batch",
+        "give another --batch%s",
         (long long)t->samples, (long long)total, t->learners > 1 ? " for all learners" : "",
         o->virtual_workers > 0 ? ", shared out to virtual workers"
         : o->microbatches > 1  ? ", in micro-batches"
-                               : "");
+                               : "",
+        near);
     set_least(t, least_of_learners(t, total, group), text);
 }

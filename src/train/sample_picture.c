@@ -5,10 +5,11 @@
 /* The most pixels of a side. */
 enum { MOST_SIDE = 4096 };
 
-/* A number of a sample as a colour, from 0 to 255. */
-static double colour_of(const weft_data_stats *t, double x)
+/* Element j of the `all` of a sample as a colour, from 0 to 255. */
+static double colour_of(const weft_data_stats *t, const float *x, size_t j, size_t all)
 {
-    double value = x * t->deviation[0] + t->mean[0], low = t->bytes ? 0 : t->range.low,
+    int64_t f = weft_feature_of(t, (int64_t)j, (int64_t)all);
+    double value = (double)x[j] * t->deviation[f] + t->mean[f], low = t->bytes ? 0 : t->range.low,
            high = t->bytes ? 255 : t->range.high;
     double colour = high > low ? (value - low) / (high - low) * 255 : 0;
     return WEFT_MIN(WEFT_MAX(colour, 0), 255);
@@ -22,7 +23,7 @@ static weft_status take_shape(const weft_dataset *data, int64_t size[3])
     bool planes = shape.rank == 2 || shape.rank == 3;
     for (int d = 0; d < 3 && planes; d++)
         size[d] = d + shape.rank < 3 ? 1 : shape.dim[d + shape.rank - 3];
-    if (planes && t->inputs == 1 && t->input[0].values == 0 && t->features == 1 && size[0] <= 4 &&
+    if (planes && t->inputs == 1 && t->input[0].values == 0 && size[0] <= 4 &&
         size[1] <= MOST_SIDE && size[2] <= MOST_SIDE)
         return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
@@ -34,11 +35,11 @@ static weft_status take_shape(const weft_dataset *data, int64_t size[3])
 /* Grey stays grey; another plane is blended with white by a fourth one. */
 static void paint(const weft_data_stats *t, const float *x, int64_t planes, const weft_picture *p)
 {
-    size_t pixels = (size_t)p->width * (size_t)p->height;
+    size_t pixels = (size_t)p->width * (size_t)p->height, all = pixels * (size_t)planes;
     for (size_t i = 0; i < pixels; i++) {
-        double opaque = planes == 4 ? colour_of(t, (double)x[3 * pixels + i]) / 255 : 1;
+        double opaque = planes == 4 ? colour_of(t, x, 3 * pixels + i, all) / 255 : 1;
         for (int c = 0; c < p->channels; c++) {
-            double colour = colour_of(t, (double)x[(size_t)c * pixels + i]);
+            double colour = colour_of(t, x, (size_t)c * pixels + i, all);
             p->pixels[i * (size_t)p->channels + (size_t)c] =
                 (unsigned char)(colour * opaque + 255 * (1 - opaque) + 0.5);
         }

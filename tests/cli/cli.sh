@@ -272,6 +272,10 @@ refuses 2 "did you mean 'lenet'" "$weft" train --model lenett
 refuses 2 "did you mean 'glyphs'" "$weft" train --data glyhps
 refuses 2 "batch is 5000, the training part has only 60" "$weft" train --data glyphs:size=16,train=60,test=20 --batch 5000
 refuses 2 "resume needs --checkpoint DIR" "$weft" train --resume
+refuses 2 "(301 samples to train on, 13 in it, shared out to virtual workers); give another --batch, such as 17" "$weft" train -q \
+    --model resnet:depth=18,width=2 --data glyphs:size=32,train=301,test=20 --virtual-workers 4 --batch 16 --epochs 1
+accepts "a sweep" "$weft" compare -q -t 1 --model mlp --data glyphs:size=9,train=300,test=60 --batch 16 --epochs 8 --sweep lr=0.003..3:log:2
+holds out '^lowest test loss: [0-9.]+, of lr=0\.003$'
 refuses 2 "already holds" "$weft" train $small --checkpoint run
 refuses 2 "Nesterov's method needs a momentum" "$weft" train $small --optimizer sgd --nesterov
 

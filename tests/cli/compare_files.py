@@ -51,9 +51,20 @@ def same_figures():
         check(f"the picture says {said}", any(said in word for word in words), words)
     table = run("compare", "--target", "0.5", "runs/slow/metrics.jsonl", "runs/fast/metrics.jsonl").stdout.splitlines()
     check("table", re.match(r"strategy +s to loss 0.5 +samples/s +train loss +test loss +accuracy +sent +staleness$", table[0]) and
-          [line.split()[0] for line in table[1:]] == ["slow", "fast"], table)
+          [line.split()[0] for line in table[1:3]] == ["slow", "fast"] and
+          re.match(r"lowest test loss: [0-9.]+, of (slow|fast)$", table[-1]), table)
     one = run("compare", "runs/slow/metrics.jsonl").stdout.splitlines()
     check("one file", len(one) == 2, one)
+
+
+def kept_target():
+    """A target is reached where the loss stays below twice of it: not by a lucky batch of a run that diverges later."""
+    courses = {"lucky": [3, 0.2, 0.2, 5, 4, 3], "late": [3, 0.2, 5, 0.6, 0.3, 0.7], "soon": [3, 0.2, 0.9, 0.3, 0.7, 0.9]}
+    for name, losses in courses.items():
+        os.makedirs(f"runs/{name}", exist_ok=True)
+        write(f"runs/{name}/metrics.jsonl", "".join(json.dumps({"event": "step", "step": i + 1, "seconds": i + 1, "loss": x}) + "\n" for i, x in enumerate(losses)))
+    rows = json.loads(run("compare", *(f"runs/{name}/metrics.jsonl" for name in courses), "--target", "0.5", "--json").stdout)
+    check("kept targets", [row.get("seconds_to_target") for row in rows] == [None, 5, 2], rows)
 
 
 def same_as_run():
@@ -129,4 +140,4 @@ def resumed():
     check("seconds", len(steps) == 40 and row["seconds"] >= sum(sorted(ends)[-1:]) and row["seconds"] > steps[-1]["seconds"], (row, ends))
 
 
-sys.exit(main(same_figures, same_as_run, damaged, out_of_order, resumed))
+sys.exit(main(same_figures, kept_target, same_as_run, damaged, out_of_order, resumed))

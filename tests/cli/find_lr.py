@@ -19,8 +19,15 @@ def run(*words):
     return done.returncode, done.stdout, done.stderr
 
 
-def suggested(rows):
-    """Steepest fall, tenth of the minimum, and how many steps the test had."""
+def slope(losses, rates, i, half):
+    half = min(half, i, len(losses) - 1 - i)
+    x = [math.log(r) for r in rates[i - half:i + half + 1]]
+    y, middle = losses[i - half:i + half + 1], sum(x) / len(x)
+    return sum((a - middle) * b for a, b in zip(x, y)) / sum((a - middle) ** 2 for a in x)
+
+
+def suggested(rows, tries):
+    """Steepest fall, rates, and the step of the minimum."""
     mean, rates, losses, lowest = 0, [], [], 0
     for row in rows:
         mean = 0.98 * mean + 0.02 * row["loss"]
@@ -30,8 +37,10 @@ def suggested(rows):
             lowest = len(losses) - 1
         if len(losses) > 10 and losses[-1] > 4 * losses[lowest]:
             break
-    slopes = {i: (losses[i + 1] - losses[i - 1]) / math.log(rates[i + 1] / rates[i - 1]) for i in range(10, lowest)}
-    falls = slopes and losses[lowest] <= 0.99 * losses[9]
+    top = max(losses[9:max(lowest, 10)])
+    first = max([i for i in range(10, lowest) if losses[i] >= top - 0.1 * (top - losses[lowest])], default=9) + 1
+    slopes = {i: slope(losses, rates, i, max(tries // 20, 1)) for i in range(first, lowest)}
+    falls = slopes and min(slopes.values()) < 0 and losses[lowest] <= 0.99 * losses[9]
     return (min(slopes, key=slopes.get) if falls else None), rates, lowest
 
 
@@ -40,7 +49,7 @@ def oracle(words, low, high, tries):
                        "--steps", str(tries), "--metrics", "m.jsonl")
     rows = [row for row in map(json.loads, open("m.jsonl")) if row["event"] == "step"]
     check(f"train {words}: {err}", code in (0, 1) and rows)
-    return suggested(rows)
+    return suggested(rows, tries)
 
 
 # Options that a test has of its own count nowhere in a run file, and are refused on the command line.
@@ -48,7 +57,8 @@ with open("run.yaml", "w") as f:
     f.write("warmup: 7\nlr-schedule: step\ngamma: 0.3\nepochs: 3\ncheckpoint: none\n")
 for more, low, high, tries in (([], 1e-7, 10, 100), (["-o", "sgd", "--momentum", "0.9"], 1e-4, 1, 60),
                                ("-n 2 --mesh data=2 --zero 1 -o lion".split(), 1e-6, 0.1, 50),
-                               ("-n 2 --exchange average".split(), 1e-5, 1, 50)):
+                               ("-n 2 --exchange average".split(), 1e-5, 1, 50),
+                               ("--batch 2".split(), 1e-7, 1, 120), ("--batch 3 --seed 8 -o sgd".split(), 1e-7, 10, 100)):
     words = [*SMALL, *more]
     steep, rates, lowest = oracle(words, low, high, tries)
     if "-n" in words:

@@ -37,6 +37,11 @@ run.yaml
 -n 2 --exchange average:every=1,state=average --augment crop:pad=1
 RUNS
 
+# A folder without a checkpoint is a new run only where the words name one.
+refuses 2 "none holds no checkpoint to go on from; give the folder that has it" "$weft" train -q -c none --resume -n 2
+[ ! -e none ] && pass || flunk "a folder is left where nothing was resumed"
+accepts "a new run" "$weft" train -q $data --model mlp --epochs 1 -c none --resume
+
 # Given options stand over those of the checkpoint, and go with those that belong to them.
 rm -rf run && "$weft" train -q run.yaml $data --model mlp --epochs 1 -c run || flunk "no run"
 "$weft" train -c run --resume --epochs 2 --clip-norm 2 >out 2>err
