@@ -397,6 +397,7 @@ row(checking   failures                 .....F.....W.  170 script   failures.py 
 row(checking   gpu_check                .M...........   30 script   gpu_check.sh NATIVE)
 row(checking   documents                ......D......  100 script   check_docs ${PROJECT_SOURCE_DIR} ${MPI_TESTS} NATIVE)
 row(checking   names_in_tables          T............    2 tool     names_in_tables.py)
+row(checking   background_outputs       T............    1 tool     background_outputs.py)
 row(checking   older_gate               T............    2 tool     older_gate.py ${PROJECT_SOURCE_DIR})
 row(checking   limits                   T............    1 script   limits.py ${PROJECT_SOURCE_DIR})
 row(checking   check_runner             T.P........W.    1 tool     check_runner.py ${PROJECT_SOURCE_DIR} NATIVE)

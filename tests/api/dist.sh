@@ -95,7 +95,7 @@ diff <(grep accuracy in_root) <(grep accuracy here/eval) >out && pass || flunk "
 # A request over HTTP, answered alike by both.
 answer() {
     local server
-    "$@" --port 0 --metrics-port -1 --measure 0 >listens 2>err &
+    background listens err "$@" --port 0 --metrics-port -1 --measure 0
     server=$!
     within 'grep -q "listening on" listens' || flunk "the server listens: $*"
     port=$(sed -n 's/.*listening on [a-z]*:\/\/[^ \/]*:\([0-9]*\).*/\1/p' listens | head -n 1)

@@ -74,15 +74,15 @@ weights_alone signum "option 'optimizer' is 'signum', must be one of" $run -o si
 own=$plugins/libsignum.so
 # A learner that joins a run without the plug-in hears which one it needs.
 at=ipc://$PWD/join.socket
-timeout 120 "$weft" coordinator --listen "$at" $data --model mlp -n 1 --exchange gossip --plugin "$own" -o signum >co 2>ce &
+background co ce timeout 300 "$weft" coordinator --listen "$at" $data --model mlp -n 1 --exchange gossip --plugin "$own" -o signum
 coordinator=$!
-refuses 2 "; plug-in $own had it" timeout 60 "$weft" join "$at" --timeout 30
+refuses 2 "; plug-in $own had it" timeout 300 "$weft" join "$at" --timeout 30
 kill $coordinator
 wait $coordinator
 # A server that lacks the codec of a run is refused before it joins.
-timeout 120 "$weft" coordinator --listen "$at" $data --model mlp -n 1 --exchange server:policy=bsp --plugin "$plugins/libint8.so" --compress int8 >co 2>ce &
+background co ce timeout 300 "$weft" coordinator --listen "$at" $data --model mlp -n 1 --exchange server:policy=bsp --plugin "$plugins/libint8.so" --compress int8
 coordinator=$!
-refuses 2 "no codec is named 'int8'" timeout 60 "$weft" server "$at" --timeout 30
+refuses 2 "no codec is named 'int8'" timeout 300 "$weft" server "$at" --timeout 30
 kill $coordinator
 wait $coordinator
 # A path in place of the name is also that of the processes of a job; the checkpoint has the name.
@@ -154,7 +154,7 @@ if [ -f "$own" ]; then
     FAULTS_MENDED=1 weights whole faults --data faulty:epoch=1,sample=7 $run
     for way in "" "--virtual-workers 2 -n 2" "-n 2 --exchange server"; do
         rm -rf broken broken.safetensors
-        refuses 1 "data source faulty, sample 7 of the training part: the lamp is out" timeout 120 "$weft" train -q $run --data faulty:epoch=1,sample=7 --checkpoint broken $way
+        refuses 1 "data source faulty, sample 7 of the training part: the lamp is out" timeout 300 "$weft" train -q $run --data faulty:epoch=1,sample=7 --checkpoint broken $way
         accepts "what it had" "$weft" eval broken/latest --data faulty:how=10 --plugin "$own"
     done
     rm -rf broken broken.safetensors
@@ -201,7 +201,7 @@ if [ -f "$own" ]; then
         "the lamp is out" "exchange faulty: its state 'few' has 3 bytes"; do
         for engine in threads mpi; do
             [ $engine = mpi ] && { [ "$mpi" = OFF ] || [ $how -gt 1 ]; } && continue
-            refuses 1 "$words" timeout 120 "$weft" train -q $data --model mlp -n 3 --engine $engine --plugin "$own" --exchange faulty:how=$how
+            refuses 1 "$words" timeout 300 "$weft" train -q $data --model mlp -n 3 --engine $engine --plugin "$own" --exchange faulty:how=$how
             [ "$(grep -c . err)" = 1 ] && pass || flunk "faulty:how=$how, $engine: $(cat err)"
         done
         how=$((how + 1))
@@ -223,7 +223,7 @@ refuses 2 "codec cycle: parts is '0', must be" "$weft" train $data --plugin "$pl
 if [ -f "$own" ]; then
     how=0
     for words in "the lamp is out" "codec faulty has chosen -1 of" "must be from 0 to all" "codec faulty has chosen number 1 of"; do
-        timeout 120 "$weft" train -q $data --plugin "$own" --compress faulty:how=$how >out 2>err
+        timeout 300 "$weft" train -q $data --plugin "$own" --compress faulty:how=$how >out 2>err
         [ $? = 1 ] && grep -qF -- "$words" err && pass || flunk "codec faulty:how=$how"
         how=$((how + 1))
     done
@@ -249,7 +249,7 @@ if [ -f "$own" ]; then
     how=0
     for words in "the lamp is out" "codec faulty-form has written" "codec faulty-form refuses its own message: an update of 25 bytes is damaged" \
         "server 0 rejects an update of this learner, since the square of a number in it is not finite"; do
-        timeout 120 "$weft" train -q $data --plugin "$own" --compress faulty-form:how=$how >out 2>err
+        timeout 300 "$weft" train -q $data --plugin "$own" --compress faulty-form:how=$how >out 2>err
         [ $? = 1 ] && grep -qF -- "$words" err && pass || flunk "codec faulty-form:how=$how: $(cat err)"
         how=$((how + 1))
     done
@@ -282,9 +282,9 @@ if [ -f "$own" ]; then
     for count in 1 9; do
         words="the server policy's 'complete' has returned -1"
         [ $count = 1 ] || words="the server policy's 'complete' has returned 2147483647"
-        refuses 2 "$words" timeout 120 "$weft" train -q $data -n 9 --plugin "$own" --exchange server:policy=faulty,c=$count
+        refuses 2 "$words" timeout 300 "$weft" train -q $data -n 9 --plugin "$own" --exchange server:policy=faulty,c=$count
     done
-    refuses 2 "the server policy's 'late' has returned 7" timeout 120 "$weft" train -q $data --plugin "$own" --exchange server:policy=faulty-late
+    refuses 2 "the server policy's 'late' has returned 7" timeout 300 "$weft" train -q $data --plugin "$own" --exchange server:policy=faulty-late
 fi
 
 # An engine: the bits of threads, also with a mesh and with exchanges.
@@ -298,9 +298,9 @@ done
 weights_alone sockets "option 'engine' is 'sockets', must be one of" --engine sockets --model mlp
 refuses 2 "option 'engine' is 'sockets', must be one of" "$weft" train $data -n 3 --engine sockets
 if [ -f "$own" ]; then
-    refuses 1 "bytes were moved, of at most" timeout 120 "$weft" train -q $data -n 2 --plugin "$own" --engine faulty
-    refuses 1 "the lamp is out" timeout 120 "$weft" train -q $data -n 3 --plugin "$own" --engine faulty
-    refuses 1 "that this has not sent" timeout 120 "$weft" train -q $data -n 4 --plugin "$own" --engine faulty
+    refuses 1 "bytes were moved, of at most" timeout 300 "$weft" train -q $data -n 2 --plugin "$own" --engine faulty
+    refuses 1 "the lamp is out" timeout 300 "$weft" train -q $data -n 3 --plugin "$own" --engine faulty
+    refuses 1 "that this has not sent" timeout 300 "$weft" train -q $data -n 4 --plugin "$own" --engine faulty
 fi
 
 # The option itself.

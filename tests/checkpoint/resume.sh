@@ -113,8 +113,8 @@ accepts "the checkpoint's own text" again --model run/latest/model.yaml -q
 # The file may be edited while a run goes on: it was read at the start.
 rm -rf run
 cp side.yaml edited.yaml
-"$weft" train -q $small --model edited.yaml --checkpoint run --epochs 300 >out 2>err &
-sleep 0.3
+background out err "$weft" train -q $small --model edited.yaml --checkpoint run --checkpoint-every 1 --epochs 300
+appears run/latest
 : >edited.yaml
 wait $! && cmp -s run/latest/model.yaml side.yaml && pass || flunk "a model that was edited meanwhile"
 rm -rf run

@@ -209,8 +209,8 @@ for where in "" "--cluster cluster.yaml"; do
     for signal in INT:130 HUP:129; do
         rm -rf stopped out && mkdir stopped
         # shellcheck disable=SC2086
-        "$weft" compare $where $small --model mlp -t 1 -n 2 --epochs 2 --plot stopped/plot.svg \
-            --strategies "exchange=gossip; exchange=gossip epochs=1000000; exchange=gossip:mode=average" >out 2>err &
+        background out err "$weft" compare $where $small --model mlp -t 1 -n 2 --epochs 2 --plot stopped/plot.svg \
+            --strategies "exchange=gossip; exchange=gossip epochs=1000000; exchange=gossip:mode=average"
         pid=$!
         within 'grep -qs "^2 of 3" out'
         kill -${signal%:*} $pid
@@ -222,7 +222,7 @@ for where in "" "--cluster cluster.yaml"; do
 done
 
 # One that is stopped in its first run has nothing to show.
-"$weft" compare $small --model mlp -t 1 -n 2 --epochs 1000000 --strategies "exchange=gossip; exchange=gossip:mode=average" >out 2>err &
+background out err "$weft" compare $small --model mlp -t 1 -n 2 --epochs 1000000 --strategies "exchange=gossip; exchange=gossip:mode=average"
 pid=$!
 within 'grep -q "^1 of 2" out'
 kill -INT $pid

@@ -29,11 +29,11 @@ cp -r ex ex-kept
 for file in ex/*; do
     refuses 2 "output $file is a file of an exported model, which would be lost; give another" "$weft" predict run --json -o "$file"
     refuses 2 "output $file is a file of an exported model" "$weft" export run -o "$file"
-    refuses 2 "log $file is a file of an exported model" timeout 60 "$weft" serve run --port 0 --log "$file"
+    refuses 2 "log $file is a file of an exported model" timeout 300 "$weft" serve run --port 0 --log "$file"
 done
 echo 'm secret' >own.tokens && chmod 600 own.tokens
-refuses 2 "log own.tokens is a file that the server reads" timeout 60 "$weft" serve run --port 0 --tokens own.tokens --log own.tokens
-refuses 2 "log run/latest/index.json is a file of a checkpoint" timeout 60 "$weft" serve run --port 0 --log run/latest/index.json
+refuses 2 "log own.tokens is a file that the server reads" timeout 300 "$weft" serve run --port 0 --tokens own.tokens --log own.tokens
+refuses 2 "log run/latest/index.json is a file of a checkpoint" timeout 300 "$weft" serve run --port 0 --log run/latest/index.json
 diff -r ex ex-kept >out && cmp run/latest/index.json kept/latest/index.json && pass || flunk "a file of an export was written over"
 refuses 2 "--output and --folder are both given" "$weft" export run -o both.st -f both
 [ ! -e both ] && [ ! -e both.st ] && pass || flunk "an export to a file and a folder"

@@ -28,7 +28,7 @@ sort -u -k 1,1 ./*.listed >all
 
 # given OPTION VALUE: as a word of the command line.
 given() { echo "--$1${2:+=$2}"; }
-ask() { timeout 60 "$weft" "$@" </dev/null >out 2>&1; }
+ask() { timeout 300 "$weft" "$@" </dev/null >out 2>&1; }
 # legal COMMAND OPTION VALUES...: the first value that the command can read is in $value, so that only its use is in question.
 legal() {
     local command=$1 option=$2

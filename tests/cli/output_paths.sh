@@ -39,7 +39,7 @@ for writer in trace metrics predictions weights; do
     done
     # Something that is no regular file is written to: a pipe, a device.
     mkfifo place/pipe
-    timeout 300 cat place/pipe >from_pipe &
+    background from_pipe /dev/null timeout 300 cat place/pipe
     reader=$!
     accepts "$writer: a pipe" timeout 300 bash -c "$(declare -f $write); weft='$weft' small='$small'; $write place/pipe"
     wait $reader
@@ -81,7 +81,7 @@ fi
 # Metrics are whole lines at any moment, so that a run which goes on after a kill leaves no line in pieces.
 for _ in 1 2 3; do
     rm -f killed.jsonl
-    "$weft" train -q --model mlp --data glyphs:size=8,train=8000,test=20 --batch 4 --epochs 100000 -t 1 --metrics killed.jsonl 2>err &
+    background /dev/null err "$weft" train -q --model mlp --data glyphs:size=8,train=8000,test=20 --batch 4 --epochs 100000 -t 1 --metrics killed.jsonl
     job=$!
     within '[ "$(stat -c %s killed.jsonl 2>/dev/null || echo 0)" -gt 20000 ]'
     kill -KILL $job
@@ -90,7 +90,7 @@ for _ in 1 2 3; do
 done
 # Two runs do not share a file, which keeps the lines of the first.
 rm -f one.jsonl
-"$weft" train -q --model mlp --data glyphs:size=8,train=8000,test=20 --batch 4 --epochs 100000 -t 1 --metrics one.jsonl 2>err &
+background /dev/null err "$weft" train -q --model mlp --data glyphs:size=8,train=8000,test=20 --batch 4 --epochs 100000 -t 1 --metrics one.jsonl
 job=$!
 within '[ "$(stat -c %s one.jsonl 2>/dev/null || echo 0)" -gt 20000 ]'
 ln -s one.jsonl alias.jsonl
@@ -204,7 +204,7 @@ sh -c "echo old >left/p.csv.weft-tmp\$\$.01234567; exec '$weft' predict run --ou
 awk 'BEGIN { for (i = 0; i < 30000; i++) print i % 7 ",1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20," i % 3 }' >rows.csv
 "$weft" train -q --model mlp --data csv:rows.csv --batch 500 --steps 2 --checkpoint tall 2>err || flunk "rows"
 for try in 1 2 3 4 5 6 7 8; do
-    "$weft" predict tall --output left/tall.csv 2>err &
+    background /dev/null err "$weft" predict tall --output left/tall.csv
     within "compgen -G 'left/tall.csv.weft-tmp$!.*' >/dev/null"
     kill -KILL $!
     wait $! 2>/dev/null

@@ -92,8 +92,8 @@ printf 'machines:\n  - count: 4\n' >plain.yaml
 refuses 2 "there is no key 'times'" "$weft" plan $small -n 4 --mesh data=4 --cluster plain.yaml --target accuracy=0.5
 # A search that is interrupted ends, and leaves no picture.
 # shellcheck disable=SC2086
-"$weft" plan $small --epochs 100000 --cluster four.yaml --target accuracy=2 --plot none.svg >out 2>err &
-sleep 1
+background out err "$weft" plan $small --epochs 100000 --cluster four.yaml --target accuracy=2 --plot none.svg
+catches TERM $!
 kill -TERM $!
 wait $!
 rc=$?

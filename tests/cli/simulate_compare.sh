@@ -198,7 +198,7 @@ grep -q '^FAILED' out && flunk "a setting failed" || pass
 [ $? = 1 ] && pass || flunk "selftest without files exits with $?"
 holds out '^FAILED .*cannot write'
 find . -name 'weft-selftest-*' | grep -q . && flunk "selftest leaves its folder behind" || pass
-TMPDIR=$PWD env --default-signal=HUP "$weft" selftest >hung-up 2>err &
+TMPDIR=$PWD background hung-up err env --default-signal=HUP "$weft" selftest
 within 'grep -q "^ok" hung-up' || flunk "selftest does not begin"
 kill -HUP $!
 wait $!

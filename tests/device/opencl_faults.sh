@@ -38,7 +38,7 @@ functions="clCreateContext clCreateCommandQueue clCreateBuffer clEnqueueFillBuff
     clEnqueueMarkerWithWaitList clEnqueueBarrierWithWaitList clWaitForEvents clBuildProgram clCreateKernel clSetKernelArg clEnqueueNDRangeKernel"
 for function in $functions; do
     for call in $(in_full && echo 1 2 5 9 14 20 30 45 70 || echo 1 14 30); do
-        OPENCL_LAYER_FAIL=$function=-2@$call timeout 120 $train >out 2>err
+        OPENCL_LAYER_FAIL=$function=-2@$call timeout 300 $train >out 2>err
         code=$?
         if [ $code = 0 ]; then [ $call -gt 1 ] && pass || flunk "$function may fail"; else
             [ $code = 1 ] && [ "$(grep -c '^weft: .*device opencl.* failed with -2 (the device is not available)$' err)" = 1 ] && pass || flunk "$function@$call: exit $code"
@@ -64,7 +64,7 @@ holds err 'operator [a-z_]+ \(.*\): device opencl .*: clEnqueueNDRangeKernel fai
 # So does one of ranks that queue their steps ahead on one card, with the steps that are queued.
 for way in "--zero 2 --microbatches 2" "--mesh pipeline=2 --microbatches 4"; do
     for lost in clEnqueueNDRangeKernel=-2@250 clEnqueueBarrierWithWaitList=-2@77 clEnqueueMarkerWithWaitList=-2@78 clWaitForEvents=-2@9; do
-        refuses_run env OPENCL_LAYER_FAIL=$lost timeout 60 $run --device opencl -n 2 $way
+        refuses_run env OPENCL_LAYER_FAIL=$lost timeout 300 $run --device opencl -n 2 $way
         holds err "device opencl.*: ${lost%%=*} failed with -2"
     done
 done
@@ -75,7 +75,7 @@ $run --device cpu --checkpoint lost --resume >out 2>err && grep -q 'step 20' out
 # Processes open the device each for itself, after they are started; a supervisor never does.
 for engine in processes mpi; do
     exchange=$([ $engine = processes ] && echo "--exchange server")
-    timeout 120 $train -n 2 --engine $engine $exchange --max-restarts $([ $engine = mpi ] && echo 1 || echo 0) --checkpoint by-$engine >out 2>err && pass || flunk "$engine"
+    timeout 300 $train -n 2 --engine $engine $exchange --max-restarts $([ $engine = mpi ] && echo 1 || echo 0) --checkpoint by-$engine >out 2>err && pass || flunk "$engine"
 done
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

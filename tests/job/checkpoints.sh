@@ -14,7 +14,7 @@ for engine in $engines; do
     for more in "" "--max-restarts 1"; do
         rm -rf one
         # shellcheck disable=SC2086
-        "$weft" train $endless -n 2 --engine $engine $more --checkpoint one >first 2>first.err &
+        background first first.err "$weft" train $endless -n 2 --engine $engine $more --checkpoint one
         job=$!
         appears one/latest
         for again in "" "--resume" "--resume -n 2 --engine $engine $more"; do
@@ -36,7 +36,7 @@ for engine in $engines; do
     done
 done
 # Reading is free to all.
-"$weft" train $endless --checkpoint one --resume >first 2>first.err &
+background first first.err "$weft" train $endless --checkpoint one --resume
 job=$!
 sleep 0.5
 "$weft" eval one/latest -q >out 2>err && pass || flunk "reading while a run writes"
@@ -78,12 +78,12 @@ accepts "a run after them" "$weft" train $small --keep 1 --steps 9 --epochs 9 --
 # shellcheck disable=SC2086
 "$weft" train $endless --checkpoint mapped --steps 10 >out 2>err || flunk "a run to go on from"
 # shellcheck disable=SC2086
-"$weft" train $endless --checkpoint mapped --resume >first 2>first.err &
+background first first.err "$weft" train $endless --checkpoint mapped --resume
 job=$!
 moves_on mapped step-10 && ! grep -F "$PWD/mapped/" /proc/$job/maps && lives $job && pass || flunk "files that a resumed run maps"
 kill -TERM $job
 wait $job
-"$weft" serve m=mapped/latest --port 0 --metrics-port -1 >served 2>served.err &
+background served served.err "$weft" serve m=mapped/latest --port 0 --metrics-port -1
 job=$!
 appears mapped/times.json && ! grep -F "$PWD/mapped/" /proc/$job/maps && lives $job && pass || flunk "files that a server maps"
 kill -TERM $job
@@ -140,7 +140,7 @@ exec 8<&-
 step-5" ] && pass || flunk "what has been read: $(ls -A reading)"
 # What comes during the run costs this checkpoint, but nobody's files.
 # shellcheck disable=SC2086
-"$weft" train $endless --checkpoint-every 20 --checkpoint meanwhile >out 2>err &
+background out err "$weft" train $endless --checkpoint-every 20 --checkpoint meanwhile
 job=$!
 appears meanwhile/.lock && for k in $(seq 2 200); do echo mine >meanwhile/step-$((k * 20)); done
 gone $job || kill -KILL $job
@@ -239,7 +239,7 @@ for way in other notes in_step file empty; do
 done
 # A server has kept the times of batches in its folder `latest`, which is no reason to refuse it.
 rm -rf copied && cp -rL killed copied
-"$weft" serve m=copied/latest --port 0 --metrics-port -1 >served 2>served.err &
+background served served.err "$weft" serve m=copied/latest --port 0 --metrics-port -1
 job=$!
 appears copied/latest/times.json && pass || flunk "the times of batches: $(ls copied/latest)"
 kill -TERM $job

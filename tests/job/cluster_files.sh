@@ -94,7 +94,7 @@ endless="--steps 1000000000 --epochs 1000000000"
     srun -n2 weft eval nothing >out 2>err
     [ $? = 2 ] && [ "$(grep -c "^weft: srun has started 2 tasks" err)" = 1 ] && pass || flunk "eval in two tasks"
     if [ "$mpi" = ON ] && mpirun --version 2>/dev/null | grep -q "Open MPI"; then
-        timeout 60 srun -n1 weft train $small --mesh data=2 -n 2 --steps 2 --engine mpi >out 2>err && [ "$(grep -c '^2 steps' out)" = 1 ] && pass ||
+        timeout 300 srun -n1 weft train $small --mesh data=2 -n 2 --steps 2 --engine mpi >out 2>err && [ "$(grep -c '^2 steps' out)" = 1 ] && pass ||
             flunk "ranks of MPI in one task"
     fi
     srun -n1 -c3 weft train $small --steps 2 >out 2>err

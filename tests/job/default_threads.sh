@@ -46,7 +46,7 @@ spins() { # WANTED VARIABLES...: what the process has in GOMP_SPINCOUNT
     local wanted=$1 got
     shift
     # shellcheck disable=SC2086
-    env "$@" "$weft" train -q $small --steps 1000000000 --epochs 1000000000 >out 2>err &
+    background out err env "$@" "$weft" train -q $small --steps 1000000000 --epochs 1000000000
     within 'got=$(tr "\0" "\n" <"/proc/$!/environ" 2>/dev/null | sed -n "s/^GOMP_SPINCOUNT=//p"); [ "$got" = "$wanted" ]' && pass || flunk "GOMP_SPINCOUNT is '$got', wanted '$wanted': $*"
     within '[ "$(cat /proc/$!/comm)" = weft ]' && pass || flunk "the process is named $(cat /proc/$!/comm)"
     kill -KILL $!

@@ -27,7 +27,7 @@ begin() {
     shift
     rm -rf c
     # shellcheck disable=SC2086
-    host_command "$host" "$weft" train -q $endless --engine mpi "$@" >out 2>err &
+    background out err host_command "$host" "$weft" train -q $endless --engine mpi "$@"
     job=$!
     appears c/latest || flunk "no checkpoint: $*"
     for k in $(below $job); do # what the shell has started on the host
@@ -86,7 +86,7 @@ done
 what="a line cut at the start"
 rm -rf c
 # shellcheck disable=SC2086
-host_command alpha "$weft" train -q $endless --engine mpi -n 4 --hosts alpha:2,beta:2 --timeout 1 >out 2>err &
+background out err host_command alpha "$weft" train -q $endless --engine mpi -n 4 --hosts alpha:2,beta:2 --timeout 1
 job=$!
 within 'lost=$(ranks_on beta) && [ -n "$lost" ]' 
 cut_line beta

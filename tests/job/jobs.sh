@@ -14,7 +14,7 @@ begin() {
     shift
     rm -rf "$folder"
     # shellcheck disable=SC2086
-    setsid "$weft" train -q $endless --checkpoint "$folder" --checkpoint-every 5 "$@" >out 2>err &
+    background out err setsid "$weft" train -q $endless --checkpoint "$folder" --checkpoint-every 5 "$@"
     job=$!
     appears "$folder/latest" || flunk "no checkpoint: $*"
 }
@@ -72,8 +72,8 @@ late() {
     # The other learner may have finished before it is stopped: then nobody has dropped a step, and the job ends with 0.
     for steps in 1000 2000 4000 8000 16000; do
         rm -rf late late.jsonl
-        setsid "$weft" train -q --data glyphs:size=16,train=4000,test=50 --batch 10 --steps $steps --epochs 1000 -t 1 --engine mpi \
-            --timeout 300 --checkpoint late --metrics late.jsonl "$@" >out 2>err &
+        background out err setsid "$weft" train -q --data glyphs:size=16,train=4000,test=50 --batch 10 --steps $steps --epochs 1000 -t 1 --engine mpi \
+            --timeout 300 --checkpoint late --metrics late.jsonl "$@"
         job=$!
         within 'ranks=$(ranks $job); [ "$(wc -w <<<"$ranks")" = '"$2"' ]' && within 'grep -qs "\"step\":1[,}]" late.jsonl' || flunk "no step: $*"
         kill -STOP "$(tail -n 1 <<<"$ranks")"
@@ -114,8 +114,7 @@ for engine in $engines; do
     all=$(below $job)
     # shellcheck disable=SC2046
     kill -STOP $(ranks $job)
-    kill -INT $job
-    sleep 0.5
+    deliver INT $job
     kill -INT $job
     # shellcheck disable=SC2086
     gone $job $all && pass || flunk "a second signal, $engine"
@@ -123,12 +122,13 @@ for engine in $engines; do
     [ $got = 130 ] && ! grep -q "died\|left\|starting" err && pass || flunk "a second signal: $got, $engine"
     # A death before the ranks have stopped is told, since it leaves the last steps unsaved.
     begin stopped -n 2 --engine $engine --max-restarts 2
-    mine=$(ranks $job)
-    last=$(tail -n 1 <<<"$mine")
-    # shellcheck disable=SC2086
-    kill -STOP $mine
+    last=$(ranks $job | tail -n 1)
+    # The supervisor continues ranks that are stopped when it is asked to stop, so it is stopped itself until one is dead.
+    # shellcheck disable=SC2046
+    kill -STOP $job $(below $job)
     kill -INT $job
     kill -KILL "$last"
+    kill -CONT $job
     end
     [ $got = 130 ] && grep -q "^weft: .* died of signal 9" err && grep -q "^weft: stopped, and the last steps are not saved" err &&
         ! grep -q starting err && pass || flunk "a death after a request to stop: $got, $engine"
@@ -143,7 +143,7 @@ for engine in $engines; do
         touch "$other"
         # shellcheck disable=SC2086
         kill -STOP $all
-        for _ in 1 2 3; do kill -TERM $job; sleep 0.5; done
+        for _ in 1 2 3; do deliver TERM $job; done
         # shellcheck disable=SC2086
         gone $job $all && pass || flunk "a third signal"
         end

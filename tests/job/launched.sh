@@ -41,8 +41,8 @@ done
 if [ "$mpi" = ON ] && mpirun --version 2>/dev/null | grep -q "Open MPI) 4"; then
     ranges=$(grep -o 'OMPI_MCA_[a-z0-9_]*=[0-9-]*' "$here/../../docs/guide/ports.md")
     # shellcheck disable=SC2086
-    env $ranges OMPI_MCA_btl=tcp,self "$weft" train $base --mesh data=2 -n 2 --engine mpi --steps 100000000 --epochs 100000000 \
-        --checkpoint ports --checkpoint-every 5 >out 2>err &
+    background out err env $ranges OMPI_MCA_btl=tcp,self "$weft" train $base --mesh data=2 -n 2 --engine mpi --steps 100000000 --epochs 100000000 \
+        --checkpoint ports --checkpoint-every 5
     job=$!
     within '[ -e ports/latest ] || ! lives $job'
     # What is bound to 127.0.0.1 alone is for this machine.

@@ -68,7 +68,7 @@ from npy import npy_head, write_npy
 open("x.npy", "wb").write(npy_head("u1", (4000, 40, 40)) + bytes(4000 * 1600))
 write_npy("y.npy", "u1", (4000,), [i % 3 for i in range(4000)])
 PY
-    timeout 300 "$weft" train -q -t 1 -n 2 --max-restarts 3 --engine $engine --model mlp --data npy:x.npy,y.npy --batch 40 $long --checkpoint cx --checkpoint-every 5 >out 2>err &
+    background out err timeout 300 "$weft" train -q -t 1 -n 2 --max-restarts 3 --engine $engine --model mlp --data npy:x.npy,y.npy --batch 40 $long --checkpoint cx --checkpoint-every 5
     job=$!
     appears cx/latest
     truncate -s 5000 x.npy

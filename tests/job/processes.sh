@@ -12,7 +12,7 @@ async="--exchange server:policy=async --servers 2"
 # run EXTRA...: a job in the background; $job is its supervisor, out and err what it says.
 run() {
     # shellcheck disable=SC2086
-    timeout --foreground 600 "$weft" train $data --engine processes "$@" >out 2>err &
+    background out err timeout --foreground 600 "$weft" train $data --engine processes "$@"
     timer=$!
     within 'job=$(below $timer | head -n 1); [ -n "$job" ]'
 }
@@ -365,15 +365,12 @@ ends 130
 grep -q 'stopped before the first step\|stopped after step' err && ! grep -q "died of signal" err && pass || flunk "said '$(tail -n 1 err)': $what"
 nothing_left
 what="a learner is told to end before the run has begun"
-# catches PID: the process has a handler for SIGTERM.
-catches() { [ $((0x$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null || echo 0) >> 14 & 1)) = 1 ]; }
 run -n 3 --model mlp --exchange gossip -e 4000
 within '[ -n "$(part join 0)" ]'
 first=$(part join 0)
 kill -STOP "$first" # it has not joined yet, so the others wait for it
-within '[ -n "$(part join 1)" ] && catches "$(part join 1)"'
-kill -TERM "$(part join 1)"
-sleep 0.5
+within '[ -n "$(part join 1)" ]' && catches TERM "$(part join 1)"
+deliver TERM "$(part join 1)"
 lives "$first" && kill -CONT "$first"
 ends 143
 holds err 'learner 1 was stopped by signal 15'
@@ -387,8 +384,7 @@ ends 143
 run -n 2 $async -e 4000
 reaches 'step .* test'
 kill -STOP "$(part join 0)" "$(part join 1)"
-kill -INT "$job"
-sleep 0.3
+deliver INT "$job"
 kill -INT "$job"
 ends 130
 nothing_left

@@ -41,7 +41,7 @@ stops() {
     what="SIG$signal to all: $*${asleep:+, $asleep is stopped}"
     rm -rf run
     # shellcheck disable=SC2086
-    setsid "$weft" train -q --model mlp $data --batch 40 -t 1 $endless --checkpoint run --checkpoint-every 5 $long "$@" >out 2>err &
+    background out err setsid "$weft" train -q --model mlp $data --batch 40 -t 1 $endless --checkpoint run --checkpoint-every 5 $long "$@"
     job=$!
     appears run/latest || flunk "no checkpoint: $what"
     all=$(below $job)

@@ -37,6 +37,18 @@ refuses() {
         flunk "exit $got, wanted $code and '$words': $*"
     fi
 }
+# background OUT ERR COMMAND...: begins a command, whose process is $!, with both outputs in files (or one file) of its own. They are
+# new before this returns: a wait for a line of OUT never finds the line of an earlier process, which a redirection in the
+# child leaves there until the child has run.
+background() {
+    local out=$1 err=$2 file
+    shift 2
+    for file in "$out" "$err"; do
+        [ ! -f "$file" ] || rm "$file"
+        : >"$file"
+    done
+    "$@" >>"$out" 2>>"$err" &
+}
 # holds FILE PATTERN
 holds() { if grep -qE -- "$2" "$1"; then pass; else flunk "$1 lacks '$2'"; cat "$1" | head -5; fi; }
 
@@ -90,5 +102,12 @@ all_gone() {
 }
 # appears FILE: waits for a file.
 appears() { within "[ -e '$1' ]"; }
+# masks FIELD SIGNAL PID: whether a mask of its status has this signal: SigCgt of those that it has handlers for, ShdPnd of those
+# that it has not received yet.
+masks() { [ $((0x$(sed -n "s/^$1:[[:space:]]*//p" "/proc/$3/status" 2>/dev/null || echo 0) >> $(kill -l "$2") - 1 & 1)) = 1 ]; }
+# catches SIGNAL PID: waits until it has a handler.
+catches() { within "masks SigCgt $1 $2"; }
+# deliver SIGNAL PID: returns when the process has received it. A second one that comes before would be the same one.
+deliver() { kill -"$1" "$2" && within "! masks ShdPnd $1 $2"; }
 # moves_on FOLDER STEP: waits until its newest checkpoint is another than this one.
 moves_on() { within "[ -e '$1/latest' ] && [ \"\$(readlink '$1/latest')\" != '$2' ]"; }

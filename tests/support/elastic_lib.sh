@@ -5,10 +5,8 @@ at=
 
 # coordinator ARGUMENTS...: begins one; leaves $at, where it listens, and $c.
 coordinator() {
-    local k
-    rm -f co
     # shellcheck disable=SC2086
-    timeout 600 "$weft" coordinator --listen "${listen:-tcp://127.0.0.1:*}" $data --batch 40 -t 1 "$@" >co 2>ce &
+    background co ce timeout 600 "$weft" coordinator --listen "${listen:-tcp://127.0.0.1:*}" $data --batch 40 -t 1 "$@"
     c=$!
     within 'grep -qs "^coordinator at" co'
     at=$(sed -n 's/^coordinator at //p' co)
@@ -18,16 +16,14 @@ coordinator() {
 server() {
     local name=$1
     shift
-    rm -f "$name.out" "$name.err" # the process empties them later
-    timeout 600 "$weft" server "$at" -t 1 "$@" >"$name.out" 2>"$name.err" &
+    background "$name.out" "$name.err" timeout 600 "$weft" server "$at" -t 1 "$@"
     eval "$name=$!"
 }
 join() {
     local name=$1
     shift
-    rm -f "$name.out" "$name.err"
     # shellcheck disable=SC2086
-    timeout 600 "$weft" join "$at" $data -t 1 "$@" >"$name.out" 2>"$name.err" &
+    background "$name.out" "$name.err" timeout 600 "$weft" join "$at" $data -t 1 "$@"
     eval "$name=$!"
 }
 # ends CODE NAME: its process ends with that code.

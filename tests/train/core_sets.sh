@@ -17,11 +17,10 @@ if [ "$first" != "$last" ]; then
 fi
 
 # The threads of a rank run on its cores alone.
-"$weft" train $small --epochs 100000 --device cpu:cores=$last >out 2>err &
+background out err "$weft" train $small --epochs 100000 --device cpu:cores=$last
 job=$!
 bound() { grep -qx "Cpus_allowed_list:[[:space:]]*$last" /proc/$job/task/*/status 2>/dev/null; }
-for _ in $(seq 600); do bound && break || sleep 0.1; done
-bound && pass || flunk "no thread is bound to core $last: $(grep -h Cpus_allowed_list /proc/$job/task/*/status)"
+within bound && pass || flunk "no thread is bound to core $last: $(grep -h Cpus_allowed_list /proc/$job/task/*/status)"
 kill -TERM $job
 wait $job
 

@@ -56,7 +56,7 @@ FAKE_CUDA_PEERS=0 FAKE_CUDA_CARDS=2 weights $pair --model lenet $images --steps 
 leaves_nothing "two cards apart"
 # A rank whose device fails while others have queued what reads its memory.
 for fail in cuStreamWaitEvent=1@9 cuStreamWaitEvent=1@40 cuEventRecord=1@60 launch=700@90; do
-    FAKE_CUDA_FAIL=$fail timeout 100 "$weft" train --model lenet $images --steps 3 -n 3 --device cuda >out 2>err
+    FAKE_CUDA_FAIL=$fail timeout 300 "$weft" train --model lenet $images --steps 3 -n 3 --device cuda >out 2>err
     code=$?
     [ $code = 1 ] && grep -q 'device cuda' err && ! grep -q 'fake_cuda:' err && pass || flunk "$fail: $code $(cat err)"
     case $fail in launch*) rm -f left ;; *) leaves_nothing "$fail" ;; esac

@@ -41,7 +41,7 @@ what="the table on a terminal is marked when the coordinator is gone"
 coordinator -n 1 --exchange server:policy=async --servers 1
 watch() {
     rm -f live
-    python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$weft" status "$at" --timeout 8 >live 2>&1 </dev/null &
+    background live live python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$weft" status "$at" --timeout 8
     live=$!
     within 'grep -qs "waits for members" live'
 }
@@ -142,7 +142,7 @@ holds co 'learner 1 .* has left, as requested \(weft leave\)$'
 what="the coordinator's standard output is full"
 at=ipc://$PWD/full.socket
 # shellcheck disable=SC2086
-timeout 600 "$weft" coordinator --listen "$at" $data --batch 40 -t 1 -n 1 --exchange gossip --steps 5 >/dev/full 2>ce &
+background /dev/full ce timeout 600 "$weft" coordinator --listen "$at" $data --batch 40 -t 1 -n 1 --exchange gossip --steps 5
 c=$!
 join l1
 ends 0 l1
@@ -281,7 +281,7 @@ refuses 2 "checkpoint is 'older', but a coordinator writes no checkpoints and re
 refuses 2 "no address" "$weft" join nowhere
 refuses 1 "tcp://no.host.test:1 within 1 s: its host name is unknown, or there is no route to it" "$weft" status tcp://no.host.test:1 --open-unencrypted --timeout 1
 what="the name of this host is an address to listen at"
-"$weft" coordinator --listen 'tcp://localhost:*' -n 1 $data --exchange server >named 2>&1 &
+background named named "$weft" coordinator --listen 'tcp://localhost:*' -n 1 $data --exchange server
 within "grep -q 'coordinator at tcp://127[.]0[.]0[.]1:' named" && pass || flunk "$what: $(cat named)"
 kill $! && wait $!
 refuses 1 "this machine has no such name or address" "$weft" coordinator --listen tcp://no.host.test:1 --open-unencrypted -n 1 $data --exchange server -q

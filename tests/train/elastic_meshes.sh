@@ -134,7 +134,7 @@ for pair in "server:policy=bsp tensor=2" "server:policy=bsp pipeline=2" "server:
     run="train -n 4 --mesh $mesh --exchange $exchange --engine processes -t 1 --batch 40 $data"
     keeps $exchange $mesh && run="$run --checkpoint job"
     # shellcheck disable=SC2086
-    timeout 600 "$weft" $run --epochs 9999 --metrics steps --timeout 300 >job.out 2>job.err &
+    background job.out job.err timeout 600 "$weft" $run --epochs 9999 --metrics steps --timeout 300
     job=$!
     within 'grep -qs "\"step\": *3," steps' || flunk "no steps: $what"
     interrupted job "$(self $job)"

@@ -7,18 +7,18 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../support/elastic_lib.sh"
 long="--timeout 300"
 
-# stops SIGNAL NAME: it ends soon, by that signal. Of what it takes beyond a second or two the machine may be the reason.
+# stops SIGNAL NAME: it ends by that signal, long before its --timeout.
 stops() {
     local code=$((128 + $(kill -l "$1"))) begun=$SECONDS
     kill -"$1" "$(self "${!2}")"
     ends $code "$2"
-    [ $((SECONDS - begun)) -le 6 ] && pass || flunk "$2 took $((SECONDS - begun)) s to end after SIG$1: $what"
+    [ $((SECONDS - begun)) -le 60 ] && pass || flunk "$2 took $((SECONDS - begun)) s to end after SIG$1: $what"
 }
 # asks NAME ARGUMENTS...: a command whose process is $NAME.
 asks() {
     local name=$1
     shift
-    timeout 300 "$weft" "$@" >"$name.out" 2>"$name.err" &
+    background "$name.out" "$name.err" timeout 300 "$weft" "$@"
     eval "$name=$!"
 }
 still() { kill -STOP "$(self "$1")"; }

@@ -75,7 +75,7 @@ mlp="--model mlp $images"
 leaves_nothing "the start of a run"
 
 # What does not fit.
-train="timeout 100 $weft train $mlp"
+train="timeout 300 $weft train $mlp"
 pair=$(cards nccl 2)
 refuses 2 "nccl 2.27.3 needs a device for each rank, and the 4 ranks of a learner have 2" $train -n 4 --device "$pair,$pair"
 refuses 2 "the device of rank 0 adds up by nccl 2.27.3, and that of rank 1 by no library" $train -n 2 --device cuda:0:libraries=nccl,cuda:1
@@ -88,14 +88,14 @@ if ! ldconfig -p | grep -q libnccl; then
         env -u VIRTUAL_ENV HOME="$PWD/empty" PATH="$PWD/bin" $weft train $mlp -n 2 --device "$pair"
 fi
 [ -z "$mpi" ] || {
-    timeout 100 "$weft" train $mlp -n 4 --engine mpi --device "$pair,$pair" >out 2>err
+    timeout 300 "$weft" train $mlp -n 4 --engine mpi --device "$pair,$pair" >out 2>err
     [ $? = 2 ] && grep -q 'needs a device for each rank, and the 4 ranks of a learner have 2' err && pass || flunk "4 processes with 2 cards"
 }
 leaves_nothing "what does not fit"
 
 # Failures: each function in turn; an error that NCCL finds on its own, after which the newest checkpoint goes on; ranks that leave.
 for fail in CommInitRankConfig=2@1 GroupEnd=2@4 $(in_full && echo GetUniqueId=2@1 CommInitRankConfig=2@2 CommGetAsyncError=2@1 CommGetAsyncError=2@30 GroupStart=2@5 AllReduce=2@2 AllReduce=2@6); do
-    FAKE_CUDA_FAIL=nccl$fail timeout 100 "$weft" train $mlp --steps 9 -n 3 --device "$(cards nccl 3)" >out 2>err
+    FAKE_CUDA_FAIL=nccl$fail timeout 300 "$weft" train $mlp --steps 9 -n 3 --device "$(cards nccl 3)" >out 2>err
     code=$?
     # Another rank may meet the failure first, in another function.
     [ $code = 1 ] && grep -q "nccl 2.27.3: nccl[A-Za-z]* failed with 'the text of a status' (2)" err && ! grep -q 'fake_' err && pass || flunk "$fail: $code"
@@ -105,30 +105,26 @@ for fail in CommInitRankConfig=2@1 GroupEnd=2@4 $(in_full && echo GetUniqueId=2@
 done
 for engine in threads $([ -z "$mpi" ] || echo mpi); do
     rm -rf run
-    FAKE_NCCL_ERROR=6@4@1 timeout 100 "$weft" train $mlp --steps 9 -n 2 --engine $engine --device "$pair" --checkpoint run --checkpoint-every 1 --max-restarts 0 >out 2>err
+    FAKE_NCCL_ERROR=6@4@1 timeout 300 "$weft" train $mlp --steps 9 -n 2 --engine $engine --device "$pair" --checkpoint run --checkpoint-every 1 --max-restarts 0 >out 2>err
     code=$?
     [ $code = 1 ] && grep -q "nccl 2.27.3: an operation that runs on its own failed with 'remote process exited or there was a network error' (6): a planned error" err && pass || flunk "an error of its own, $engine: $code"
     ended "an error of its own" $engine
     # Memory of operations that stay in their streams for a while after the communicator is given up is not freed before they end.
-    FAKE_NCCL_POLLS=20000 FAKE_NCCL_ABORT_MS=300 FAKE_NCCL_ERROR=6@4@1 timeout 100 "$weft" train $mlp --steps 9 -n 2 --engine $engine --device "$pair" --max-restarts 0 >out 2>err
+    FAKE_NCCL_POLLS=20000 FAKE_NCCL_ABORT_MS=300 FAKE_NCCL_ERROR=6@4@1 timeout 300 "$weft" train $mlp --steps 9 -n 2 --engine $engine --device "$pair" --max-restarts 0 >out 2>err
     code=$?
     [ $code = 1 ] && ! grep -q 'fake_' err && pass || flunk "operations that outlast an abort, $engine: $code"
     "$weft" train $mlp --steps 9 -n 2 --device cuda:0,cuda:1 --checkpoint run --resume >out 2>err && grep -q 'step 9' out && pass || flunk "the run goes on after it, $engine"
     rm -f left
-    timeout 100 "$weft" train --model lenet $images --steps 60 --lr 1000000 -n 3 --engine $engine --device "$(cards nccl 3)" >out 2>err
+    timeout 300 "$weft" train --model lenet $images --steps 60 --lr 1000000 -n 3 --engine $engine --device "$(cards nccl 3)" >out 2>err
     code=$?
     [ $code != 0 ] && [ $code != 124 ] && grep -q 'not finite' err && pass || flunk "a loss that is no number, $engine: $code"
     ended "a loss that is no number" $engine
 done
 if [ -n "$mpi" ]; then
-    timeout 100 "$weft" train $mlp --steps 100000 -n 3 --engine mpi --device "$(cards nccl 3)" --max-restarts 0 >out 2>err &
+    background out err timeout 300 "$weft" train $mlp --steps 100000 -n 3 --engine mpi --device "$(cards nccl 3)" --max-restarts 0
     job=$!
-    victim=
-    for ((i = 0; i < 800; i++)); do
-        sleep 0.1
-        victim=$(ranks $job | sed -n 2p)
-        [ -n "$victim" ] && grep -q '^step' out && break
-    done
+    within "grep -q '^step' out"
+    victim=$(ranks $job | sed -n 2p)
     [ -n "$victim" ] && kill -9 "$victim"
     wait $job
     code=$?

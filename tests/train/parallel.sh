@@ -287,7 +287,7 @@ done
 # Ranks keep to cores of their own, unless they are told not to.
 core_sets() {
     rm -rf bound
-    "$weft" train -q -n 2 -t 1 $small --steps 100000 --epochs 100000 --checkpoint bound --checkpoint-every 1 "$@" >out 2>err &
+    background out err "$weft" train -q -n 2 -t 1 $small --steps 100000 --epochs 100000 --checkpoint bound --checkpoint-every 1 "$@"
     job=$!
     appears bound/latest
     grep -h Cpus_allowed_list /proc/$job/task/*/status | sort -u | wc -l
@@ -402,7 +402,7 @@ exec "$weft" train -q --engine mpi $from --steps 9 --checkpoint disk0 --resume
 EOF
     exec 9<>disk0/.lock
     flock 9 && echo "$$ $(hostname) $PWD/job" >disk0/.lock
-    WEFT_STATUS_PAGE=$PWD/job OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 300 mpirun -n 2 --oversubscribe --bind-to none ./each >out 2>err </dev/null 9>&- &
+    WEFT_STATUS_PAGE=$PWD/job OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 background out err timeout 300 mpirun -n 2 --oversubscribe --bind-to none ./each 9>&-
     job=$!
     locking() { for p in $(below $job); do readlink "/proc/$p/fd/"*; done 2>/dev/null | grep -qF "$PWD/disk0/.lock"; }
     within locking || flunk "rank 0 does not wait for the folder"
@@ -432,7 +432,7 @@ PY
     # A rank is killed; the job goes on with fewer ranks, to the same bits.
     long="--data glyphs:size=16,train=2000,test=50 --batch 40 --steps 600 --epochs 12 -t 1 --virtual-workers 4 --checkpoint-every 5"
     "$weft" train -q $long --checkpoint calm >out 2>err && "$weft" export calm/latest -o calm.st -q || flunk "undisturbed"
-    "$weft" train -q $long -n 4 --engine mpi --max-restarts 3 --checkpoint storm >out 2>err &
+    background out err "$weft" train -q $long -n 4 --engine mpi --max-restarts 3 --checkpoint storm
     job=$!
     appears storm/latest
     kill -KILL "$(ranks $job | sed -n 2p)"
@@ -443,7 +443,7 @@ PY
 fi
 if [ "$mpi" = ON ] && in_full; then
     # A rank that stands still is named.
-    "$weft" train -q $long -n 3 --virtual-workers 3 --engine mpi --timeout 2 --checkpoint still --steps 100000 --epochs 1000 >out 2>err &
+    background out err "$weft" train -q $long -n 3 --virtual-workers 3 --engine mpi --timeout 2 --checkpoint still --steps 100000 --epochs 1000
     job=$!
     appears still/latest
     all=$(below $job)

@@ -43,9 +43,9 @@ for epochs in 2 3 5; do
 done
 same "a run that was refused before"
 rm -rf twice
-"$weft" train -q $data -n 2 --epochs 5 --phases "$phases" --checkpoint-every 4 -c twice >out 2>err &
+background out err "$weft" train -q $data -n 2 --epochs 5 --phases "$phases" --checkpoint-every 4 -c twice
 run=$!
-for _ in $(seq 600); do [ -e twice/step-16 ] && break; sleep 0.02; done
+within '[ -e twice/step-16 ] || ! lives $run'
 kill -INT $run
 wait $run
 accepts "goes on" "$weft" train -q --resume -c twice

@@ -73,7 +73,7 @@ accepts "virtual workers on distant and its device" "$weft" train -q $workers --
 # A device that cannot be opened ends the job at once, though the other ranks have theirs: here OpenCL without a platform.
 for options in "--device opencl,cpu -n 2" "--device cpu,opencl -n 2" "--device opencl,cpu -n 2 --engine mpi" "--place shrink=opencl,*=cpu:0"; do
     # shellcheck disable=SC2086
-    OCL_ICD_VENDORS=$PWD/none timeout 60 "$weft" train $small --model first.yaml $options >out 2>err </dev/null
+    OCL_ICD_VENDORS=$PWD/none timeout 300 "$weft" train $small --model first.yaml $options >out 2>err </dev/null
     code=$?
     [ $code != 0 ] && [ $code != 124 ] && [ "$(grep -c '^weft: .*opencl' err)" = 1 ] && pass || flunk "$options: $code $(cat err)"
 done

@@ -33,12 +33,9 @@ done
 # A signal: the queued steps are completed, saved, and the run continues as if it had not stopped.
 for way in "" "-n 2 --microbatches 2"; do
     rm -rf run whole metrics
-    $train $way -q --device distant --steps 4000 --checkpoint run --metrics metrics 2>err &
+    background /dev/null err $train $way -q --device distant --steps 100000000 --checkpoint run --metrics metrics
     pid=$!
-    for ((i = 0; i < 300; i++)); do
-        [ "$(grep -c step metrics 2>/dev/null)" -ge 3 ] 2>/dev/null && break
-        sleep 0.1
-    done
+    within '[ "$(grep -cs step metrics)" -ge 3 ]' 2>/dev/null
     kill -TERM $pid
     wait $pid
     steps=$(sed -n 's/.*stopped after step \([0-9]*\).*/\1/p' err)

@@ -48,9 +48,9 @@ rm -rf once twice
 ways='slow.yaml: exchange=average; exchange=average:every=3'
 "$weft" train -q $data -n 4 --epochs 8 --rechoose "$ways" -c once --metrics once.jsonl >out 2>err || flunk "undisturbed"
 for step in 4 9 15 27; do # epochs of six steps
-    "$weft" train -q $data -n 4 --epochs 8 --rechoose "$ways" -c twice --resume --checkpoint-every 1 --metrics twice.jsonl >out 2>err &
+    background out err "$weft" train -q $data -n 4 --epochs 8 --rechoose "$ways" -c twice --resume --checkpoint-every 1 --metrics twice.jsonl
     run=$!
-    for _ in $(seq 3000); do [ -e twice/step-$step ] && break; kill -0 $run 2>/dev/null || break; sleep 0.02; done
+    within '[ -e twice/step-$step ] || ! lives $run'
     kill -KILL $run 2>/dev/null
     wait $run 2>/dev/null
 done

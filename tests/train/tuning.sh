@@ -124,14 +124,11 @@ refuses 1 "bad:$(grep -c '' forced): the last line is cut off" "$weft" train -q 
 refuses 1 "bad: is empty" "$weft" train -q $branches --steps 1 --tune bad
 refuses 2 "tune" "$weft" simulate $branches --steps 1 -n 2 --exchange average --tune forced
 
-# Output that an earlier command has left would end a wait for that of the next one.
-forget() { : >out && : >err; }
 # served FILE MODEL...: serves models, with kernels by the file, until they are ready; answer is a prediction of the first one.
 served() {
     local table=$1 server
     shift
-    forget
-    "$weft" serve "$@" --tune "$table" --port 0 --metrics-port -1 --measure 0 --times none -t 1 >out 2>err &
+    background out err "$weft" serve "$@" --tune "$table" --port 0 --metrics-port -1 --measure 0 --times none -t 1
     server=$!
     within 'grep -q http out' || flunk "no server"
     answer=$(curl -s "$(grep -o 'http://[0-9.:]*' out | head -n 1)/v1/models/${1%%=*}:predict" -d "{\"instances\": [[$(seq -s , 64)]]}")
@@ -161,8 +158,7 @@ refuses 2 "bad: was measured with weft 9.9" "$weft" serve one=branches/latest --
 refuses 1 "bad: is empty" "$weft" serve one=branches/latest --tune bad --port 0
 
 # Of the processes of a server one measures, and the others read what it wrote.
-forget
-"$weft" serve one=branches/latest --tune tables/several --processes 2 --port 0 --metrics-port -1 --measure 0 --times none -t 1 >out 2>err &
+background out err "$weft" serve one=branches/latest --tune tables/several --processes 2 --port 0 --metrics-port -1 --measure 0 --times none -t 1
 server=$!
 within 'grep -q http out' || flunk "no server of two processes"
 kill -TERM $server
@@ -181,8 +177,7 @@ holds err 'tuning: [0-9]+ groups of kernels could not be measured, and the rule 
 # stops COMMAND...: it is asked to stop when it begins to measure, ends with the signal's code, and leaves no file. The networks
 # have many more candidates than are measured meanwhile.
 stops() {
-    forget
-    "$@" --tune killed/table >out 2>err &
+    background out err "$@" --tune killed/table
     local job=$!
     within 'grep -q "measures the kernels" err' || flunk "it does not measure: $*"
     kill -TERM $job
@@ -197,8 +192,8 @@ rmdir killed
 
 # A run that is killed while it measures leaves no file, or a whole one.
 mkdir killed
-"$weft" train -q --model inception --data glyphs:size=16,train=40,test=20 --batch 20 --steps 1 -t 1 --tune killed/table >out 2>err &
-sleep 1
+background out err "$weft" train -q --model inception --data glyphs:size=16,train=40,test=20 --batch 20 --steps 1 -t 1 --tune killed/table
+within 'grep -q "measures the kernels" err' || flunk "it does not measure"
 kill -KILL $! 2>/dev/null
 wait $! 2>/dev/null
 [ -z "$(ls killed)" ] || "$weft" plan $branches --tune killed/table >out 2>err && pass || flunk "half a table is left"
