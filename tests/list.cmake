@@ -165,7 +165,7 @@ row(data       sequence_data            T............   14 script   sequence_dat
 row(data       several_inputs           T............    3 script   several_inputs.sh)
 row(data       large_data               T............   13 script   large_data.py)
 row(data       damaged_pictures         T............    4 script   damaged_pictures.py)
-row(data       masks                    T............    6 script   masks.py)
+row(data       masks                    T............    9 script   masks.py)
 row(data       later_data               T............    6 script   later_data.py)
 row(data       tables                   T............   10 script   tables.py)
 row(data       column_embeddings        T............    4 script   column_embeddings.py)

@@ -174,9 +174,9 @@ WEFT_API const weft_data_stats *weft_dataset_stats(const weft_dataset *dataset);
 WEFT_API bool weft_dataset_labelled(const weft_dataset *dataset);
 
 /* Writes the entry of sample i of a prepared split in a column, normalised, to `to`, in the
- * column's shape and type. FORMAT: it has a number that is not finite, or a token or class out of
- * range, in whose place 0 is written; the message names the file or the split, the sample and the
- * element. */
+ * column's shape and type; a label that is ignored is -1. FORMAT: it has a number that is not
+ * finite, or a token or class out of range, in whose place 0 is written; the message names the file
+ * or the split, the sample and the element. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_read(const weft_dataset *dataset, weft_split split,
                                                       int64_t i, int column, void *to);
 
@@ -196,7 +196,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_dataset_draw(const weft_dataset *datase
 
 /* The weight of sample i of a prepared split, in the loss and in all metrics; 1 if the samples have
  * no weights. position: of the label whose weight is wanted, if each position has a label; else 0.
- */
+ * Labels that are ignored, which weft_dataset_read gives as -1, count nowhere whatever it is. */
 WEFT_API double weft_dataset_weight(const weft_dataset *dataset, weft_split split, int64_t i,
                                     int64_t position);
 /* Whether the samples have weights. */

@@ -24,7 +24,7 @@ typedef struct sheet {
     float *x;
     int32_t *classes;             /* of the pixels of a sample; NULL: these have none */
     unsigned char *pixels, *room; /* of the sheet, and of the PNG made of them */
-    int64_t *counts;              /* samples of each class in each part */
+    int64_t *counts; /* samples of each class in each part, then pixels that count nowhere */
 } sheet;
 
 /* A number of channel c of a sample as a colour. */
@@ -51,14 +51,15 @@ static double mean_of(const sheet *s, int c, int y, int x)
     return sum / s->by / s->by;
 }
 
-/* Mixes a pixel of the sheet with the colour of the class of its middle; class 0 has none. */
+/* Mixes a pixel of the sheet with the colour of the class of its middle; class 0 has none, and one
+ * that counts nowhere is white. */
 static void overlay(const sheet *s, int y, int x, unsigned char *pixel)
 {
-    unsigned char color[3];
+    unsigned char color[3] = {255, 255, 255};
     int32_t class =
         s->classes[(ptrdiff_t)(y * s->by + s->by / 2) * s->width + x * s->by + s->by / 2];
-    weft_class_color(class, color);
-    for (int c = 0; c < 3 && class > 0; c++) pixel[c] = (unsigned char)((pixel[c] + color[c]) / 2);
+    if (class >= 0) weft_class_color(class, color);
+    for (int c = 0; c < 3 && class != 0; c++) pixel[c] = (unsigned char)((pixel[c] + color[c]) / 2);
 }
 
 static void paint(const sheet *s)
@@ -139,7 +140,8 @@ static weft_status count_sample(const sheet *s, weft_split split, int64_t i)
     if (!s->classes) return WEFT_OK;
     WEFT_TRY(weft_dataset_read(s->data, split, i, s->inputs, s->classes));
     for (int64_t j = 0; j < s->stats->positions; j++)
-        s->counts[s->classes[j] * WEFT_SPLITS + (int)split]++;
+        s->counts[(s->classes[j] < 0 ? s->stats->classes : s->classes[j]) * WEFT_SPLITS +
+                  (int)split]++;
     return WEFT_OK;
 }
 
@@ -157,9 +159,12 @@ static weft_status print_classes(const sheet *s, FILE *to)
     if (status == WEFT_OK && classes > 0)
         fprintf(to, "%-24s %10s %10s%s\n", s->classes ? "pixels of class" : "class", "training",
                 "test", validates ? " validation" : "");
-    for (int c = 0; c < classes && status == WEFT_OK; c++) {
+    for (int c = 0; c < classes + (classes > 0) && status == WEFT_OK; c++) {
         const int64_t *counts = s->counts + (ptrdiff_t)c * WEFT_SPLITS;
-        fprintf(to, "%-24s %10lld %10lld", class_name(s, c, number, sizeof(number)),
+        bool ignored = c == classes;
+        if (ignored && !counts[WEFT_TRAIN] && !counts[WEFT_TEST] && !counts[WEFT_VALIDATION]) break;
+        fprintf(to, "%-24s %10lld %10lld",
+                ignored ? "ignored" : class_name(s, c, number, sizeof(number)),
                 (long long)counts[WEFT_TRAIN], (long long)counts[WEFT_TEST]);
         if (validates) fprintf(to, " %10lld", (long long)counts[WEFT_VALIDATION]);
         fprintf(to, "\n");
@@ -194,7 +199,7 @@ static bool make_room(sheet *s)
     s->x = malloc(pixels * (size_t)s->channels * sizeof(*s->x));
     s->pixels = malloc(pixels * 3);
     s->room = malloc(sheet_image_bytes(s->width, s->height));
-    s->counts = calloc((size_t)s->stats->classes * WEFT_SPLITS + 1, sizeof(*s->counts));
+    s->counts = calloc(((size_t)s->stats->classes + 1) * WEFT_SPLITS, sizeof(*s->counts));
     bool each = s->stats->positions == (int64_t)pixels;
     if (each) s->classes = malloc(pixels * sizeof(*s->classes));
     return s->x && s->pixels && s->room && s->counts && (s->classes || !each);

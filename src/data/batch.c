@@ -39,15 +39,23 @@ static int64_t sample_at(const weft_loader_options *o, uint64_t key, int64_t cou
     return row * each + WEFT_MIN(row, more) + i / o->batch;
 }
 
-/* The weight of a label in a batch: that of its class, if classes have weights, times its own. */
+/* Whether classes have weights in batches of a split. */
+static bool weighs_classes(const weft_dataset *data, weft_split split)
+{
+    return data->class_weight && split == WEFT_TRAIN;
+}
+
+/* The weight of a label in a batch: that of its class, if classes have weights, times its own; 0 if
+ * it is ignored. */
 static double weight_of(const weft_dataset *data, weft_split split, int64_t which, int64_t j,
                         const int32_t *label)
 {
     double weight = weft_dataset_weight(data, split, which, j);
-    return label ? weight * data->class_weight[label[j]] : weight;
+    if (label && label[j] < 0) return 0;
+    return label && weighs_classes(data, split) ? weight * data->class_weight[label[j]] : weight;
 }
 
-/* The sum of the weights of a sample whose classes have weights. key: of its random changes, which
+/* The sum of the weights of a sample, which depend on its labels. key: of its random changes, which
  * may move classes out of the picture. label: room for its labels. */
 static double weighed_sum(const weft_dataset *data, weft_split split, int64_t which,
                           const weft_sample_key *key, int32_t *label)
@@ -143,12 +151,13 @@ static void make_row(making *m, int64_t at, int64_t row)
         if (weft_dataset_read_column(m->data, m->o->split, which, batch->drawn ? &key : NULL, c,
                                      (void *)(uintptr_t)weft_batch_rows(batch, c, row)) >= 0)
             atomic_store(&m->wrong, which);
-    const int32_t *label = batch->label ? weft_batch_rows(batch, last - 1, row) : NULL;
+    int32_t *label = batch->label ? (void *)(uintptr_t)weft_batch_rows(batch, last - 1, row) : NULL;
     for (int64_t j = 0; j < each; j++) {
         double weight = weight_of(m->data, m->o->split, which, j, label);
         if (!(weight >= 0 && weight <= DBL_MAX)) atomic_store(&m->wrong, which);
         weft_number_put(weights->dtype, batch->data[last], row * each + j,
                         batch->weight > 0 ? weight / batch->weight : 0);
+        if (label && label[j] < 0) label[j] = 0; /* it has weight 0, and indexes an array */
     }
     if (batch->columns > last + 1) mix_row(m, &key, at, row);
 }
@@ -240,7 +249,8 @@ weft_status weft_batch_open(const weft_dataset *data, const weft_loader_options 
     list_columns(data, &o, out);
     for (int c = 0; c < out->columns && status == WEFT_OK; c++)
         status = weft_new_aligned(column_bytes(out, c, &o), &out->data[c]);
-    if (status == WEFT_OK && data->class_weight && o.split == WEFT_TRAIN)
+    bool ignores = data->source->ignores && !data->source->unlabelled;
+    if (status == WEFT_OK && (ignores || weighs_classes(data, o.split)))
         status = WEFT_NEW(&out->label, weft_source_labels(data->source));
     if (status != WEFT_OK) weft_batch_close(out);
     return status;

@@ -59,7 +59,8 @@ struct weft_source_ops {
     void (*features)(const weft_source *source, weft_split split, int64_t i, int input, void *x);
     double (*number)(const weft_source *source, weft_split split, int64_t i, int64_t j);
     /* The target of sample i, unless the source is unlabelled: label writes its class, or that of
-     * each position; target gives number j of a numeric target. */
+     * each position, WEFT_LABEL_IGNORED for one that counts nowhere; target gives number j of a
+     * numeric target. */
     void (*label)(const weft_source *source, weft_split split, int64_t i, int32_t *label);
     double (*target)(const weft_source *source, weft_split split, int64_t i, int64_t j);
     /* All numbers of a target. NULL: one after the other. */
@@ -268,6 +269,8 @@ struct weft_source {
     bool unlabelled;    /* the data have no target */
     bool weighted;      /* samples have weights */
     bool position_weights; /* weights differ between the positions of a sample */
+    bool ignores;          /* positions whose label is `ignored` in the file count nowhere */
+    int32_t ignored;
     const char *file; /* whose rows are the samples (ops->row), for messages; NULL: none alone */
     /* For tables, as in weft_data_stats; owned by the source. */
     char **column_names;
@@ -276,6 +279,16 @@ struct weft_source {
     const struct weft_table *table;
     int label_column, weight_column, id_column;
 };
+
+/* The label of a position that counts nowhere, as a source gives it; a column of it has -1. */
+#define WEFT_LABEL_IGNORED INT32_MIN
+/* The least label that may be ignored; the largest is the last class that a label may be. */
+#define WEFT_LEAST_IGNORED (-65536)
+/* spec.c: takes the label that a source ignores: *label, or if it is NaN that of the training.
+ * reading: text of `room` bytes, to which the label is added. */
+weft_status weft_source_ignore(weft_source *source, double label,
+                               const weft_source_request *request, char *reading,
+                               size_t room) WEFT_NODISCARD;
 
 /* Bytes of mapped files up to which all samples are checked before the run as well. */
 #define WEFT_CHECKED_FIRST ((size_t)64 << 20)

@@ -204,9 +204,10 @@ static weft_status find_pictures(weft_pictures *s, const weft_source_request *re
 
 /* --- the specification --- */
 
-/* Takes whether pictures have masks, as those of the training, and the number of classes. */
+/* Takes whether pictures have masks, as those of the training, the number of classes, and the label
+ * that is ignored (NaN: none is given). */
 static weft_status take_masks(weft_pictures *s, const weft_picture_keys *keys, int classes,
-                              const weft_source_request *request)
+                              double ignore, const weft_source_request *request)
 {
     const weft_data_stats *stats = request->stats;
     int known = stats && stats->positions > 0 ? stats->classes : 0;
@@ -216,6 +217,9 @@ static weft_status take_masks(weft_pictures *s, const weft_picture_keys *keys, i
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "data 'images': classes= is the number of classes in masks; give masks, "
                          "or leave it out");
+    if (!isnan(ignore) && !s->masked)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data 'images': ignore= is a label in masks; give masks, or leave it out");
     if (known > 0 && classes > 0 && classes != known)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "data 'images': classes is %d, and the training had %d; leave it out",
@@ -226,22 +230,25 @@ static weft_status take_masks(weft_pictures *s, const weft_picture_keys *keys, i
                          "leave broken= out");
     s->strict = s->strict || s->masked;
     s->head.found_in = s->masked ? "the masks" : s->head.found_in;
-    return WEFT_OK;
+    (void)snprintf(s->reading, sizeof(s->reading), "%s", WEFT_READING_PICTURES);
+    return s->masked ? weft_source_ignore(&s->head, ignore, request, s->reading, sizeof(s->reading))
+                     : WEFT_OK;
 }
 
 static weft_status open_keys(weft_pictures *s, const char *arguments, weft_picture_keys *keys,
                              const weft_source_request *request)
 {
-    double test = -1, classes = 0;
+    double test = -1, classes = 0, ignore = NAN;
     const weft_spec_key table[] = {
         WEFT_PICTURE_KEYS(*keys),
         {.name = "test", .number = &test, .low = 0, .high = 1},
         {.name = "masks", .flag = &s->masked},
         {.name = "classes", .number = &classes, .low = 2, .high = 256, .integer = true},
+        {.name = "ignore", .number = &ignore, .low = 0, .high = 255, .integer = true},
         {.name = NULL},
     };
     WEFT_TRY(weft_spec_file("images", arguments, table, request, &s->folder));
-    WEFT_TRY(take_masks(s, keys, (int)classes, request));
+    WEFT_TRY(take_masks(s, keys, (int)classes, ignore, request));
     WEFT_TRY(weft_pictures_take_keys(s, keys));
     WEFT_TRY(find_pictures(s, request));
     if (s->parts && test >= 0)
@@ -275,11 +282,14 @@ static weft_status images_open(const char *arguments, const weft_source_request 
 }
 
 #define IMAGES                                                                                     \
-    .kind = "images", .ends = "/", .form = "images:DIR[," WEFT_PICTURE_FORM ",masks,classes=N]",   \
+    .kind = "images", .ends = "/",                                                                 \
+    .form = "images:DIR[," WEFT_PICTURE_FORM ",masks,classes=N,"                                   \
+            "ignore=LABEL]",                                                                       \
     .settled = WEFT_PICTURE_SETTLED,                                                               \
     .help = "pictures (JPEG, PNG, WebP) in a folder for each class, in DIR or in DIR/train and "   \
             "DIR/test, or with masks in images/ there, and in masks/ a PNG for each whose pixels " \
-            "are classes; each is scaled to cover the size, and its middle is taken; test is the " \
+            "are classes, but ignore, a label of pixels that count nowhere; each is scaled to "    \
+            "cover the size, and its middle is taken; test is the "                                \
             "share of a folder without parts that is kept for testing, broken the share of "       \
             "unreadable pictures in whose place others are put, cache the memory for decoded "     \
             "pictures in MiB",                                                                     \

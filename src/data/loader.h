@@ -26,7 +26,7 @@ typedef struct weft_batch {
     int64_t wrong;       /* a sample with an element that is not usable; -1: none */
     bool drawn;          /* samples were read with keys, of this seed */
     uint64_t seed;
-    int32_t *label; /* room for those of a sample; NULL: classes have no weights */
+    int32_t *label; /* room for those of a sample; NULL: weights do not depend on them */
 } weft_batch;
 
 typedef struct weft_loader_options {

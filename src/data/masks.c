@@ -80,7 +80,10 @@ void weft_masks_label(weft_pictures *s, weft_split split, int64_t i, int32_t *la
     if (status != WEFT_OK) weft_pictures_fail(s, status);
     for (int64_t j = 0; j < s->head.positions; j++) {
         label[j] = status == WEFT_OK ? mask[j] : -1;
-        if (label[j] == WHITE && s->black_and_white) label[j] = 1;
+        if (s->head.ignores && label[j] == s->head.ignored)
+            label[j] = WEFT_LABEL_IGNORED;
+        else if (label[j] == WHITE && s->black_and_white)
+            label[j] = 1;
     }
     close_mask(s, item, status, own);
 }
@@ -106,6 +109,7 @@ static void scan_masks(void *user, int64_t begin, int64_t end)
         weft_status status = open_mask(c->s, item, &mask, &own);
         if (status != WEFT_OK) weft_pictures_fail(c->s, status);
         for (int64_t j = 0; status == WEFT_OK && j < c->s->head.positions; j++) has[mask[j]] = true;
+        if (c->s->head.ignores) has[c->s->head.ignored] = false;
         for (int k = 0; k < NUMBERS; k++) {
             if (has[k]) atomic_store(&c->has[k], true);
             beyond = beyond || (has[k] && k >= classes && !(k == WHITE && c->s->black_and_white));
@@ -134,7 +138,7 @@ static weft_status take_classes(weft_pictures *s, const scan *c)
     else if (last == WHITE)
         weft_log(s->context, WEFT_LOG_WARNING,
                  "%s: masks have the number 255 beside others, so there are 256 classes; where it "
-                 "marks pixels that do not count, give them a class of their own",
+                 "marks pixels that do not count, give ignore=255",
                  s->folder);
     if (s->head.classes > 1) return WEFT_OK;
     if (s->head.count[WEFT_TRAIN] == 0)
@@ -164,7 +168,8 @@ weft_status weft_masks_prepare(weft_pictures *s, weft_split split)
     if (beyond < 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT,
                      "%s/%s: its mask has a class that the training has not, whose %d classes are "
-                     "from 0 to %d; give classes=N if the model is to have more",
+                     "from 0 to %d; give classes=N if the model is to have more, or ignore=LABEL "
+                     "if its pixels are not to count",
                      s->folder, weft_pictures_item(s, split, beyond)->name, s->head.classes,
                      s->head.classes - 1);
 }

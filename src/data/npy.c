@@ -47,6 +47,11 @@ static int32_t whole(double number)
     return number >= 0 && number <= INT32_MAX && number == floor(number) ? (int32_t)number : -1;
 }
 
+static int32_t label_of(const weft_npy_source *s, double number)
+{
+    return s->head.ignores && number == s->head.ignored ? WEFT_LABEL_IGNORED : whole(number);
+}
+
 static void npy_features(const weft_source *source, weft_split split, int64_t i, int input,
                          void *to)
 {
@@ -91,8 +96,8 @@ static void npy_label(const weft_source *source, weft_split split, int64_t i, in
     const weft_npy_source *s = (const weft_npy_source *)source;
     int64_t each = weft_source_labels(source), row = row_of(source, split, i) * each;
     for (int64_t j = 0; j < each; j++)
-        label[j] =
-            s->one_hot ? one_hot_class(s, row) : whole(weft_npy_get(&s->labels.array, row + j));
+        label[j] = s->one_hot ? one_hot_class(s, row)
+                              : label_of(s, weft_npy_get(&s->labels.array, row + j));
 }
 
 static double npy_target(const weft_source *source, weft_split split, int64_t i, int64_t j)
@@ -156,7 +161,7 @@ static weft_status load(weft_npy_source *s, weft_npy_spec *spec, const weft_sour
     WEFT_TRY(open_file(request, &s->labels));
     WEFT_TRY(open_file(request, &s->weights));
     WEFT_TRY(weft_npy_check_inputs(s, spec->layout, request));
-    WEFT_TRY(weft_npy_check_labels(s, request));
+    WEFT_TRY(weft_npy_check_labels(s, spec->ignore, request));
     WEFT_TRY(weft_npy_check_weights(s, request));
     s->head.large = s->head.large || weft_bytes_large(&s->labels.bytes);
     s->head.divided = spec->test >= 0;
@@ -185,12 +190,14 @@ static weft_status npy_open(const char *arguments, const weft_source_request *re
 const weft_source_ops weft_source_npy = {
     .kind = "npy",
     .ends = ".npy",
-    .form = "npy:SAMPLES,LABELS|target=FILE[,binary,weight=FILE,layout=hwc|chw|cw|...,test=0.2] or "
+    .form = "npy:SAMPLES,LABELS|target=FILE[,binary,weight=FILE,layout=hwc|chw|cw|...,ignore=LABEL,"
+            "test=0.2] or "
             "npy:NAME=FILE,...,label=FILE|target=FILE[,...]",
     .help = "NumPy files, memory-mapped: samples [n, ...] of any real or "
             "integer type, and labels [n], integer classes, or targets [n] or [n, "
             "k], numbers to predict; labels [n, positions] are classes of the positions of a "
             "sample, labels [n, h, w] of its pixels, and with binary k labels of it, each 0 or 1; "
+            "ignore is a label of positions or pixels that count nowhere; "
             "weight is a file [n] of sample weights, or of weights for all labels; layout "
             "names the dimensions of a sample: w, hw, dhw, cw, wc, chw, hwc, cdhw "
             "or dhwc, for channels, depth, height and width. Several inputs have names: those of "

@@ -23,7 +23,7 @@ typedef struct weft_npy_source {
         one_hot; /* columns of `labels`, of which that of the class has a 1; 0: it has classes */
     /* row numbers of the files: those of the training split, then of the test split */
     int64_t *rows;
-    char remedy[64], reading[32];
+    char remedy[64], reading[64];
 } weft_npy_source;
 
 /* FORMAT: the file has not as many samples as the inputs; what: the word for one of its entries. */
@@ -34,7 +34,7 @@ weft_status weft_npy_check_rows(const weft_npy_source *source, const weft_npy_fi
  * message names the file and the sample. */
 weft_status weft_npy_check_inputs(weft_npy_source *source, const char *layout,
                                   const weft_source_request *request) WEFT_NODISCARD;
-weft_status weft_npy_check_labels(weft_npy_source *source,
+weft_status weft_npy_check_labels(weft_npy_source *source, double ignore,
                                   const weft_source_request *request) WEFT_NODISCARD;
 weft_status weft_npy_check_weights(weft_npy_source *source,
                                    const weft_source_request *request) WEFT_NODISCARD;
@@ -42,7 +42,8 @@ weft_status weft_npy_check_weights(weft_npy_source *source,
 /* npy_spec.c: reads SAMPLES,LABELS,key=value,... or NAME=FILE,...,label=FILE,key=value,... */
 typedef struct weft_npy_spec {
     char *layout;
-    double test; /* below 0: not given */
+    double test;   /* below 0: not given */
+    double ignore; /* NaN: not given */
 } weft_npy_spec;
 weft_status weft_npy_parse_spec(const char *arguments, const weft_source_request *request,
                                 weft_npy_source *source, weft_npy_spec *out) WEFT_NODISCARD;

@@ -72,6 +72,7 @@ static weft_status count_classes(weft_npy_source *s)
     WEFT_TRY(WEFT_NEW(&seen, MOST_CLASSES));
     for (int64_t i = 0; i < count; i++) {
         double label = weft_npy_get(a, i);
+        if (s->head.ignores && label == s->head.ignored) continue;
         if (label >= 0 && label < MOST_CLASSES && label == floor(label)) {
             distinct += !seen[(int)label];
             seen[(int)label] = true;
@@ -124,9 +125,27 @@ static bool look_one_hot(const weft_npy_source *s)
     return true;
 }
 
+/* Takes the label that counts nowhere, which only labels of positions have. */
+static weft_status take_ignored(weft_npy_source *s, double ignore,
+                                const weft_source_request *request)
+{
+    if (s->head.positions > 0)
+        return weft_source_ignore(&s->head, ignore, request, s->reading, sizeof(s->reading));
+    if (isnan(ignore)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "data 'npy': ignore=%g is a label of positions or pixels, and %s; leave it "
+                     "out",
+                     ignore,
+                     !s->labels.path ? "there are no labels"
+                     : s->numbers    ? "these data have targets"
+                                     : "a sample has one label; leave out the samples that are not "
+                                       "to count, or give them weight 0 by weight=");
+}
+
 /* Classes [n] or [n, 1], or [n, positions] or [n, height, width] with one for each position of a
  * sample. */
-static weft_status check_labels(weft_npy_source *s, const weft_source_request *request)
+static weft_status check_labels(weft_npy_source *s, double ignore,
+                                const weft_source_request *request)
 {
     const weft_npy *a = &s->labels.array;
     const char *file = s->labels.path;
@@ -154,9 +173,10 @@ static weft_status check_labels(weft_npy_source *s, const weft_source_request *r
             request->context, WEFT_LOG_NOTE,
             "%s: each row has a single 1 among %lld numbers, which is read as the class (one-hot)",
             file, (long long)s->one_hot);
-        return WEFT_OK;
+        return take_ignored(s, ignore, request);
     }
     s->head.positions = labels_of_row(&a->shape) > 1 ? labels_of_row(&a->shape) : 0;
+    WEFT_TRY(take_ignored(s, ignore, request));
     return request->stats ? WEFT_OK : count_classes(s);
 }
 
@@ -196,11 +216,13 @@ static weft_status check_targets(weft_npy_source *s)
     return s->head.binary ? check_binary(s) : WEFT_OK;
 }
 
-weft_status weft_npy_check_labels(weft_npy_source *s, const weft_source_request *request)
+weft_status weft_npy_check_labels(weft_npy_source *s, double ignore,
+                                  const weft_source_request *request)
 {
     s->head.unlabelled = !s->labels.path;
-    if (!s->labels.path) return WEFT_OK;
-    return s->numbers ? check_targets(s) : check_labels(s, request);
+    if (s->labels.path && !s->numbers) return check_labels(s, ignore, request);
+    WEFT_TRY(take_ignored(s, ignore, request));
+    return s->labels.path ? check_targets(s) : WEFT_OK;
 }
 
 /* --- weights --- */

@@ -145,13 +145,18 @@ weft_status weft_npy_parse_spec(const char *arguments, const weft_source_request
 {
     char *label = NULL, *target = NULL;
     bool binary = false;
-    *out = (weft_npy_spec){.test = -1};
+    *out = (weft_npy_spec){.test = -1, .ignore = NAN};
     const weft_spec_key keys[] = {{.name = "layout", .text = &out->layout},
                                   {.name = "label", .text = &label},
                                   {.name = "target", .text = &target},
                                   {.name = "binary", .flag = &binary},
                                   {.name = "weight", .text = &s->weights.path},
                                   {.name = "test", .number = &out->test, .low = 0, .high = 1},
+                                  {.name = "ignore",
+                                   .number = &out->ignore,
+                                   .low = WEFT_LEAST_IGNORED,
+                                   .high = 65535,
+                                   .integer = true},
                                   {.name = NULL}};
     reader r = {.s = s, .keys = keys};
     s->named = is_named(arguments);

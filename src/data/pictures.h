@@ -51,6 +51,7 @@ typedef struct weft_pictures {
     atomic_size_t kept;
     pthread_mutex_t lock;
     weft_error failure;     /* the first one */
+    char reading[64];       /* of the head, if masks have a label that is ignored */
     int64_t left_out;       /* files of folders that are no pictures */
     char left_example[256]; /* the first of them, below the folder */
 } weft_pictures;

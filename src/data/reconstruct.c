@@ -24,7 +24,7 @@ static void hide_labels(weft_source *s)
     s->positions = 0;
     s->unlabelled = false;
     s->weighted = s->weighted && !s->position_weights;
-    s->position_weights = false;
+    s->position_weights = s->ignores = false;
     s->found_in = s->as_target = NULL;
     s->mirrored = true;
     s->targets = (int)weft_shape_elements(&s->input[0].shape);

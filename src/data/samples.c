@@ -112,14 +112,16 @@ static weft_status refuse(const weft_dataset *d, weft_split split, int64_t i, in
 
 /* --- reading --- */
 
-/* The first number that is not from 0 to values - 1, or -1; 0 replaces all of these. */
-static int64_t first_outside(int32_t *numbers, int64_t count, int values)
+/* The first number that is not from 0 to values - 1, or -1; 0 replaces all of these. ignores: -1
+ * replaces labels that count nowhere. */
+static int64_t first_outside(int32_t *numbers, int64_t count, int values, bool ignores)
 {
     int64_t first = -1;
     for (int64_t j = count - 1; j >= 0; j--) {
         if (numbers[j] >= 0 && numbers[j] < values) continue;
-        numbers[j] = 0;
-        first = j;
+        bool ignored = ignores && numbers[j] == WEFT_LABEL_IGNORED;
+        numbers[j] = ignored ? -1 : 0;
+        if (!ignored) first = j;
     }
     return first;
 }
@@ -198,7 +200,7 @@ static int64_t read_input(const weft_dataset *d, weft_split split, int64_t i,
         s->ops->features(s, split, i, input, to);
     else if (!s->ops->draw(s, key ? key : &as_it_is, input, to))
         return 0;
-    if (in->dtype != WEFT_F32) return first_outside(to, all, in->values);
+    if (in->dtype != WEFT_F32) return first_outside(to, all, in->values, false);
     if (!augment(d, key, &in->shape, x)) return 0;
     size = weft_source_counted(s, split, i, input);
     if (!is_in_units(d, split, i, input, x)) return 0;
@@ -222,7 +224,8 @@ static bool move_labels(const weft_dataset *d, const weft_sample_key *key, int32
     float *classes = make_room(d, 2 * pixels);
     if (!classes) return false;
     for (int64_t j = 0; j < pixels; j++) classes[j] = (float)label[j];
-    weft_augment_move(d->augment, key, weft_source_shape(d->source), classes, classes + pixels);
+    weft_augment_move(d->augment, key, weft_source_shape(d->source),
+                      d->source->ignores ? WEFT_LABEL_IGNORED : 0, classes, classes + pixels);
     for (int64_t j = 0; j < pixels; j++) label[j] = (int32_t)classes[j];
     free(classes);
     return true;
@@ -242,9 +245,9 @@ static int64_t read_target(const weft_dataset *d, weft_split split, int64_t i,
     if (s->targets > 0) return weft_first_not_finite(target, s->targets);
     s->ops->label(s, split, i, label);
     for (int64_t j = 0; d->relabel && j < weft_source_labels(s); j++)
-        label[j] = weft_dataset_class(d, label[j]);
+        if (label[j] != WEFT_LABEL_IGNORED) label[j] = weft_dataset_class(d, label[j]);
     if (!move_labels(d, key, label)) return 0;
-    return first_outside(label, weft_source_labels(s), stats->classes);
+    return first_outside(label, weft_source_labels(s), stats->classes, s->ignores);
 }
 
 int64_t weft_dataset_read_column(const weft_dataset *d, weft_split split, int64_t i,

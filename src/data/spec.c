@@ -8,12 +8,33 @@
 weft_status weft_spec_held(const weft_source_request *request, const char *kind, const char *key,
                            char **value)
 {
-    const char *reading = request->stats ? request->stats->reading : NULL;
-    size_t size = strlen(kind);
+    const char *at = request->stats ? request->stats->reading : NULL;
+    size_t size = strlen(kind), named = strlen(key);
     *value = NULL;
-    if (!reading || strncmp(reading, kind, size) != 0 || reading[size] != ':') return WEFT_OK;
-    return weft_spec_parse("the checkpoint", reading + size + 1,
-                           (weft_spec_key[]){{.name = key, .text = value}, {.name = NULL}});
+    if (!at || strncmp(at, kind, size) != 0 || at[size] != ':') return WEFT_OK;
+    for (at += size; *at; at += strcspn(at, ",")) {
+        at++;
+        if (strncmp(at, key, named) == 0 && at[named] == '=')
+            return weft_format(value, "%.*s", (int)strcspn(at + named + 1, ","), at + named + 1);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_source_ignore(weft_source *s, double label, const weft_source_request *request,
+                               char *reading, size_t room)
+{
+    const char *kind = s->ops->kind;
+    char *held = NULL;
+    if (isnan(label)) WEFT_TRY(weft_spec_held(request, kind, "ignore", &held));
+    s->ignores = !isnan(label) || (held && weft_parse_real(held, &label));
+    free(held);
+    if (!s->ignores) return WEFT_OK;
+    s->ignored = (int32_t)label;
+    size_t used = strlen(reading);
+    (void)snprintf(reading + used, room - used, "%s%signore=%d", used ? "" : kind, used ? "," : ":",
+                   (int)s->ignored);
+    s->reading = reading;
+    return WEFT_OK;
 }
 
 weft_status weft_spec_file(const char *kind, const char *arguments, const weft_spec_key *keys,

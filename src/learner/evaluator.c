@@ -179,7 +179,7 @@ static void count_lost(const evaluation *v, int64_t sample)
 }
 
 /* Fills *p with the predicted class in row `row` of this rank's predictions and with its label (-1:
- * none), and counts it. */
+ * none, or it counts nowhere), and counts it. */
 static void take_class(evaluation *v, int64_t row, int64_t sample, int32_t label,
                        weft_prediction *p)
 {
@@ -195,7 +195,7 @@ static void take_class(evaluation *v, int64_t row, int64_t sample, int32_t label
     p->predicted = best;
     p->probabilities = e->row;
     p->class_names = v->class_names;
-    if (!v->sums.cell) return;
+    if (!v->sums.cell || label < 0) return;
     int64_t position = WEFT_MAX(p->position, (int64_t)0);
     int64_t each = WEFT_MAX(weft_dataset_stats(v->data)->positions, (int64_t)1);
     const weft_scored scored = {.index = sample * each + position,
@@ -271,16 +271,30 @@ static void take_outputs(evaluation *v, int64_t row, const void **value, weft_pr
     p->value = value;
 }
 
-/* Takes the predictions of a sample, which begin in row `row` of this rank's predictions. labels:
- * of all positions; NULL: none. */
-static void take_sample(evaluation *v, const part *mine, int64_t row, int64_t sample,
-                        const int32_t *labels)
+/* The label of a position of row s of a batch; -1: it has none, or counts nowhere. */
+static int32_t label_of(const evaluation *v, const weft_batch *batch, int64_t s, int64_t position)
+{
+    int labels = weft_batch_find(batch, WEFT_PORT_TARGET, "labels");
+    int64_t at = s * WEFT_MAX(v->e->positions, (int64_t)1) + position;
+    if (labels < 0) return -1;
+    bool ignored =
+        v->data->source->ignores &&
+        weft_number_get(batch->column[batch->weights].dtype, batch->data[batch->weights], at) == 0;
+    return ignored ? -1 : ((const int32_t *)batch->data[labels])[at];
+}
+
+/* Takes the predictions of row s of a batch, whose first sample is number `first`; they begin in
+ * row `row` of this rank's predictions. */
+static void take_sample(evaluation *v, const part *mine, int64_t row, const weft_batch *batch,
+                        int64_t s, int64_t first)
 {
     const weft_data_stats *stats = weft_dataset_stats(v->data);
     const void *value[WEFT_MODEL_OUTPUTS];
     double weight = 0; /* of this rank's predictions */
+    int64_t sample = first + s;
     for (int64_t j = 0; j < mine->positions; j++)
-        weight += weft_dataset_weight(v->data, v->split, sample, mine->first_position + j);
+        if (!v->data->source->ignores || label_of(v, batch, s, mine->first_position + j) >= 0)
+            weight += weft_dataset_weight(v->data, v->split, sample, mine->first_position + j);
     if (v->sums.cell) weft_metric_sums_sample(&v->sums, weight);
     for (int64_t j = 0; j < mine->positions; j++) {
         int64_t position = mine->first_position + j;
@@ -291,7 +305,8 @@ static void take_sample(evaluation *v, const part *mine, int64_t row, int64_t sa
         if (stats->targets > 0)
             take_numbers(v, row, sample, &p);
         else
-            take_class(v, row * mine->positions + j, sample, labels ? labels[position] : -1, &p);
+            take_class(v, row * mine->positions + j, sample,
+                       label_of(v, batch, s, WEFT_MAX(p.position, (int64_t)0)), &p);
         if (v->fn && j == 0) take_outputs(v, row, value, &p);
         weft_table_row fields = {0};
         if (v->fn && v->status == WEFT_OK)
@@ -309,15 +324,11 @@ static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
 {
     const weft_evaluator *e = v->e;
     const part mine = part_of(e);
-    int labels = weft_batch_find(batch, WEFT_PORT_TARGET, "labels");
     if (v->sums.cell && e->counts_loss)
         weft_metric_sums_loss(&v->sums,
                               weft_fetch(e->graph, e->instance, e->loss, 0) * batch->weight);
-    for (int64_t row = 0; row < mine.rows && mine.first + row < batch->valid; row++) {
-        int64_t s = mine.first + row;
-        take_sample(v, &mine, row, first + s,
-                    labels < 0 ? NULL : weft_batch_rows(batch, labels, s));
-    }
+    for (int64_t row = 0; row < mine.rows && mine.first + row < batch->valid; row++)
+        take_sample(v, &mine, row, batch, mine.first + row, first);
 }
 
 /* Adds up the metric sums of all ranks. */

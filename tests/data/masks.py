@@ -2,11 +2,13 @@
 """Pictures with masks: tests/data/masks.py PATH/TO/weft
 
 images:DIR,masks trains to the bits of the same numbers as arrays; palettes, grey of 1, 2, 4 and 8 bits, and black and white have the
-same classes; a mask is scaled and cut as its picture is; predicted masks are what the table of predictions says, in a folder of their
+same classes; a mask is scaled and cut as its picture is; ignored pixels count nowhere; predicted masks are what the table of predictions says, in a folder of their
 own; --plot lays them over the pictures; and what is wrong is refused with a sentence.
 """
 import base64
 import csv
+import json
+import math
 import os
 import random
 import re
@@ -179,6 +181,62 @@ def predictions():
     check("a model without classes of pixels", "does not give each pixel" in refused and not os.path.exists("none"), refused)
 
 
+def counted(table):
+    """The loss, and the confusion of labels and predictions, over the lines that have a label."""
+    loss, confusion, lines = 0, [[0] * CLASSES for _ in range(CLASSES)], 0
+    for row in map(json.loads, table.splitlines()):
+        if row.get("label") is None:
+            continue
+        lines += 1
+        loss -= math.log(row["probabilities"][row["label"]])
+        confusion[row["label"]][row["predicted"]] += 1
+    return loss / lines, confusion
+
+
+def ignored():
+    """A label that is ignored has weight 0, to the bit, in every way to run; what an augmentation leaves bare has that label."""
+    pictures, masks = draw_samples()
+    draw = random.Random(5)
+    void = [[255 if i == 1 or draw.random() < 0.3 else number for number in mask] for i, mask in enumerate(masks)]  # all of one mask
+    write_folder("void", pictures, void)
+    write_arrays(pictures, void)
+    write_npy("y0.npy", "u1", (COUNT, HIGH, WIDE), [number % 255 for mask in void for number in mask])
+    write_npy("w.npy", "f4", (COUNT, HIGH * WIDE), [number < 255 for mask in void for number in mask])
+    write_npy("y100.npy", "i2", (COUNT, HIGH * WIDE), [number if number < 255 else -100 for mask in void for number in mask])
+    ways = [(), ("--validation", "0.3"), ("--augment", "color,erase"), ("--class-weights", "balanced"), ("-n", "2", "--mesh", "domain=2"),
+            ("-n", "4", "--mesh", "domain=2,data=2", "--batch", "4"), ("-n", "2", "--exchange", "average:every=2"), ("--microbatches", "2", "--batch", "4"), ("--loss", "focal")]
+    for more in ways:
+        theirs = losses("npy:x.npy,y0.npy,layout=hwc,weight=w.npy", *more) if "--class-weights" not in more else None
+        ours = losses("images:void,masks,ignore=255", *more)
+        check(f"the losses of weights 0 {more}", ours == (theirs or ours) and len(ours) > 3, (ours, theirs))
+        if not theirs or not more:
+            check(f"the losses of arrays {more}", ours == losses("npy:x.npy,y.npy,layout=hwc,ignore=255", *more) ==
+                  losses("npy:x.npy,y100.npy,layout=hwc,ignore=-100", *more))
+    for more in ((), ("--augment", "crop:pad=3,flip,rotate=20")):
+        same = [losses("images:void,masks,ignore=255", "--virtual-workers", "4", "--batch", "4", "-n", ranks, *more) for ranks in (1, 2, 4)]
+        check(f"the losses on any number of ranks {more}", same[0] == same[1] == same[2], same)
+    said = run("train", *UNET, "--data", "images:void,masks,ignore=255", "-c", "void_run")
+    loss, confusion = counted(run("predict", "-c", "void_run", "--split", "all", "--json", "-t", "1").stdout)
+    check("pixels that count", sum(map(sum, confusion)) == sum(number < 255 for mask in void for number in mask), confusion)
+    for data in ((), ("--data", "images:void,masks")):  # the checkpoint tells which label is ignored
+        report = json.loads(run("eval", "-c", "void_run", "--split", "all", "--json", "-t", "1", *data).stdout)
+        check("the loss of pixels that count", abs(report["loss"] - loss) < 1e-5, (report["loss"], loss, said))
+        check("the confusion of pixels that count", report["confusion"] == confusion, (report, confusion))
+    # In pictures whose colour tells the class, a pixel of no colour has come in, and is ignored: it is mixed with white.
+    write_folder("void", [[100 + 50 * number for number in mask for _ in range(3)] for mask in masks], masks)
+    done = run("inspect", "--data", "images:void,masks,test=0,ignore=2", "--augment", "crop:pad=3,flip", "--plot", "sheet.svg")
+    moved = [pixel for picture in pictures_of("sheet.svg") for pixel in picture]
+    check("what comes in is ignored", set(moved) == {(100, 100, 100), (139, 75, 75), (227, 227, 227), (127, 127, 127)}, set(moved))
+    check("ignored pixels are counted", re.search(rf"^ignored +{sum(mask.count(2) for mask in masks)} +0$", done.stdout, re.M), done.stdout)
+    for data, said in (("images:void,ignore=3", "ignore= is a label in masks; give masks"), ("images:void,masks,ignore=256", "ignore is '256', must be a whole"),
+                       ("npy:x.npy,y.npy,ignore=2.5", "must be a whole number from -65536 to 65535"),
+                       ("npy:x.npy,target=t.npy,ignore=0", "ignore=0 is a label of positions or pixels, and these data have targets"),
+                       ("npy:x.npy,t.npy,ignore=0", "and a sample has one label; leave out the samples")):
+        write_npy("t.npy", "u1", (COUNT,), range(COUNT))
+        refused = run("train", "--model", "mlp", "--data", data, code=2).stderr
+        check(f"refused: {said}", said in refused, refused)
+
+
 def pictures_of(path):
     """The pixels of the pictures of a sheet."""
     with open(path) as file:
@@ -253,4 +311,4 @@ def refusals():
 
 
 if __name__ == "__main__":
-    sys.exit(main(arrays, black_and_white, scaled, predictions, sheet, refusals))
+    sys.exit(main(arrays, black_and_white, scaled, predictions, sheet, ignored, refusals))

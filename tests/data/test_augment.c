@@ -116,7 +116,7 @@ static void test_classes(void **state)
             for (int j = 0; j < PLANE; j++) before[j] = classes[j] = (float)((int)x[j] % 2);
             for (int j = 0; j < COUNT; j++) x[j] = 200 * before[j % PLANE];
             weft_augment_apply(&a, &key, &shape, 0, 200, x, spare);
-            weft_augment_move(&a, &key, &shape, classes, spare);
+            weft_augment_move(&a, &key, &shape, 0, classes, spare);
             changes = changes || memcmp(before, classes, sizeof(before)) != 0;
             for (int j = 0; j < COUNT && weft_augment_moves(&a); j++)
                 if (x[j] == 0 || x[j] == 200) assert_true(classes[j % PLANE] == x[j] / 200);
@@ -129,9 +129,9 @@ static void test_classes(void **state)
     const weft_sample_key key = {1, 1, WEFT_TRAIN, 5};
     for (int j = 0; j < PLANE; j++) x[j] = before[j] = (float)(j % 251);
     const weft_shape grey = weft_shape_of(3, (int64_t[]){1, HEIGHT, WIDTH});
-    weft_augment_move(&a, &key, &shape, before, spare);
+    weft_augment_move(&a, &key, &shape, WEFT_LABEL_IGNORED, before, spare);
     assert_ok(weft_augment_parse(context, "crop:pad=3,flip", &a));
-    weft_augment_apply(&a, &key, &grey, 0, 255, x, spare);
+    weft_augment_apply(&a, &key, &grey, WEFT_LABEL_IGNORED, 255, x, spare);
     assert_memory_equal(before, x, sizeof(before));
 }
 

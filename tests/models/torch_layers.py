@@ -82,16 +82,17 @@ def sequence_mean(x, lengths=None):
     return (x * valid(x, lengths)[..., None]).sum(1) / lengths.clamp(min=1)[:, None]
 
 
-def train(start, forward, target, weights, smoothing, steps, make_optimizer, clip=0):
+def train(start, forward, target, weights, smoothing, steps, make_optimizer, clip=0, ignore=-100):
     """The losses of the steps, the gradients of the first one and the weights after the last one. start: name to (shape, values);
-    forward: from the parameters to the outputs; target: classes (integers) or numbers."""
+    forward: from the parameters to the outputs; target: classes (integers), of which `ignore` counts nowhere, or numbers."""
     p = {key: torch.tensor(values).view(shape).requires_grad_() for key, (shape, values) in start.items()}
     optimizer, losses, gradients = make_optimizer(p.values()), [], {}
     for step in range(steps):
         optimizer.zero_grad(set_to_none=False)
         y = forward(p)
         if target.dtype == torch.int64:
-            each = F.cross_entropy(y.reshape(-1, y.shape[-1]), target.reshape(-1), reduction="none", label_smoothing=smoothing)
+            how = {"ignore_index": ignore, "label_smoothing": smoothing, "reduction": "mean" if weights is None else "none"}
+            each = F.cross_entropy(y.reshape(-1, y.shape[-1]), target.reshape(-1), **how)
         else:
             each = ((y - target) ** 2).mean(1)
         loss = each.mean() if weights is None else (each * weights.reshape(-1)).sum() / weights.sum()

@@ -27,6 +27,10 @@ def make_data():
     data["tokens"] = ((SAMPLES, POSITIONS), [draw.randrange(5) for _ in range(SAMPLES * POSITIONS - 1)] + [4])
     data["label"] = ((SAMPLES,), [i % 3 for i in range(SAMPLES)])
     data["tags"] = ((SAMPLES, POSITIONS), [draw.randrange(4) for _ in range(SAMPLES * POSITIONS - 1)] + [3])
+    data["ignored"] = (data["tags"][0], [-100 if i % 5 == 2 else tag for i, tag in enumerate(data["tags"][1])])
+    pixels = random.Random(6)
+    data["image"] = ((SAMPLES, 2, 6, 4), [single(pixels.uniform(-1, 1)) for _ in range(SAMPLES * 48)])
+    data["mask"] = ((SAMPLES, 6, 4), [pixels.choice((0, 1, 2, 255)) for _ in range(SAMPLES * 24)])
     data["weight"] = ((SAMPLES, POSITIONS), [number() + 1 for _ in range(SAMPLES * POSITIONS)])
     for name, (size, values) in data.items():
         real = isinstance(values[0], float)
@@ -49,6 +53,12 @@ GRU = """layers:
   - {type: gru, name: gru, units: 5, layers: 2, bidirectional: true, last: true, lengths: lengths}
   - {type: dense, name: head, units: outputs}
 """
+PIXELS = """layers:
+  - {type: conv, name: c1, filters: 4, kernel: 3, padding: 1}
+  - {type: gelu, name: act}
+  - {type: conv, name: c2, filters: 3, kernel: 1}
+  - {type: channels_last, name: pixels}
+"""
 TEXT, TAGS = f"text:text.txt,unit=char,context={POSITIONS},test=0", "label=tags.npy,weight=weight.npy,test=0"
 
 # name: (model, its YAML text, data, inputs, labels, weights)
@@ -66,6 +76,9 @@ CASES = {
                     "npy:x=x.npy,lengths=lengths.npy,label=label.npy,test=0", ["x", "lengths"], "label", None),
     "transformer-tags": ("transformer:layers=1,heads=2,width=8", None,
                          f"npy:x=tokens.npy,lengths=lengths.npy,{TAGS}", ["tokens", "lengths"], "tags", "weight"),
+    "transformer-ignore": ("transformer:layers=1,heads=2,width=8", None,
+                           "npy:x=tokens.npy,lengths=lengths.npy,label=ignored.npy,ignore=-100,test=0", ["tokens", "lengths"], "ignored", None),
+    "pixels-ignore": ("pixels.yaml", PIXELS, "npy:image.npy,mask.npy,layout=chw,ignore=255,test=0", ["image"], "mask", None),
 }
 
 SMOOTHING = {"gpt": 0.05, "transformer-tags": 0.2}
@@ -106,7 +119,10 @@ def forward(name, p, given):
         return layer.linear(p, torch.cat(states, 1), "head")
     if name == "gru":
         return layer.linear(p, layer.recurrent(p, nn.GRU, given[0], "gru", given[1], 2, True)[1], "head")
-    tags = "tags" in name
+    if name == "pixels-ignore":
+        conv = lambda x, layer, padding: F.conv2d(x, p[f"{layer}/weight"], p[f"{layer}/bias"], padding=padding)
+        return conv(F.gelu(conv(given[0], "c1", 1)), "c2", 0).permute(0, 2, 3, 1)
+    tags = name != "transformer"
     x = F.embedding(given[0], p["tokens/weight"]) if tags else layer.linear(p, given[0], "features")
     x = blocks(x, 1 if tags else 2, 2, False, given[1])
     return layer.linear(p, x if tags else layer.sequence_mean(x, given[1]), "head")
@@ -130,7 +146,7 @@ class Case:
         given = [tensor(key) for key in self.inputs]
         return torch_layers.train(start, lambda p: forward(self.name, p, given), tensor(self.labels),
                                   tensor(self.weights) if self.weights else None, SMOOTHING.get(self.name, 0), self.steps,
-                                  lambda parameters: torch.optim.Adam(parameters, lr=0.01))
+                                  lambda parameters: torch.optim.Adam(parameters, lr=0.01), ignore=255 if self.labels == "mask" else -100)
 
 
 def cases(_):

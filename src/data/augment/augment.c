@@ -113,9 +113,10 @@ void weft_augment_apply(const weft_augment *a, const weft_sample_key *key, const
 }
 
 void weft_augment_move(const weft_augment *a, const weft_sample_key *key, const weft_shape *shape,
-                       float *classes, float *spare)
+                       double behind, float *classes, float *spare)
 {
     weft_augmented p = picture_of(shape, classes);
+    p.low = behind;
     p.spare = spare;
     p.channels = 1;
     p.nearest = true;

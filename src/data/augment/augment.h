@@ -53,9 +53,9 @@ const char *weft_augment_mixing(const weft_augment *augment);
 void weft_augment_apply(const weft_augment *augment, const weft_sample_key *key,
                         const weft_shape *shape, double low, double high, float *x, float *spare);
 /* Moves the classes [height, width] of the pixels of a picture as weft_augment_apply with the same
- * key moves these; where nothing is moved to is class 0. */
+ * key moves these; where nothing is moved to is class `behind`. */
 void weft_augment_move(const weft_augment *augment, const weft_sample_key *key,
-                       const weft_shape *shape, float *classes, float *spare);
+                       const weft_shape *shape, double behind, float *classes, float *spare);
 /* Whether some of the list move pixels. */
 bool weft_augment_moves(const weft_augment *augment);
 /* Mixes a normalised picture with another one. Returns the share of its own. */
