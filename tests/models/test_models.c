@@ -565,6 +565,36 @@ static void test_example_is_built_in(void **state)
                graph_named("resnet:depth=18", 28));
 }
 
+/* The layers of an mlp are those of its list. */
+static void test_hidden_layers(void **state)
+{
+    (void)state;
+    weft_graph *g;
+    weft_model_values v;
+    static const char *const refused[] = {"",     "3x",  "x3",    "3xx4", "0",
+                                          "3x-1", "2.5", "70000", "3,4"};
+    const weft_model_options o = options("mlp:hidden=5x7x3,dropout=0.25", 8);
+    same_graph(graph_named("mlp", 8), graph_named("mlp:hidden=256x128,dropout=0", 8));
+    same_graph(graph_named("mlp:hidden=5x7x3,dropout=0.25", 8),
+               graph_of("layers:\n  - {type: flatten, name: flatten}\n"
+                        "  - {type: dense, name: fc1, units: 5}\n  - {type: relu, name: relu1}\n"
+                        "  - {type: dropout, name: dropout1, rate: 0.25}\n"
+                        "  - {type: dense, name: fc2, units: 7}\n  - {type: relu, name: relu2}\n"
+                        "  - {type: dropout, name: dropout2, rate: 0.25}\n"
+                        "  - {type: dense, name: fc3, units: 3}\n  - {type: relu, name: relu3}\n"
+                        "  - {type: dropout, name: dropout3, rate: 0.25}\n"
+                        "  - {type: dense, name: fc4, units: 10}\n",
+                        o.training, o.batch, o.label_smoothing));
+    for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+        char model[64];
+        (void)snprintf(model, sizeof(model), "mlp:hidden=%s", refused[i]);
+        const weft_model_options wrong = options(model, 8);
+        assert_ok(weft_graph_create(context, WEFT_F32, &g));
+        assert_int_equal(weft_model_build(g, &wrong, &v), WEFT_ERR_ARGUMENT);
+        weft_graph_destroy(&g);
+    }
+}
+
 /* A model with repeated blocks is the one in which they are written out: names of a block mean the
  * layers of the same copy, and its input the last layer of the copy before. */
 static void test_blocks(void **state)
@@ -706,6 +736,7 @@ int main(void)
         cmocka_unit_test(test_models_refuse),
         cmocka_unit_test(test_models_take_long_images),
         cmocka_unit_test(test_example_is_built_in),
+        cmocka_unit_test(test_hidden_layers),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_inference_has_no_training),
         cmocka_unit_test(test_mixed_labels),
