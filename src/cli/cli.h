@@ -153,10 +153,13 @@ int load_plugins_of_environment(weft_context *context);
 /* Reads the options of weft train: defaults, then the run file, then the command line. */
 weft_status read_train_options(const weft_context *context, weft_train_options *o, int argc,
                                char **argv);
-/* train.c: if the words say --resume, replaces the options, which are those of the words alone, by
- * those of the checkpoint, over which the words are read. */
+/* run_options.c: if the words say --resume, replaces the options, which are those of the words
+ * alone, by those of the checkpoint, over which the words are read. */
 weft_status take_resumed_options(weft_context *context, weft_train_options *o, int argc,
                                  char **argv);
+/* Whether --resume finds no checkpoint, and prints an error, as a new run would not be meant: one
+ * begins, as in a script that is started again and again, where the words name a model or data. */
+bool resumes_nothing(weft_context *context, const weft_train_options *options);
 /* given.c: prints an error and returns false if the words give one of these options of weft train,
  * the last NULL, another value than its default. A run file may have them, since it is of a run. */
 bool refuse_given(weft_context *context, const char *command_name, const char *const *names,

@@ -119,6 +119,9 @@ weft_rpc_handle weft_coordinator_join;
 weft_status weft_coordinator_invite(coordinator_state *c, weft_actor_id client, bool learner,
                                     int requested_slot) WEFT_NODISCARD;
 
+/* heartbeat.c */
+weft_rpc_handle weft_coordinator_take_heartbeat, weft_coordinator_take_in_sync,
+    weft_coordinator_take_state_lost, weft_coordinator_answer_query;
 weft_member_stats weft_coordinator_stats_of(const Weft__Stats *figures);
 /* Takes the statistics that a member has reported; the step of the run does not fall. */
 void weft_coordinator_take_stats(coordinator_state *c, weft_view_member *member,
