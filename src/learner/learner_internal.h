@@ -22,7 +22,9 @@ weft_status weft_rank_feed(weft_rank *rank, const weft_batch *batch, int m) WEFT
  * in the training program and differ in the evaluation program, so the evaluator is built now, too,
  * rather than during the run. */
 weft_status weft_rank_make_programs(weft_rank *rank) WEFT_NODISCARD;
-/* Whether the exchange, not the rank's program, updates the parameters. */
+/* rank_graph.c: whether the run has an exchange, which a single learner has not; and whether that
+ * updates the parameters, and not the rank's program. */
+bool weft_run_exchanges(const weft_run_spec *run);
 bool weft_rank_updates_elsewhere(const weft_rank *rank);
 /* averages.c: makes the program on the rank's store, and one for a clone of the rank; notes that a
  * step was taken. */
