@@ -12,11 +12,12 @@ import sys
 import tempfile
 
 weft = os.path.abspath(sys.argv[1])
-RUN = ["train", "--steps", "1", "--model", "mlp"]
+SMALL = ["train", "--steps", "1", "--data", "glyphs:size=8,train=20,test=10", "--batch", "10"]  # some messages come after the data are read
+RUN = [*SMALL, "--model", "mlp"]
 SHARED = [*RUN, "-n", "2", "--exchange"]
 # How a command is given an entry X of each list; {x}.
 WAYS = {
-    "models": ["train", "--steps", "1", "--model", "{x}"], "layers of a YAML model": None, "losses": None, "data": [*RUN, "--data", "{x}"],
+    "models": [*SMALL, "--model", "{x}"], "layers of a YAML model": None, "losses": None, "data": ["train", "--steps", "1", "--model", "mlp", "--data", "{x}"],
     "normalizations of data": [*RUN, "--normalize", "{x}"], "metrics of evaluations": [*RUN, "--metric", "{x}"], "optimizers": [*RUN, "--optimizer", "{x}"],
     "learning rate schedules": [*RUN, "--lr-schedule", "{x}"], "devices": [*RUN, "--device", "{x}"], "engines": [*RUN, "--engine", "{x}"],
     "pipeline schedules": [*RUN, "-n", "2", "--mesh", "pipeline=2", "--schedule", "{x}"], "exchanges between learners": [*SHARED, "{x}"],
@@ -67,7 +68,7 @@ def check(case):
     way = WAYS[title]
     with tempfile.TemporaryDirectory() as folder:
         if title in YAML:
-            way = ["train", "--steps", "1", "--model", "m.yaml"]
+            way = [*SMALL, "--model", "m.yaml"]
             with open(folder + "/m.yaml", "w") as file:
                 file.write(YAML[title].format(x=given))
         for file in ("FILE", "SAMPLES"):
