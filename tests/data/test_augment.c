@@ -67,12 +67,18 @@ static void test_promises(void **state)
     draw_picture(plain);
     for (int64_t i = 0; i < 300; i++) {
         const weft_sample_key key = {3, 0, WEFT_TRAIN, i};
-        static const char *const nothing[] = {"rotate=0", "color=0", "flip=0", "erase=0", "crop=0"};
-        change(nothing[i % 5], &key, x);
+        static const char *const nothing[] = {"rotate=0", "color=0", "flip=0",       "erase=0",
+                                              "crop=0",   "vflip=0", "resizedcrop=1"};
+        change(nothing[i % (int64_t)WEFT_COUNT(nothing)], &key, x);
         for (int j = 0; j < COUNT; j++) assert_true(fabsf(x[j] - plain[j]) < 1e-4F);
         change("flip=1", &key, x);
         for (int j = 0; j < COUNT; j++)
             assert_true(x[j] == plain[j / WIDTH * WIDTH + WIDTH - 1 - j % WIDTH]);
+        change("vflip=1", &key, x);
+        for (int j = 0; j < COUNT; j++)
+            assert_true(
+                x[j] ==
+                plain[j / PLANE * PLANE + (HEIGHT - 1 - j % PLANE / WIDTH) * WIDTH + j % WIDTH]);
         change("crop:pad=2", &key, x);
         for (int down = -2; down <= 2; down++)
             for (int right = -2; right <= 2; right++) {
@@ -185,7 +191,8 @@ static void test_batches(void **state)
         assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
         assert_ok(weft_dataset_prepare(d, WEFT_TEST));
         assert_ok(weft_dataset_read(d, WEFT_TRAIN, 3, 0, x));
-        assert_ok(weft_dataset_set_augment(d, "crop:pad=2,flip,color,rotate,erase"));
+        assert_ok(
+            weft_dataset_set_augment(d, "crop:pad=2,resizedcrop,flip,vflip,color,rotate,erase"));
         assert_ok(weft_dataset_read(d, WEFT_TRAIN, 3, 0, y));
         assert_memory_equal(x, y, sizeof(x));
         assert_ok(weft_batch_open(d, &o, &b));

@@ -7,8 +7,9 @@
 #include "base/registry.h"
 
 static const weft_augmentation *const all[] = {
-    &weft_augment_crop,  &weft_augment_flip,  &weft_augment_color,  &weft_augment_rotate,
-    &weft_augment_erase, &weft_augment_mixup, &weft_augment_cutmix,
+    &weft_augment_crop,  &weft_augment_resizedcrop, &weft_augment_flip,
+    &weft_augment_vflip, &weft_augment_color,       &weft_augment_rotate,
+    &weft_augment_erase, &weft_augment_mixup,       &weft_augment_cutmix,
 };
 
 weft_status weft_augmentations_register(weft_context *context)

@@ -30,7 +30,8 @@ typedef struct weft_augmentation {
 #define WEFT_AUGMENT_ALPHA .key = "alpha", .low = 0.01, .high = 4
 
 extern const weft_augmentation weft_augment_crop, weft_augment_flip, weft_augment_color,
-    weft_augment_rotate, weft_augment_erase, weft_augment_mixup, weft_augment_cutmix;
+    weft_augment_rotate, weft_augment_erase, weft_augment_mixup, weft_augment_cutmix,
+    weft_augment_vflip, weft_augment_resizedcrop;
 
 /* A list of augmentations, in the order in which they are applied. */
 enum { WEFT_MOST_AUGMENTATIONS = 16 };
