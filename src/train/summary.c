@@ -12,6 +12,9 @@ enum { MOST_CLASSES = 1000000000 };
 typedef struct layer {
     const char *name; /* not ended: `size` bytes of a name of the graph */
     size_t size;
+    bool named;        /* a node has the name of the layer alone */
+    bool read;         /* another layer reads it */
+    weft_value output; /* the last of its values that others read; of none, that of its last node */
     weft_layer_summary sum;
 } layer;
 
@@ -20,6 +23,7 @@ typedef struct summary {
     double width;   /* bytes of a real number of an activation */
     char *needed;   /* [nodes] the outputs of the model depend on it */
     int *maker;     /* [values] the node that makes it; -1: a leaf */
+    size_t *layer;  /* [nodes] of `layers`, of needed ones */
     double *factor; /* [values] of the learning rate of a parameter; 0: it is frozen */
     char *counted;  /* [values] parameters that a layer has */
     layer *layers;
@@ -80,7 +84,7 @@ static weft_status find_layer(summary *s, const char *name, layer **out)
     }
     WEFT_TRY(WEFT_GROW(&s->layers, &s->capacity, s->count));
     *out = &s->layers[s->count++];
-    **out = (layer){.name = name, .size = size};
+    **out = (layer){.name = name, .size = size, .output = WEFT_NO_VALUE};
     return WEFT_OK;
 }
 
@@ -94,18 +98,47 @@ static weft_shape of_sample(const weft_shape *batch)
     return sample;
 }
 
-static void take_output(const summary *s, int node, weft_layer_summary *out)
+static void take_output(const summary *s, layer *l)
 {
-    weft_value first;
-    if (weft_graph_node_outputs(s->graph, node, &first) == 0) return;
-    weft_type type = weft_graph_value_type(s->graph, first);
+    weft_layer_summary *out = &l->sum;
+    if (l->output == WEFT_NO_VALUE) return;
+    weft_type type = weft_graph_value_type(s->graph, l->output);
     double each = weft_dtype_is_float(type.dtype) ? s->width : (double)weft_dtype_size(type.dtype);
     out->output = of_sample(&type.shape);
     out->activation_bytes = each * (double)weft_shape_elements(&type.shape);
 }
 
-static void take_parameters(summary *s, int node, weft_layer_summary *out)
+/* Of a node of several outputs, such as a recurrence, a later layer may read another than the
+ * first.
+ */
+static void find_outputs(summary *s, int node)
 {
+    const weft_value *inputs;
+    int count = weft_graph_node_inputs(s->graph, node, &inputs);
+    for (int i = 0; i < count; i++) {
+        int maker = s->maker[inputs[i]];
+        if (maker < 0 || s->layer[maker] == s->layer[node]) continue;
+        layer *l = &s->layers[s->layer[maker]];
+        l->read = true;
+        l->output = WEFT_MAX(l->output, inputs[i]);
+    }
+}
+
+/* The first output of its last node is that of a layer which no other one reads. */
+static void find_ends(summary *s)
+{
+    for (int n = 0; n < weft_graph_node_count(s->graph); n++) {
+        weft_value first;
+        if (!s->needed[n] || weft_graph_node_outputs(s->graph, n, &first) == 0) continue;
+        layer *l = &s->layers[s->layer[n]];
+        if (!l->read) l->output = first;
+    }
+    for (size_t i = 0; i < s->count; i++) take_output(s, &s->layers[i]);
+}
+
+static bool take_parameters(summary *s, int node, weft_layer_summary *out)
+{
+    bool matrix = false;
     const weft_value *inputs;
     int count = weft_graph_node_inputs(s->graph, node, &inputs);
     for (int i = 0; i < count; i++) {
@@ -116,19 +149,24 @@ static void take_parameters(summary *s, int node, weft_layer_summary *out)
         s->counted[v] = 1;
         out->parameters += elements;
         if (s->factor[v] == 0) out->frozen += elements;
+        matrix = matrix || type.shape.rank > 1;
     }
+    return matrix;
 }
 
-/* A layer has the kind of the node of its name, or of its first one, and the output of its last. */
+/* A layer has the kind of the node of its name; or else of the last one that has weights, since a
+ * recurrence projects its inputs before its steps; or else of its first one. */
 static weft_status add_node(summary *s, int node)
 {
     layer *l;
     const char *name = weft_graph_node_name(s->graph, node);
     WEFT_TRY(find_layer(s, name, &l));
-    if (!l->sum.kind || !name[l->size]) l->sum.kind = weft_graph_node_op(s->graph, node);
+    s->layer[node] = (size_t)(l - s->layers);
+    bool weighs = take_parameters(s, node, &l->sum);
+    if (!l->sum.kind || !name[l->size] || (weighs && !l->named))
+        l->sum.kind = weft_graph_node_op(s->graph, node);
+    l->named = l->named || !name[l->size];
     l->sum.flops += weft_graph_node_cost(s->graph, node).flops;
-    take_parameters(s, node, &l->sum);
-    take_output(s, node, &l->sum);
     return WEFT_OK;
 }
 
@@ -161,6 +199,7 @@ static weft_status open_summary(summary *s)
     int nodes = weft_graph_node_count(s->graph), values = weft_graph_value_count(s->graph);
     WEFT_TRY(WEFT_NEW(&s->needed, nodes + 1));
     WEFT_TRY(WEFT_NEW(&s->maker, values + 1));
+    WEFT_TRY(WEFT_NEW(&s->layer, nodes + 1));
     WEFT_TRY(WEFT_NEW(&s->factor, values + 1));
     WEFT_TRY(WEFT_NEW(&s->counted, values + 1));
     for (weft_value v = 0; v < values; v++) s->maker[v] = -1;
@@ -195,9 +234,13 @@ static weft_status sum_up(const weft_graph *graph, const weft_model_values *valu
     if (status == WEFT_OK) find_needed(&s, values);
     for (int n = 0; n < weft_graph_node_count(graph) && status == WEFT_OK; n++)
         if (s.needed[n]) status = add_node(&s, n);
+    for (int n = 0; n < weft_graph_node_count(graph) && status == WEFT_OK; n++)
+        if (s.needed[n]) find_outputs(&s, n);
+    if (status == WEFT_OK) find_ends(&s);
     if (status == WEFT_OK) status = tell(&s, fn, user);
     free(s.needed);
     free(s.maker);
+    free(s.layer);
     free(s.factor);
     free(s.counted);
     free(s.layers);

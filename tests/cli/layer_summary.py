@@ -45,6 +45,15 @@ def lenet():
     check("frozen", frozen["frozen"] == want["conv1"][0] + want["conv2"][0] and frozen["parameters"] == have["parameters"], frozen)
 
 
+def recurrences():
+    """The kind and output of a recurrence, whose first node projects its input and which has several outputs."""
+    layers = "layers:\n  - {type: KIND, name: first, units: 6}\n  - {type: KIND, name: second, units: 4, last: true}\n  - {type: dense, units: outputs}\n"
+    for kind in "gru", "lstm":
+        write("two.yaml", layers.replace("KIND", kind))
+        rows = {row["name"]: row for row in summary("--model", "two.yaml", "--input", "9x5", "--classes", "3")["layers"]}
+        check(kind, [(rows[n]["kind"], rows[n]["output"]) for n in ("first", "second")] == [(kind, [9, 6]), (kind, [4])], rows)
+
+
 def hooked(name):
     """The same counts of a network of torchvision, by hooks; None: there is no PyTorch."""
     try:
@@ -111,4 +120,4 @@ def refused():
         check(said, said in done.stderr and not done.stdout, done.stderr)
 
 
-sys.exit(main(lenet, torchvision, sources, refused))
+sys.exit(main(lenet, recurrences, torchvision, sources, refused))
