@@ -129,6 +129,45 @@ static bool starts_utf16(const char *begin, const char *end)
     return marked || !begin[0] != !begin[1];
 }
 
+/* Refuses what other programs write in the place of a table as text, by its first bytes. */
+static weft_status check_text(const char *name, const char *begin, const char *end)
+{
+    static const struct {
+        const char *bytes, *is;
+        size_t size;
+    } known[] = {
+        {"PK\3\4", "a zip archive, such as an Excel workbook; save the sheet as CSV, or unpack it",
+         4},
+        {"\xD0\xCF\x11\xE0", "an Excel workbook; save the sheet as CSV", 4},
+        {"PAR1", "Parquet; write it as CSV, as pandas does: read_parquet(FILE).to_csv(index=False)",
+         4},
+        {"ARROW1", "Arrow; write it as CSV, as pandas does: read_feather(FILE).to_csv(index=False)",
+         6},
+        {"BZh", "compressed by bzip2; unpack it, or compress it by gzip", 3},
+        {"\xFD"
+         "7zXZ",
+         "compressed by xz; unpack it, or compress it by gzip", 5},
+        {"\x28\xB5\x2F\xFD", "compressed by zstd; unpack it, or compress it by gzip", 4},
+        {"SQLite format 3", "a database of SQLite; write its table as CSV (sqlite3 -csv -header)",
+         15},
+        {"{\"", "JSON; write it as CSV, as pandas does: read_json(FILE).to_csv(index=False)", 2},
+        {"[{", "JSON; write it as CSV, as pandas does: read_json(FILE).to_csv(index=False)", 2},
+    };
+    for (size_t i = 0; i < WEFT_COUNT(known); i++)
+        if ((size_t)(end - begin) >= known[i].size &&
+            memcmp(begin, known[i].bytes, known[i].size) == 0)
+            return weft_fail(WEFT_ERR_FORMAT, "%s: is %s", name, known[i].is);
+    const char *zero = memchr(begin, 0, (size_t)(end - begin));
+    if (!zero) return WEFT_OK;
+    if (starts_utf16(begin, end))
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: looks like text in UTF-16, and tables are read in UTF-8; save it as "
+                         "UTF-8",
+                         name);
+    return weft_fail(WEFT_ERR_FORMAT, "%s: byte %zu is zero, so this is not text", name,
+                     (size_t)(zero - begin));
+}
+
 static weft_status add_file(weft_csv *csv, const char *name, size_t *capacity)
 {
     WEFT_TRY(WEFT_GROW(&csv->file, capacity, csv->files));
@@ -146,16 +185,8 @@ weft_status weft_csv_add(weft_csv_parser *p, const char *name, const void *data,
     if (size >= sizeof(mark) - 1 && memcmp(data, mark, sizeof(mark) - 1) == 0)
         marked = sizeof(mark) - 1;
     const char *text = data, *end = text + size, *begin = text + marked;
-    const char *zero = begin < end ? memchr(begin, 0, (size_t)(end - begin)) : NULL;
     if (begin == end) return weft_fail(WEFT_ERR_FORMAT, "%s: is empty", name);
-    if (zero && (starts_utf16(begin, end)))
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "%s: looks like text in UTF-16, and tables are read in UTF-8; save it as "
-                         "UTF-8",
-                         name);
-    if (zero)
-        return weft_fail(WEFT_ERR_FORMAT, "%s: byte %zu is zero, so this is not text", name,
-                         (size_t)(zero - begin));
+    WEFT_TRY(check_text(name, begin, end));
     weft_csv_reader r = {.name = name,
                          .next = begin,
                          .end = end,
