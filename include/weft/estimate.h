@@ -184,10 +184,14 @@ typedef struct weft_memory_estimate {
     double *part;          /* [ranks, WEFT_MEMORY_PARTS] */
     double *moment;        /* [ranks] the most that a rank takes for a moment, as to evaluate */
     double shared;         /* of a process: the program, its libraries, kernels and data */
-    double process;        /* all of the fullest process */
+    double process;        /* all of the fullest process that has ranks */
     double machine, limit; /* as weft_step_estimate.memory, memory_limit */
     double parameters;     /* the number of parameters of the model */
-    uint64_t room[8];      /* of later versions: 0 */
+    /* Processes without ranks, on the first machine: bytes of each server that is a process, and
+     * their number; of the coordinator; and of what starts the processes. 0: there is none. */
+    double server, coordinator, supervisor;
+    int32_t servers, unused;
+    uint64_t room[4]; /* of later versions: 0 */
 } weft_memory_estimate;
 
 /* Predicts the memory of a run. cluster: the file whose machines have the ranks, or NULL: one

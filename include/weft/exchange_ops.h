@@ -114,17 +114,19 @@ typedef struct weft_exchange_sizes {
     const weft_optimizer_options *optimizer;
     const weft_store *store; /* of the rank's device; it has no memory */
     bool bf16_sums;
-    uint64_t room[4]; /* of later versions: 0 */
+    int64_t steps;    /* of the run; 0: not known */
+    uint64_t room[3]; /* of later versions: 0 */
 } weft_exchange_sizes;
 
 /* Bytes of host memory. */
 typedef struct weft_exchange_memory {
     size_t struct_size;
-    double learner;   /* of each learner */
-    double moment;    /* of each learner for a moment, as while learners meet */
-    double shared;    /* once, in the process of the first learner */
-    double end;       /* there, for a moment at the end of the run */
-    double server;    /* of all servers together */
+    double learner; /* of each learner */
+    double moment;  /* of each learner for a moment, as while learners meet */
+    double shared;  /* once, in the process of the first learner */
+    double end;     /* there, for a moment at the end of the run */
+    double server; /* of all servers together; where each is a process (plan->hosted is false), with
+                      the messages of a moment */
     uint64_t room[3]; /* of later versions: 0 */
 } weft_exchange_memory;
 

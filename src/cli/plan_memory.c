@@ -73,6 +73,19 @@ static void print_processes(const weft_memory_estimate *m)
            memory_text(m->process, process), m->processes == 1 ? "" : " the largest");
 }
 
+/* The processes that have no ranks. */
+static void print_others(const weft_memory_estimate *m)
+{
+    char text[32];
+    if (m->supervisor <= 0) return;
+    printf("beside %s", m->processes == 1 ? "it" : "them");
+    if (m->servers > 0)
+        printf(" %d server%s of %s,", m->servers, m->servers == 1 ? "" : "s",
+               memory_text(m->server, text));
+    if (m->coordinator > 0) printf(" the coordinator with %s,", memory_text(m->coordinator, text));
+    printf(" %s to start and watch processes\n", memory_text(m->supervisor, text));
+}
+
 /* Whether the memory of a machine is enough; limit: bytes, 0: not known. */
 static void print_fit(FILE *to, double bytes, double limit)
 {
@@ -217,6 +230,7 @@ weft_status plan_memory(weft_context *context, const weft_train_options *options
     if (limit <= 0) limit = m.limit;
     print_ranks(&m);
     print_processes(&m);
+    print_others(&m);
     print_fit(stdout, m.machine, limit);
     printf("\n");
     if (limit > 0 && m.machine > limit) print_changes(context, options, cluster, m.machine, limit);

@@ -273,6 +273,19 @@ weft_status weft_trainer_create_traced(weft_context *context, const weft_train_o
     return status;
 }
 
+void weft_trainer_release(weft_trainer *t)
+{
+    for (int i = 0; t->runs && i < t->local; i++) {
+        weft_rank_free(&t->runs[i].rank);
+        free(t->runs[i].planned);
+    }
+    for (int i = 0; i < t->local; i++) weft_comm_close(&t->worlds[i]);
+    free(t->runs);
+    t->runs = NULL;
+    t->local = 0;
+    weft_dataset_close(&t->data);
+}
+
 void weft_trainer_destroy(weft_trainer **trainer)
 {
     if (!trainer || !*trainer) return;
@@ -282,12 +295,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     weft_rechoice_free(&t->rechoice);
     (void)!weft_output_close(&t->trace, false);
     weft_program_destroy(&t->dry);
-    for (int i = 0; t->runs && i < t->local; i++) {
-        weft_rank_free(&t->runs[i].rank);
-        free(t->runs[i].planned);
-    }
-    for (int i = 0; i < t->local; i++) weft_comm_close(&t->worlds[i]);
-    free(t->runs);
+    weft_trainer_release(t);
     free(t->run_spec.profile);
     free((void *)(uintptr_t)t->model.data);
     free((void *)(uintptr_t)t->tuning.data);
@@ -298,7 +306,6 @@ void weft_trainer_destroy(weft_trainer **trainer)
     weft_folder_unlock(&t->folder_lock);
     weft_status_page_close(&t->line);
     weft_core_sets_free(&t->cores);
-    weft_dataset_close(&t->data);
     weft_settings_free(&t->settings);
     for (size_t i = 0; i < WEFT_COUNT(t->link_texts); i++) free(t->link_texts[i]);
     weft_options_free(weft_train_table(t->context), &t->options);

@@ -249,6 +249,8 @@ typedef struct weft_joining {
 weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
                                         const weft_joining *joining,
                                         weft_trainer **out) WEFT_NODISCARD;
+/* Frees the ranks, with their memory, and the data: of a trainer that was only looked at. */
+void weft_trainer_release(weft_trainer *trainer);
 /* As weft_trainer_create; each rank records the times of its first steps. */
 weft_status weft_trainer_create_traced(weft_context *context, const weft_train_options *options,
                                        weft_trainer **out) WEFT_NODISCARD;

@@ -83,7 +83,7 @@ static weft_status gossip_sockets(const weft_exchange *exchange, const weft_exch
 }
 
 /* A peer keeps its parameters and those of the begin of the step, its codec, and the messages of a
- * step. */
+ * step. One that others may join has a log of all updates, too. */
 static weft_status gossip_memory(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
                                  weft_exchange_memory *out)
 {
@@ -93,8 +93,12 @@ static weft_status gossip_memory(const weft_exchange *exchange, const weft_excha
     WEFT_TRY(weft_gossip_codec(x->mode, sizes->plan->codec, &codec));
     WEFT_TRY(
         weft_codec_bytes(sizes->plan->context, codec, sizes->dtype, sizes->count, &out->learner));
-    out->learner += 2 * (double)sizes->count * (double)weft_dtype_size(sizes->dtype) +
-                    (double)weft_encoded_bound(sizes->dtype, sizes->count);
+    double bytes = (double)sizes->count * (double)weft_dtype_size(sizes->dtype);
+    double message = (double)weft_encoded_bound(sizes->dtype, sizes->count);
+    out->learner += 2 * bytes + message;
+    if (!sizes->plan->hosted && x->mode->apply)
+        out->learner += WEFT_MIN((double)weft_update_log_most((size_t)bytes),
+                                 message * (double)(sizes->steps * sizes->plan->learners));
     return WEFT_OK;
 }
 

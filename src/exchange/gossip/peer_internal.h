@@ -187,6 +187,8 @@ weft_status weft_origin_of(weft_broadcast *u, weft_actor_id id, weft_origin **ou
 weft_status weft_update_log_append(weft_peer *peer,
                                    const weft_gossip_update *update) WEFT_NODISCARD;
 void weft_update_log_free(weft_broadcast *u);
+/* The most bytes of a log of updates of so many bytes of parameters. */
+size_t weft_update_log_most(size_t parameter_bytes);
 /* Drops all log entries of an origin, before the caller changes the origin's number in the version
  * vector. */
 void weft_update_log_forget(weft_broadcast *u, weft_actor_id origin);

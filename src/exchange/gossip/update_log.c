@@ -10,6 +10,11 @@ static const double RETENTION = 12;
  * more. */
 static const size_t MOST_BYTES = (size_t)256 << 20, MOST_COPIES = 8;
 
+size_t weft_update_log_most(size_t parameter_bytes)
+{
+    return WEFT_MAX(MOST_BYTES, MOST_COPIES * parameter_bytes);
+}
+
 /* --- origins --- */
 
 /* Index of the first origin that is not below `id`. */
@@ -107,7 +112,7 @@ static void trim(weft_peer *p)
 {
     weft_broadcast *u = &p->broadcast;
     double oldest = oldest_needed(p, weft_actor_now(&p->head));
-    size_t most = WEFT_MAX(MOST_BYTES, MOST_COPIES * p->bytes);
+    size_t most = weft_update_log_most(p->bytes);
     while (u->log_count > 0 && (entry(u, 0)->arrived < oldest || u->log_bytes > most))
         drop_first(u);
     if (u->log_first < u->log_count + 16) return;

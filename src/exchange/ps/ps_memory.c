@@ -38,6 +38,7 @@ weft_status weft_ps_exchange_memory(const weft_exchange *exchange, const weft_ex
     const weft_exchange_plan *plan = sizes->plan;
     const char *codec = plan->codec && *plan->codec ? plan->codec : "none";
     double bytes = (double)sizes->count * (double)weft_dtype_size(sizes->dtype), ranges, state;
+    bool has;
     if (sizes->count == 0) return WEFT_OK;
     WEFT_TRY(of_ranges(x, sizes, &ranges, &state));
     WEFT_TRY(weft_codec_bytes(plan->context, codec, sizes->dtype, sizes->count, &out->learner));
@@ -48,6 +49,11 @@ weft_status weft_ps_exchange_memory(const weft_exchange *exchange, const weft_ex
     /* At the end the first learner pulls the state of the servers, too. */
     out->shared = state;
     out->end = bytes + state;
+    /* Threads share messages. A process that serves has the pushes that make a version, or the
+     * state that goes. */
+    double versions = weft_policy_versions(&x->options.policy, plan->learners, &has);
+    double pushes = plan->learners / WEFT_MAX(versions, 1);
+    if (!plan->hosted) out->server += WEFT_MAX(pushes * bytes, out->end);
     return WEFT_OK;
 }
 

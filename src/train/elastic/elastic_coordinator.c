@@ -195,6 +195,8 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     if (status == WEFT_OK) status = find_config(context, t, &o->train, ops, &config);
     if (status == WEFT_OK) status = weft_elastic_config_write(context, &config, &text);
     if (status == WEFT_OK) {
+        weft_trainer_release(t);
+        weft_trim_memory();
         weft_coordinating what = {.listen = o->listen ? o->listen : HERE,
                                   .learners = learners,
                                   .servers = config.servers,

@@ -157,12 +157,13 @@ static weft_status ask_exchange(const weft_trainer *t, const weft_rank *r, const
                                      .replicas = k->replicas,
                                      .codec = k->codec,
                                      .back = k->back,
-                                     .hosted = true};
+                                     .hosted = t->engine->hosted};
     weft_exchange_sizes sizes = {.struct_size = sizeof(sizes),
                                  .plan = &plan,
                                  .optimizer = &k->optimizer,
                                  .store = store,
-                                 .bf16_sums = k->plan.bf16_sums};
+                                 .bf16_sums = k->plan.bf16_sums,
+                                 .steps = t->total_steps};
     *out = (weft_exchange_memory){.struct_size = sizeof(*out)};
     *room = 0;
     if (!k->exchange || t->learners < 2) return WEFT_OK;
@@ -173,10 +174,11 @@ static weft_status ask_exchange(const weft_trainer *t, const weft_rank *r, const
 }
 
 /* Sets the numbers of the ranks of a kind from those of its first one, r. Servers that are threads
- * of learners are counted with the first learner. */
+ * of learners are counted with the first learner, others by themselves. */
 static void set_kind(weft_memory_plan *m, const weft_trainer *t, const weft_rank *r,
                      const int *kind, const weft_exchange_memory *takes, const double room[2])
 {
+    bool hosted = t->engine->hosted;
     for (int i = r->rank; i < m->mesh; i++) {
         bool lead = leads(r->plan, i);
         if (kind[i] != kind[r->rank]) continue;
@@ -185,8 +187,8 @@ static void set_kind(weft_memory_plan *m, const weft_trainer *t, const weft_rank
         m->part[i][WEFT_MEMORY_EXCHANGE] = lead ? takes->learner : 0;
         m->moment[i][MOMENT_END] = lead ? takes->end : 0;
         m->moment[i][MOMENT_CHECKPOINT] = lead ? room[i == 0] : 0;
-        m->first[i] =
-            lead ? takes->shared + (t->engine && t->engine->members ? 0 : takes->server) : 0;
+        m->first[i] = lead ? takes->shared + (hosted ? takes->server : 0) : 0;
+        m->server += lead && !hosted ? takes->server : 0;
     }
 }
 

@@ -20,7 +20,9 @@ typedef struct weft_memory_plan {
     /* Bytes of a process beside its ranks: the program, its libraries, kernels and data. 0: they
      * are measured with the first rank. */
     double shared;
+    double bare;   /* of a process without data and programs */
     double beside; /* bytes that have been allocated and are not of the run */
+    double server; /* of all servers that are processes */
 } weft_memory_plan;
 
 weft_status weft_memory_plan_open(const weft_trainer *t, weft_memory_plan *out) WEFT_NODISCARD;

@@ -32,13 +32,28 @@ static double bytes_of_process(const weft_memory_plan *m, int first, int count)
     return bytes + largest(moment);
 }
 
-/* Sums up the processes of a machine, and compares it with the fullest one; *most: how full that
- * is. */
+/* Sets the processes without ranks: what starts those with ranks stays beside them. A coordinator
+ * has built the model for a moment alone, before others have joined. */
+static void add_others(const weft_memory_plan *m, const weft_trainer *t, weft_memory_estimate *out)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments, *exchange = t->run_spec.exchange;
+    if (!t->engine->processes) return;
+    out->supervisor = m->bare;
+    if (!t->engine->members) return;
+    out->coordinator = m->bare;
+    if (weft_exchange_find(t->context, exchange, &ops, &arguments) != WEFT_OK) return;
+    if (!WEFT_EXCHANGE_HAS(ops, serve)) return;
+    out->servers = WEFT_MAX(t->run_spec.servers, 1);
+    out->server = m->bare + m->server / out->servers;
+}
+
+/* Sums up the processes of a machine, with `bytes` of those without ranks, and compares it with the
+ * fullest one; *most: how full that is. */
 static void add_machine(const weft_memory_plan *m, const weft_trainer *t, int first, int count,
-                        double limit, double *most, weft_memory_estimate *out)
+                        double bytes, double limit, double *most, weft_memory_estimate *out)
 {
     int each = ranks_of_process(t, count);
-    double bytes = 0;
     for (int r = 0; r < count; r += each) {
         double process = bytes_of_process(m, first + r, WEFT_MIN(each, count - r));
         bytes += process;
@@ -60,9 +75,12 @@ void weft_memory_plan_sum_up(const weft_memory_plan *m, const weft_trainer *t,
     int64_t machines = cluster ? 0 : 1;
     for (int g = 0; cluster && g < cluster->group_count; g++) machines += cluster->groups[g].count;
     int each = (int)((t->size + machines - 1) / machines);
+    add_others(m, t, out);
+    double others = out->supervisor + out->coordinator + out->servers * out->server;
     for (int first = 0, i = 0; first < t->size; first += each, i++) {
         double limit = cluster ? weft_cluster_group_of(cluster, i)->memory : 0;
-        add_machine(m, t, first, WEFT_MIN(each, t->size - first), limit, &most, out);
+        add_machine(m, t, first, WEFT_MIN(each, t->size - first), i == 0 ? others : 0, limit, &most,
+                    out);
     }
 }
 
@@ -73,6 +91,7 @@ typedef struct process_share {
     pthread_mutex_t lock;
     uint64_t of;  /* hash of the model and its data */
     double bytes; /* 0: not measured */
+    double bare;  /* without both; 0: not measured */
 } process_share;
 
 static weft_status make_share(weft_context *context, void **out)
@@ -93,6 +112,21 @@ static void destroy_share(void *thing)
 }
 
 static const weft_singleton_kind share_kind = {make_share, destroy_share};
+
+/* Sets *bytes to the memory of a process that has neither model nor data: that of this process
+ * before it has some for the first time. */
+static weft_status find_bare(weft_context *context, const weft_site *site, double *bytes)
+{
+    void *thing;
+    WEFT_TRY(weft_context_singleton(context, &share_kind, &thing));
+    process_share *s = thing;
+    pthread_mutex_lock(&s->lock);
+    if (s->bare == 0) weft_trim_memory();
+    if (s->bare == 0) s->bare = (double)weft_resident_memory() - site->own;
+    *bytes = s->bare;
+    pthread_mutex_unlock(&s->lock);
+    return WEFT_OK;
+}
 
 /* Sets *bytes to the share of the model and the data, or notes *bytes, if it is above 0. */
 static weft_status share_of(const weft_trainer *t, double *bytes)
@@ -149,12 +183,13 @@ static weft_status add_ranks(weft_memory_plan *m, weft_trainer *t, weft_memory_e
 }
 
 /* The arrays of *out are those of m from then on. */
-static weft_status estimate(const weft_site *site, weft_trainer *t, weft_memory_plan *m,
-                            weft_memory_estimate *out)
+static weft_status estimate(const weft_site *site, weft_trainer *t, double bare,
+                            weft_memory_plan *m, weft_memory_estimate *out)
 {
     WEFT_TRY(weft_memory_plan_open(t, m));
     WEFT_TRY(share_of(t, &m->shared));
     m->beside = site->own;
+    m->bare = bare;
     t->run_spec.counts_memory = true;
     WEFT_TRY(add_ranks(m, t, out));
     weft_memory_plan_sum_up(m, t, site->cluster.group_count > 0 ? &site->cluster : NULL, out);
@@ -176,10 +211,12 @@ static weft_status estimate_at(const weft_site *site, weft_context *context,
 {
     weft_trainer *t = NULL;
     weft_memory_plan m = {.mesh = 0};
+    double bare;
     *out = (weft_memory_estimate){.struct_size = sizeof(*out)};
     WEFT_TRY(weft_options_check(weft_train_table(context), options));
+    WEFT_TRY(find_bare(context, site, &bare));
     weft_status status = weft_trainer_prepare(context, options, NULL, &t);
-    if (status == WEFT_OK) status = estimate(site, t, &m, out);
+    if (status == WEFT_OK) status = estimate(site, t, bare, &m, out);
     weft_memory_plan_close(&m);
     weft_trainer_destroy(&t);
     return status;
