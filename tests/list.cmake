@@ -139,6 +139,7 @@ row(program    blank_store              T......U..R..    1 internal WITH program
 row(program    transfer_agreement       T......UA.R..    1 public)
 row(program    device_trace             T......UA....    1 internal WITH program_fixture)
 row(program    far_transfers            T......UA.R..    2 internal)
+row(program    first_fit                T......UA....    1 internal)
 row(program    batch_sizes              T......UA.R.C    2 public   WITH program_fixture)
 row(program    kernel_select            T......UA.R..    1 internal)
 row(program    gradient_ready           TM...........    3 public   WITH graph_fixture)

@@ -29,7 +29,7 @@ typedef struct weft_search_options {
      * the same way: by the same exchange, arguments and codec, or as one learner. */
     int64_t top;
     bool all;         /* every candidate is estimated and is a row; no bound is used */
-    bool one_learner; /* candidates without an exchange alone */
+    bool one_learner; /* candidates without an exchange alone; ARGUMENT if one is given */
     double seconds;   /* the search ends after so many, with what it has found; 0: no limit */
     uint64_t room[7]; /* of later versions: 0 */
 } weft_search_options;

@@ -155,7 +155,6 @@ static int train_finalists(weft_context *context, const plan_options *plan,
     target_choice target = plan->target;
     target.plot = plan->plot;
     int code = 0;
-    if (plan->output && !run_file_fits(plan->output)) return 2;
     if (plan->searches) code = plan_finalists(context, plan, options, &list);
     if (code == 0 && (list || !plan->searches))
         code = plan_target(context, &target, plan->cluster, list ? list : plan->strategies,
@@ -180,6 +179,7 @@ static int run_with(weft_context *context, const plan_options *plan, int argc, c
     }
     print_log(context, options.show.quiet);
     int code = load_plugins(context, weft_train_table(context), &options);
+    if (code == 0) (void)plan_outputs_fit(plan, &code);
     if (code == 0 && target_asked(&plan->target))
         code = train_finalists(context, plan, &options, argc, argv);
     else if (code == 0 && plan->verify)

@@ -37,7 +37,7 @@ void print_plan_rows(const plan_row *rows, int count);
 void print_plan_objects(const plan_row *rows, int count);
 
 /* plan_list.c: prints the rows of a list of strategies, each with the options of the command line
- * and its own; returns the exit code: 0 if there is an estimate. */
+ * and its own; returns the exit code: 0 if one fits. */
 int plan_strategies(weft_context *context, const plan_options *plan, int argc, char **argv);
 
 /* plan_auto.c: searches for strategies and prints them; returns the exit code: 0 if one fits. */
@@ -51,8 +51,9 @@ int plan_finalists(weft_context *context, const plan_options *plan,
 weft_status write_found(weft_context *context, const plan_options *plan,
                         const weft_train_options *options, const char *words, const char *found);
 
-/* plan_output.c: whether a run file may be written there; prints an error if not. */
-bool run_file_fits(const char *path);
+/* plan_output.c: whether all files that the options name can be written, which is found before long
+ * work; prints an error and sets *code if not. */
+bool plan_outputs_fit(const plan_options *plan, int *code);
 /* Writes options, those that differ from their defaults, as a run file. about: lines of comments.
  */
 weft_status write_run_file(const weft_context *context, const weft_train_options *options,

@@ -207,7 +207,6 @@ static int search_on(weft_context *context, const plan_options *plan,
 int plan_search(weft_context *context, const plan_options *plan, const weft_train_options *options)
 {
     weft_strategies found;
-    if (plan->output && !run_file_fits(plan->output)) return 2;
     int code = search_on(context, plan, options, plan->top, &found);
     if (code != 0) return code;
     code = print_result(context, plan, options, &found);

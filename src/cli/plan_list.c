@@ -37,13 +37,14 @@ static void estimate_row(weft_context *context, const char *cluster, int argc, c
 int plan_strategies(weft_context *context, const plan_options *plan, int argc, char **argv)
 {
     char *words[MOST_STRATEGIES];
-    int count = split_strategies(plan->strategies, words, MOST_STRATEGIES), estimated = 0;
+    int count = split_strategies(plan->strategies, words, MOST_STRATEGIES), estimated = 0, fit = 0;
     plan_row *rows = count > 0 ? calloc((size_t)count, sizeof(*rows)) : NULL;
     if (count < 1) return refuse_strategies(plan->strategies, MOST_STRATEGIES, "plan");
     for (int i = 0; i < count && rows; i++) {
         rows[i] = (plan_row){.words = words[i], .label = strategy_label(words[i])};
         estimate_row(context, plan->cluster, argc, argv, &rows[i]);
         estimated += rows[i].step.seconds > 0;
+        fit += !rows[i].reason;
     }
     if (rows) qsort(rows, (size_t)count, sizeof(*rows), compare_rows);
     if (rows && plan->json) {
@@ -52,10 +53,16 @@ int plan_strategies(weft_context *context, const plan_options *plan, int argc, c
         printf("Estimated for %s, the fastest first:\n\n", plan->cluster);
         print_plan_rows(rows, count);
     }
+    flush_stdout();
+    if (estimated > 0 && fit == 0)
+        fprintf(stderr, "weft: %s of %s\n",
+                count > 1 ? "none of these strategies fits into the memory of the machines"
+                          : "the strategy does not fit into the memory of the machines",
+                plan->cluster);
     for (int i = 0; i < count; i++) {
         free(words[i]);
         if (rows) free(rows[i].reason);
     }
     free(rows);
-    return estimated > 0 ? 0 : 1;
+    return fit > 0 ? 0 : 1;
 }

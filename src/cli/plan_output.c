@@ -2,13 +2,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "plan.h"
 #include "weft/output.h"
 
-bool run_file_fits(const char *path)
+static bool run_file_fits(const char *path)
 {
     if (strcmp(path, "-") == 0)
         fprintf(stderr,
@@ -22,6 +23,31 @@ bool run_file_fits(const char *path)
     else
         return suffix_fits("plan", "output", path, OTHER_PICTURES " json", "a run file", ".yaml");
     return false;
+}
+
+/* Whether a file can be written there: it is opened, and left as it is. A pipe or device is not
+ * opened, since its reader would see the end. */
+static bool is_writable(const char *path)
+{
+    struct stat there;
+    weft_output *to = NULL;
+    if (weft_output_is_standard(path)) return true;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) return true;
+    weft_status status = weft_output_open(path, WEFT_OUTPUT_REPLACE, &to);
+    if (status == WEFT_OK) status = weft_output_close(&to, false);
+    return report_failure(status) == 0;
+}
+
+bool plan_outputs_fit(const plan_options *plan, int *code)
+{
+    const char *const paths[] = {plan->output, plan->plot, plan->trace};
+    *code = 2;
+    if (plan->output && !run_file_fits(plan->output)) return false;
+    *code = 1;
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        if (paths[i] && !is_writable(paths[i])) return false;
+    *code = 0;
+    return true;
 }
 
 /* A line of the file for an option that has another value than its default. */

@@ -40,6 +40,21 @@ static void print_row(const plan_row *r, int width)
            end_text(s, end, sizeof(end)));
 }
 
+/* Prints why rows are not estimated or do not fit: one reason once, with all that it is for. */
+static void print_reasons(const plan_row *rows, int count, int width)
+{
+    for (int i = 0; i < count; i++) {
+        int before = 0, length = 0;
+        if (!rows[i].reason) continue;
+        while (!rows[before].reason || strcmp(rows[before].reason, rows[i].reason) != 0) before++;
+        for (int k = i; k < count && before == i; k++)
+            if (rows[k].reason && strcmp(rows[k].reason, rows[i].reason) == 0)
+                length += printf("%s%s", k > i ? "; " : "", rows[k].label);
+        if (before == i)
+            printf("%*s  %s\n", length < width ? width - length : 0, "", rows[i].reason);
+    }
+}
+
 void print_plan_rows(const plan_row *rows, int count)
 {
     int width = 8;
@@ -53,8 +68,7 @@ void print_plan_rows(const plan_row *rows, int count)
                "samples/s", "computing", "MB/link", "MB/memory", "limited by", "if a machine ends");
     for (int i = 0; i < count; i++)
         if (rows[i].step.seconds > 0) print_row(&rows[i], width);
-    for (int i = 0; i < count; i++)
-        if (rows[i].reason) printf("%-*s  %s\n", width, rows[i].label, rows[i].reason);
+    print_reasons(rows, count, width);
 }
 
 /* --- JSON --- */

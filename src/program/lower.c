@@ -210,24 +210,25 @@ static bool is_view(const weft_program *p, const weft_group *group)
     return outer == 1;
 }
 
-/* Whether views list the elements of a leaf in another type than its own, as what is gathered in
- * bf16: a layout orders the elements of one type. */
-static bool listed_otherwise(const weft_graph *g, weft_value like)
+/* Sets relisted[values] of the leaves whose elements views list in another type than the leaf's
+ * own, as what is gathered in bf16: a layout orders the elements of one type. */
+static void find_relisted(const weft_graph *g, bool *relisted)
 {
     for (size_t n = 0; n < g->node_count; n++) {
         const weft_node *node = g->nodes[n];
-        if (node->op->as_it_lies && weft_node_int(node, "like", 0, WEFT_NO_VALUE) == like &&
-            weft_out(g, node, 0)->dtype != weft_value_type(g, like)->dtype)
-            return true;
+        weft_value like = WEFT_NO_VALUE;
+        if (node->op->as_it_lies) like = (weft_value)weft_node_int(node, "like", 0, WEFT_NO_VALUE);
+        if (like != WEFT_NO_VALUE && weft_out(g, node, 0)->dtype != weft_value_type(g, like)->dtype)
+            relisted[like] = true;
     }
-    return false;
 }
 
 /* Chooses the element order of a parameter that ranks keep as ranges (ZeRO 3), unless the order is
  * chosen or the range is placed: the layout in which the first reader wants the whole parameter if
  * it is a kernel for its type, else row-major. The order is chosen before the range is first read,
  * and kept. */
-static weft_status choose_order(weft_program *p, const grouping *groups, const weft_node *view)
+static weft_status choose_order(weft_program *p, const grouping *groups, const bool *relisted,
+                                const weft_node *view)
 {
     weft_value like = (weft_value)weft_node_int(view, "like", 0, WEFT_NO_VALUE);
     const weft_group *reader = NULL;
@@ -244,7 +245,7 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
     }
     WEFT_TRY(weft_schema_order(p->schema, entry, &p->schema->entries[entry].order));
     if (!reader || reader->node[0]->op->view == WEFT_VIEW_WHOLE || reader->node[0]->op->transfer ||
-        listed_otherwise(p->graph, like))
+        relisted[like])
         return WEFT_OK;
     WEFT_TRY(weft_kernel_choose(p, reader, &chosen));
     const weft_layout *want = chosen.kernel->in[weft_group_in(reader, view->out)];
@@ -258,11 +259,12 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
 
 /* Lowers a view, which shares the memory of its input. The input must be plain, or be in the order
  * that a flat or unflat node names, since other layouts mean nothing for another shape. */
-static weft_status lower_view(weft_program *p, const grouping *groups, const weft_node *node)
+static weft_status lower_view(weft_program *p, const grouping *groups, const bool *relisted,
+                              const weft_node *node)
 {
     const weft_layout *in, *out;
     int from, index;
-    WEFT_TRY(choose_order(p, groups, node));
+    WEFT_TRY(choose_order(p, groups, relisted, node));
     WEFT_TRY(weft_view_layouts(p, node, &in, &out));
     WEFT_TRY(weft_version_provide(p, node->in[0], in, node->phase, false, &from));
     buffer b = {.kind = p->buffers[from].kind,
@@ -316,17 +318,18 @@ static weft_status place_unread(weft_program *p)
     return WEFT_OK;
 }
 
-weft_status weft_program_lower(weft_program *p, const grouping *groups)
+static weft_status lower_all(weft_program *p, const grouping *groups, bool *relisted)
 {
     weft_phase phase = WEFT_PHASE_FORWARD;
     p->groups = groups;
+    find_relisted(p->graph, relisted);
     WEFT_TRY(weft_exported_gradients_begin(p));
     for (int i = 0; i < groups->count; i++) {
         const weft_group *group = &groups->groups[i];
         /* A value fetched from one phase must be ready before the next phase begins. */
         for (; phase < group->node[0]->phase; phase++) WEFT_TRY(lower_fetches(p, phase));
-        weft_status status =
-            is_view(p, group) ? lower_view(p, groups, group->node[0]) : lower_group(p, group);
+        weft_status status = is_view(p, group) ? lower_view(p, groups, relisted, group->node[0])
+                                               : lower_group(p, group);
         if (status == WEFT_ERR_UNSUPPORTED && group->count > 1) status = lower_apart(p, group);
         WEFT_TRY(status);
     }
@@ -334,4 +337,13 @@ weft_status weft_program_lower(weft_program *p, const grouping *groups)
     WEFT_TRY(weft_exported_gradients_close(p));
     WEFT_TRY(weft_readings_find(p));
     return place_unread(p);
+}
+
+weft_status weft_program_lower(weft_program *p, const grouping *groups)
+{
+    bool *relisted;
+    WEFT_TRY(WEFT_NEW(&relisted, p->graph->value_count));
+    weft_status status = lower_all(p, groups, relisted);
+    free(relisted);
+    return status;
 }

@@ -1,5 +1,6 @@
 /* Plans the memory of a program: the lifetimes of buffers, results in place of inputs, and offsets
  * in an arena (first-fit decreasing). */
+#include "program/first_fit.h"
 #include "program/program.h"
 
 static void touch(weft_program *p, int b, int at)
@@ -166,32 +167,6 @@ static size_t lay_gradients(weft_program *p, int space)
     return bytes;
 }
 
-static bool overlap(const buffer *a, const buffer *b)
-{
-    return a->first <= b->last && b->first <= a->last;
-}
-
-/* The lowest offset at which buffer b fits between the placed buffers (in order of offset) that
- * live at the same time. */
-static size_t lowest_fit(const weft_program *p, const int *placed, int count, const buffer *b)
-{
-    size_t offset = 0;
-    for (int i = 0; i < count; i++) {
-        const buffer *other = &p->buffers[placed[i]];
-        if (other->offset >= offset + b->bytes) break;
-        if (overlap(other, b) && offset < other->offset + other->bytes)
-            offset = (other->offset + other->bytes + 63) / 64 * 64;
-    }
-    return offset;
-}
-
-static void put_in_order(const weft_program *p, int *placed, int count, int b)
-{
-    for (; count > 0 && p->buffers[placed[count - 1]].offset > p->buffers[b].offset; count--)
-        placed[count] = placed[count - 1];
-    placed[count] = b;
-}
-
 typedef struct sized {
     size_t bytes;
     int buffer;
@@ -209,11 +184,13 @@ static int largest_first(const void *a, const void *b)
 static weft_status lay_arena(weft_program *p, int space, size_t *bytes)
 {
     sized *order = NULL;
-    int *placed = NULL, count = 0;
+    weft_first_fit *fit = NULL;
+    int count = 0;
     weft_status status = WEFT_OK;
     *bytes = 0;
     WEFT_TRY_GOTO(WEFT_NEW(&order, p->buffer_count), done);
-    WEFT_TRY_GOTO(WEFT_NEW(&placed, p->buffer_count), done);
+    /* A buffer that is kept lives to the end, behind the last instruction. */
+    WEFT_TRY_GOTO(weft_first_fit_new((int)p->code_count + 1, &fit), done);
     for (size_t b = 0; b < p->buffer_count; b++) {
         buffer *x = &p->buffers[b];
         if (x->hold) x->first = 0;
@@ -224,13 +201,12 @@ static weft_status lay_arena(weft_program *p, int space, size_t *bytes)
     qsort(order, (size_t)count, sizeof(*order), largest_first);
     for (int i = 0; i < count; i++) {
         buffer *x = &p->buffers[order[i].buffer];
-        x->offset = lowest_fit(p, placed, i, x);
-        put_in_order(p, placed, i, order[i].buffer);
+        WEFT_TRY_GOTO(weft_first_fit_place(fit, x->first, x->last, x->bytes, &x->offset), done);
         *bytes = WEFT_MAX(*bytes, x->offset + x->bytes);
     }
 done:
     free(order);
-    free(placed);
+    weft_first_fit_free(&fit);
     return status;
 }
 

@@ -45,7 +45,15 @@ accepts pick "$weft" plan $small --cluster two.yaml --auto -n 2 --exchange serve
 [ "$(sed -n 's/^compress: "\(.*\)"/\1/p' second.yaml)" = "$(awk '/^-n/ { if (++n == 2) for (i = 1; i < NF; i++) if ($i == "--compress") print $(i + 1) }' out)" ] && pass || flunk "row 2: $(cat out second.yaml)"
 refuses 2 "run.yaml: exists; a run file is not written over another file" "$weft" plan $small --cluster two.yaml --auto --output run.yaml
 refuses 2 "output '-': the table is printed there" "$weft" plan $small --cluster two.yaml --auto --output -
+# A place where nothing can be written is told before the search.
 refuses 1 "nowhere/run.yaml: cannot" "$weft" plan $small --cluster two.yaml --auto --one-learner --output nowhere/run.yaml
+[ -s out ] && flunk "a search whose result cannot be written: $(cat out)" || pass
+refuses 1 "nowhere/a.svg: cannot" "$weft" plan $small --cluster two.yaml --scale 1..2 --strategies mesh=data=N --plot nowhere/a.svg
+[ -s out ] && flunk "rates whose picture cannot be written: $(cat out)" || pass
+refuses 1 "nowhere/step.json: cannot" "$weft" plan $small --cluster two.yaml --predicted nowhere/step.json
+echo old >old.json
+refuses 2 "no model is named 'mlq'" "$weft" plan --model mlq --cluster two.yaml --predicted old.json
+[ "$(cat old.json)" = old ] && pass || flunk "a file that is not written after all: $(cat old.json)"
 refuses 1 "pick 2: 1 row fits; nothing is written" "$weft" plan $small --cluster two.yaml --auto --one-learner --pick 2 --output no.yaml
 [ -e no.yaml ] && flunk "a run file of no row" || pass
 
@@ -62,11 +70,19 @@ holds out '^-n .* [0-9.]+ MB on the fullest machine; fits in [0-9.]+ MB: no, [0-
 # Rows of a list say it alike; one that does not fit is behind those that do.
 accepts "rows that do not fit" "$weft" plan $small --cluster tight.yaml --strategies 'ranks=3 mesh=domain=3; ranks=3 mesh=pipeline=3 schedule=gpipe'
 holds out '^ranks=3 mesh=domain=3 +[0-9.]+ MB on the fullest machine; fits in [0-9.]+ MB: no, [0-9.]+ kB too much'
+"$weft" plan $small --cluster tight.yaml --strategies 'ranks=3 mesh=domain=3; ranks=3 mesh=data=2; mesh=data=2' >out 2>err
+[ $? = 1 ] && pass || flunk "a list of which nothing fits"
+holds err '^weft: none of these strategies fits into the memory of the machines of tight.yaml$'
+"$weft" plan $small --cluster two.yaml --strategies 'exchange=avarage; exchange=avarage:every=2' >out 2>err
+[ $? = 1 ] && [ "$(grep -c "no exchange is named 'avarage'" out)" = 1 ] && pass || flunk "one reason for two strategies: $(cat out)"
+holds out '^avarage; avarage:every=2  +no exchange'
 small="--microbatches 2 --model mlp --data glyphs:size=28,train=60,test=20 --batch 12"
 cluster two.yaml 'bandwidth: 1e8' 'count: 2, cores: 1'
 cluster tiny.yaml 'bandwidth: 1e8' "count: 2, cores: 1, memory: $(every two.yaml 'min(bytes) * 0.95')"
 refuses 1 "no strategy fits: the least memory is that of ranks=2" "$weft" plan $small --cluster tiny.yaml --auto --one-learner
 holds err 'too much; machines of [0-9.]+ MB would hold it, or [0-9]+ such machines'
+"$weft" plan $small --cluster tiny.yaml --auto --seconds 0.1 >out 2>err
+[ $? = 1 ] && grep -q 'no strategy fits: the least memory is that of ranks=2' err && pass || flunk "nothing fits when the time is out"
 cluster two.yaml 'bandwidth: 1e8' 'count: 2, cores: 2'
 "$weft" plan $small --cluster two.yaml --auto --one-learner -n 6 >out 2>err && pass || flunk "more ranks than cores: $(cat err)"
 holds err '^weft: there are 4 cores for 6 ranks, which take turns$'
@@ -78,6 +94,7 @@ refuses 2 "are about --auto, which is not given" "$weft" plan $small --cluster t
 refuses 2 "writes what --auto, --target or --budget finds" "$weft" plan $small --cluster two.yaml --output run2.yaml
 refuses 2 "give --output FILE too" "$weft" plan $small --cluster two.yaml --auto --pick 2
 refuses 2 "leave one of them out" "$weft" plan $small --cluster two.yaml --auto --dump
+refuses 2 "one learner has no exchange, and 'server' is given" "$weft" plan $small --cluster two.yaml --auto --one-learner --exchange server
 refuses 2 "top" "$weft" plan $small --cluster two.yaml --auto --top 0
 refuses 2 "cannot open" "$weft" plan $small --cluster nowhere.yaml --auto
 printf 'time: 3\n' >wrong.yaml

@@ -77,6 +77,17 @@ static double share_of(const weft_step_estimate *step)
     return step->memory / step->memory_limit;
 }
 
+/* Keeps a candidate if it takes less memory than the least so far. */
+static weft_status keep_less(strategy_search *s, const strategy_candidate *c,
+                             const weft_step_estimate *step, strategy_least *least)
+{
+    if (least->words && share_of(step) >= share_of(&least->step)) return WEFT_OK;
+    free(least->words);
+    least->words = NULL;
+    least->step = *step;
+    return strategy_space_words(&s->space, c, &least->words);
+}
+
 /* The candidate of a head that saves the most: the last value of each option, but so many
  * micro-batches. */
 static weft_status try_saving(strategy_search *s, strategy_candidate c, int microbatches,
@@ -87,24 +98,23 @@ static weft_status try_saving(strategy_search *s, strategy_candidate c, int micr
     strategy_space_tail(&s->space, strategy_space_tails(&s->space, &c) - 1, &c);
     c.at[STRATEGY_MICROBATCHES] = microbatches;
     weft_status status = strategy_memory(s, &c, &step, &refused);
-    if (refused || (status == WEFT_OK && least->words && share_of(&step) >= share_of(&least->step)))
-        return WEFT_OK;
-    WEFT_TRY(status);
-    free(least->words);
-    least->words = NULL;
-    least->step = step;
-    return strategy_space_words(&s->space, &c, &least->words);
+    return status == WEFT_OK ? keep_less(s, &c, &step, least) : refused ? WEFT_OK : status;
 }
 
 static weft_status find_least(strategy_search *s, strategy_least *least)
 {
     enum { MOST_TRIED = 100 };
+    for (int k = 0; k < s->kind_count; k++) {
+        const strategy_found *unfit = s->kinds[k].unfit;
+        if (unfit) WEFT_TRY(keep_less(s, &unfit->candidate, &unfit->step, least));
+    }
     int last = (int)s->space.values[STRATEGY_MICROBATCHES].count - 1, tried = 0;
     for (size_t h = s->head_count; h-- > 0 && tried < MOST_TRIED;) {
         const strategy_candidate *c = &s->heads[h].candidate;
         bool all = s->space.mesh_ranks[c->at[STRATEGY_MESH]] * c->learners == s->space.ranks;
         if (s->heads[h].kind != 0 || (!all && !s->space.fixed)) continue;
-        for (int m = 0; m <= last; m += WEFT_MAX(last / 2, 1), tried++)
+        for (int m = 0; m <= last && !strategy_asked_to_stop(s);
+             m += WEFT_MAX(last / 2, 1), tried++)
             WEFT_TRY(try_saving(s, *c, m, least));
     }
     return WEFT_OK;
@@ -144,7 +154,9 @@ static weft_status find_machines(strategy_search *s, int64_t *times, const char 
     bool helps = false;
     for (*times = 2; *times <= 16 && !helps && status == WEFT_OK; *times *= 2) {
         for (int g = 0; g < c->group_count; g++) c->groups[g].count *= *times;
-        for (int a = 0; (*axis = weft_axis_name(a)) && !helps && status == WEFT_OK; a++) {
+        for (int a = 0; (*axis = weft_axis_name(a)) && !helps && status == WEFT_OK &&
+                        !strategy_asked_to_stop(s);
+             a++) {
             status = try_machines(s, *times, *axis, &helps);
             if (helps) break;
         }
@@ -162,8 +174,13 @@ weft_status strategy_remedy_nowhere(strategy_search *s, char **out)
     int64_t times = 0;
     const char *axis = NULL;
     weft_status status = find_least(s, &least);
-    if (status == WEFT_OK && least.words) status = find_machines(s, &times, &axis);
-    if (status == WEFT_OK && least.words) {
+    bool fits = least.words && strategy_fits(&least.step);
+    if (status == WEFT_OK && fits && least.step.memory_limit > 0)
+        status = weft_format(out, "no estimate fits so far; %s takes %s of %s", least.words,
+                             size_text(least.step.memory, need, sizeof(need)),
+                             size_text(least.step.memory_limit, has, sizeof(has)));
+    if (status == WEFT_OK && least.words && !fits) status = find_machines(s, &times, &axis);
+    if (status == WEFT_OK && least.words && !fits) {
         weft_text text = {0};
         weft_text_add(&text,
                       "no strategy fits: the least memory is that of %s, %s on a machine of %s, "

@@ -87,7 +87,7 @@ weft_status strategy_make_rows(strategy_search *s)
         status = add_row(s, &s->reasons[i].candidate, NULL, reason);
     }
     free(all);
-    if (status == WEFT_OK && s->out->fitting == 0 && !s->out->interrupted && !s->out->timed_out)
+    if (status == WEFT_OK && s->out->fitting == 0 && !s->out->interrupted)
         status = strategy_remedy_nowhere(s, &s->out->remedy);
     return status;
 }

@@ -1,6 +1,8 @@
 /* Searches for the fastest strategies by branch and bound: heads, which have a bound, are estimated
  * in the order of their bounds, first those of each with the least work, then the others, as long
  * as their bounds are above what has been found. */
+#include <math.h>
+
 #include "train/strategies/search.h"
 
 void weft_search_options_init_size(weft_search_options *options, size_t size)
@@ -77,7 +79,7 @@ static weft_status try_candidate(strategy_search *s, const strategy_head *head,
 bool strategy_asked_to_stop(void *search)
 {
     strategy_search *s = search;
-    bool late = s->options->seconds > 0 && weft_seconds() - s->began > s->options->seconds;
+    bool late = weft_seconds() > s->ends;
     if (s->stop && s->stop->wanted) s->out->interrupted = true;
     if (late && !s->done) s->out->timed_out = true;
     return late || s->out->interrupted;
@@ -257,12 +259,15 @@ static void close_search(strategy_search *s)
     weft_site_close(&s->site);
 }
 
+/* ADVICE: seconds for what would help, where little or nothing fits, when the time is out. */
 static weft_status run_search(strategy_search *s, const char *cluster)
 {
+    static const double ADVICE = 2;
     WEFT_TRY(open_search(s, cluster));
     weft_status status = try_all(s);
     if (status != WEFT_ERR_INTERRUPTED || !strategy_asked_to_stop(s)) WEFT_TRY(status);
     s->done = true;
+    s->ends = WEFT_MAX(s->ends, weft_seconds() + ADVICE);
     if (s->out->estimated == 0 && s->out->refused > 0) return weft_error_raise(&s->refusal);
     return strategy_make_rows(s);
 }
@@ -282,6 +287,11 @@ weft_status weft_strategies_search(weft_context *context, const weft_train_optio
     if (!(own.seconds >= 0))
         return weft_fail(WEFT_ERR_ARGUMENT, "seconds is %g, must be 0 or more", own.seconds);
     WEFT_TRY(weft_train_options_check(context, options));
+    if (own.one_learner && options->parallel.exchange)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "one learner has no exchange, and '%s' is given; leave --one-learner or "
+                         "--exchange out",
+                         options->parallel.exchange);
     strategy_search s = {.context = context,
                          .options = &own,
                          .began = weft_seconds(),
@@ -290,6 +300,7 @@ weft_status weft_strategies_search(weft_context *context, const weft_train_optio
                          .user = user,
                          .out = out,
                          .space = {.context = context, .given = options}};
+    s.ends = own.seconds > 0 ? s.began + own.seconds : INFINITY;
     weft_status status = run_search(&s, cluster);
     close_search(&s);
     if (status != WEFT_OK) weft_strategies_free(out);

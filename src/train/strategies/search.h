@@ -45,8 +45,8 @@ typedef struct strategy_search {
     weft_context *context;
     const weft_search_options *options;
     const weft_stop *stop;
-    double began; /* time of the start */
-    bool done;    /* candidates have been looked at; rows are made */
+    double began, ends; /* time of the start; when the search stops by itself */
+    bool done;          /* candidates have been looked at; rows are made */
     weft_site site;
     strategy_space space;
     strategy_work work;
