@@ -18,6 +18,8 @@ static json_t *column_json(const weft_table_column *c)
         for (int k = 0; k < c->words; k++) json_array_append_new(words, json_string(c->word[k]));
         json_object_set_new(one, "categories", words);
     }
+    const char *example, *form = weft_csv_date_name((int)c->form, &example);
+    if (c->form != WEFT_CSV_ISO) json_object_set_new(one, "form", json_string(form));
     if (c->rare) json_object_set_new(one, "other", json_true());
     if (c->embedding) json_object_set_new(one, "embedding", json_integer(c->embedding));
     if (c->gaps) json_object_set_new(one, "missing", json_true());
@@ -66,6 +68,19 @@ static weft_status read_embedding(const char *file, const json_t *object, weft_t
     return WEFT_OK;
 }
 
+/* Reads the form of dates. */
+static weft_status read_form(const char *file, const json_t *object, weft_table_column *c)
+{
+    const char *text = json_string_value(json_object_get(object, "form")), *name, *example;
+    int form = WEFT_CSV_ISO;
+    if (!text) return WEFT_OK;
+    while ((name = weft_csv_date_name(form, &example)) && strcmp(name, text) != 0) form++;
+    if (!name || c->kind != WEFT_CSV_DATES)
+        return weft_checkpoint_damaged(file, "the form of a column of dates is not known");
+    c->form = (weft_csv_date_form)form;
+    return WEFT_OK;
+}
+
 static weft_status read_column(const char *file, const json_t *object, bool named,
                                weft_table_column *c)
 {
@@ -79,6 +94,7 @@ static weft_status read_column(const char *file, const json_t *object, bool name
     c->gaps = json_is_true(json_object_get(object, "missing"));
     c->parts = json_is_true(json_object_get(object, "parts"));
     WEFT_TRY(read_embedding(file, object, c));
+    WEFT_TRY(read_form(file, object, c));
     c->fill = json_is_number(fill) ? json_number_value(fill) : NAN;
     if (c->kind == WEFT_CSV_OPEN || named != (c->name != NULL) ||
         (c->name && !weft_is_printable(c->name)) || isinf(c->fill) ||

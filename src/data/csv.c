@@ -182,7 +182,8 @@ static weft_status csv_open(const char *arguments, const weft_source_request *re
             "or several of 0 and 1 as A+B, target is a number to predict, or several as A+B, "     \
             "weight is the sample "                                                                \
             "weight (at least 0), id names the row and is no feature; columns of numbers are "     \
-            "standardized, each text of another column becomes a feature of 0 and 1; test is a "   \
+            "standardized, each text of another column becomes a feature of 0 and 1; those of "    \
+            "dates=COLUMN[:dmy|:mdy|:epoch] are days; test is a "                                  \
             "share, or the files of the test part",                                                \
     .open = csv_open, .close = csv_close, .prepare = csv_prepare, .number = csv_number,            \
     .hash = csv_hash, .label = csv_label, .target = csv_target, .weight = csv_weight,              \

@@ -43,10 +43,10 @@ static weft_status name_columns(weft_csv_source *s)
     s->head.weight_column = csv->weight_place + 1;
     s->head.id_column = csv->id + 1;
     if (csv->label >= 0 && csv->header)
-        (void)snprintf(s->found_in, sizeof(s->found_in), "column %d (%.100s)", csv->label + 1,
+        (void)snprintf(s->found_in, sizeof(s->found_in), "column %d (%.100s)", csv->label,
                        csv->header[csv->label]);
     else
-        (void)snprintf(s->found_in, sizeof(s->found_in), "column %d", csv->label + 1);
+        (void)snprintf(s->found_in, sizeof(s->found_in), "column %d", csv->label);
     s->head.found_in = s->found_in;
     if (csv->label >= 0 && csv->header)
         (void)snprintf(s->as_target, sizeof(s->as_target), "target=%.100s",

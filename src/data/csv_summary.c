@@ -83,6 +83,14 @@ static void tell_features(const weft_table_column *c, weft_text *text)
                       c->gaps ? ", which have one of their own" : "");
 }
 
+/* The bytes of a text beside the first one of each character, by which a field is wider. */
+static int following_bytes(const char *text)
+{
+    int bytes = 0;
+    for (; *text; text++) bytes += ((unsigned char)*text & 0xC0) == 0x80;
+    return bytes;
+}
+
 static weft_status tell_column(const weft_csv *csv, int j, const weft_table_column *c,
                                weft_text *text)
 {
@@ -92,8 +100,8 @@ static weft_status tell_column(const weft_csv *csv, int j, const weft_table_colu
     char name[128];
     const weft_table_column plain = {.kind = WEFT_CSV_NUMBERS, .fill = NAN, .features = 1};
     if (!c) c = &plain;
-    weft_text_add(text, "%-20s %-10s %8lld  ",
-                  weft_csv_option_name(csv, csv->order[j], name, sizeof(name)), kinds[c->kind],
+    (void)weft_csv_option_name(csv, csv->order[j], name, sizeof(name));
+    weft_text_add(text, "%-*s %-10s %8lld  ", 20 + following_bytes(name), name, kinds[c->kind],
                   (long long)(csv->cells ? csv->cells[j].missing : 0));
     tell_features(c, text);
     weft_text_add(text, "\n%-40s  ", "");

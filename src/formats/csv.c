@@ -47,33 +47,35 @@ static weft_status missing_label(const char *name, int64_t line, const weft_csv_
                                  const char *label)
 {
     const weft_csv *csv = &t->csv;
+    char column[WEFT_CSV_COLUMN];
+    (void)weft_csv_column(csv, csv->label, column);
     bool chosen = !t->label && !t->unlabelled && csv->header &&
-                  weft_csv_shown(csv, csv->label) == csv->columns && *csv->header[csv->label] &&
+                  weft_csv_shown(csv, csv->label) == csv->columns - 1 && *csv->header[csv->label] &&
                   !(t->known && t->known->features > 0);
     if (!*label)
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "%s:%lld: column %d%s%.100s%s: the label is empty; leave the %s out%s",
-                         name, (long long)line, weft_csv_shown(csv, csv->label), chosen ? " (" : "",
-                         chosen ? csv->header[csv->label] : "",
-                         chosen ? "), the last one, since no label= is given" : "",
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: %s%s: the label is empty; leave the %s out%s",
+                         name, (long long)line, column,
+                         chosen ? ", the last one, since no label= is given" : "",
                          t->unlabelled ? "column" : "row",
                          chosen ? ", or give label=NAME if another column is the label" : "");
     return weft_fail(WEFT_ERR_FORMAT,
-                     "%s:%lld: column %d: the label '%s' marks a missing value; leave the row out, "
+                     "%s:%lld: %s: the label '%s' marks a missing value; leave the row out, "
                      "or, if a class is meant, give it another name",
-                     name, (long long)line, weft_csv_shown(csv, csv->label), label);
+                     name, (long long)line, column, label);
 }
 
 static weft_status add_label(weft_csv_reader *r, weft_csv_parser *t)
 {
     weft_csv *csv = &t->csv;
-    char *label = weft_csv_trimmed(r->fields[csv->label]);
+    char column[WEFT_CSV_COLUMN], *label = weft_csv_trimmed(r->fields[csv->label]);
+    weft_csv_join_lines(label);
     if (weft_csv_is_missing(label, true)) return missing_label(r->name, r->line, t, label);
     if (!weft_is_printable(label))
         return weft_fail(WEFT_ERR_FORMAT,
-                         "%s:%lld: column %d: the label '%.60s' must be UTF-8 without control "
+                         "%s:%lld: %s: the label '%.60s' must be UTF-8 without control "
                          "characters",
-                         r->name, (long long)r->line, weft_csv_shown(csv, csv->label), label);
+                         r->name, (long long)r->line, weft_csv_column(csv, csv->label, column),
+                         label);
     WEFT_TRY(WEFT_GROW(&csv->labels, &t->label_capacity, csv->rows));
     return intern(r, t, label, &csv->labels[csv->rows]);
 }
@@ -85,14 +87,13 @@ static weft_status refuse_target(const weft_csv_reader *r, const weft_csv_parser
     const weft_csv *csv = &t->csv;
     const char *name = csv->header ? csv->header[column] : NULL;
     bool binary = t->known->binary;
-    char more[256];
+    char more[256], where[WEFT_CSV_COLUMN];
     (void)snprintf(more, sizeof(more), ", or, if the column holds classes, give it as label=%.100s",
                    name ? name : "COLUMN");
     return weft_fail(WEFT_ERR_FORMAT,
-                     "%s:%lld: column %d%s%s%s, %s, %s%.40s%s; %s must stand in every row: %sleave "
+                     "%s:%lld: %s, %s, %s%.40s%s; %s must stand in every row: %sleave "
                      "the row out%s",
-                     r->name, (long long)r->line, weft_csv_shown(csv, column), name ? " (" : "",
-                     name ? name : "", name ? ")" : "",
+                     r->name, (long long)r->line, weft_csv_column(csv, column, where),
                      binary             ? "one of the labels"
                      : csv->answers > 1 ? "one of the targets"
                                         : "the target",
@@ -131,27 +132,28 @@ static weft_status add_target(weft_csv_reader *r, weft_csv_parser *t)
 static weft_status add_weight(weft_csv_reader *r, weft_csv_parser *t)
 {
     weft_csv *csv = &t->csv;
-    char *text = weft_csv_trimmed(r->fields[csv->weight]);
+    char column[WEFT_CSV_COLUMN], *text = weft_csv_trimmed(r->fields[csv->weight]);
     WEFT_TRY(WEFT_GROW(&csv->weights, &t->weight_capacity, csv->rows));
     double *value = &csv->weights[csv->rows];
     if (number(csv, text, value) && isfinite(*value) && *value >= 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT,
-                     "%s:%lld: column %d, the weight, holds '%.40s'; a number of at least 0 must "
+                     "%s:%lld: %s, the weight, holds '%.40s'; a number of at least 0 must "
                      "stand in every row (0: the row does not count)",
-                     r->name, (long long)r->line, weft_csv_shown(csv, csv->weight), text);
+                     r->name, (long long)r->line, weft_csv_column(csv, csv->weight, column), text);
 }
 
 static weft_status add_id(weft_csv_reader *r, weft_csv_parser *t)
 {
     weft_csv *csv = &t->csv;
     const char *id = weft_csv_trimmed(r->fields[csv->id]);
+    char column[WEFT_CSV_COLUMN];
     WEFT_TRY(WEFT_GROW(&csv->ids, &t->id_capacity, csv->rows));
     csv->ids[csv->rows] = NULL;
     if (!weft_is_printable(id))
         return weft_fail(WEFT_ERR_FORMAT,
-                         "%s:%lld: column %d: the id '%.60s' must be UTF-8 without control "
+                         "%s:%lld: %s: the id '%.60s' must be UTF-8 without control "
                          "characters",
-                         r->name, (long long)r->line, weft_csv_shown(csv, csv->id), id);
+                         r->name, (long long)r->line, weft_csv_column(csv, csv->id, column), id);
     return weft_strdup(id, &csv->ids[csv->rows]);
 }
 
@@ -161,13 +163,14 @@ static weft_status add_answer(weft_csv_reader *r, weft_csv_parser *t)
 {
     const weft_csv *csv = &t->csv;
     const char *text = weft_csv_trimmed(r->fields[csv->label]);
+    char column[WEFT_CSV_COLUMN];
     if (csv->rows == 0) t->vacant = t->unlabelled && !*text;
     if (!t->vacant) return t->measured ? add_target(r, t) : add_label(r, t);
     if (!*text) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT,
-                     "%s:%lld: column %d: the label is '%.40s', and empty in the rows before; fill "
+                     "%s:%lld: %s: the label is '%.40s', and empty in the rows before; fill "
                      "in all of them, or leave the column out",
-                     r->name, (long long)r->line, weft_csv_shown(csv, csv->label), text);
+                     r->name, (long long)r->line, weft_csv_column(csv, csv->label, column), text);
 }
 
 weft_status weft_csv_add_row(weft_csv_reader *r, weft_csv_parser *t)

@@ -63,15 +63,22 @@ bool weft_csv_is_gap(const char *text, const char *more)
 /* --- kinds --- */
 
 /* Refuses an entry that is no feature. */
-static weft_status check_list(const char *file, const char *key, const char *list,
+static weft_status check_list(const char *file, const char *key, const char *list, bool dates,
                               const weft_csv *csv)
 {
     char entry[WEFT_CSV_ENTRY];
     while (weft_csv_next_entry(&list, entry)) {
         bool found = false;
-        for (int j = 0; j < csv->features && !found; j++)
-            found = weft_csv_listed(entry, csv->header ? csv->header[csv->order[j]] : NULL,
-                                    csv->order[j]);
+        int form = 0;
+        for (int j = 0; j < csv->features && !found; j++) {
+            const char *name = csv->header ? csv->header[csv->order[j]] : NULL;
+            found = dates ? weft_csv_date_listed(entry, name, csv->order[j], &form)
+                          : weft_csv_listed(entry, name, csv->order[j]);
+        }
+        if (form < 0)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s: %s=%s: the form of the dates must be iso, dmy, mdy or epoch",
+                             file, key, entry);
         if (!found)
             return weft_fail(WEFT_ERR_ARGUMENT, "%s: %s=%s is the name or number of no feature",
                              file, key, entry);
@@ -82,6 +89,7 @@ static weft_status check_list(const char *file, const char *key, const char *lis
 static weft_status know_words(const weft_table_column *column, weft_csv_cells *cells)
 {
     cells->kind = column->kind;
+    cells->form = column->form;
     cells->words = column->words;
     for (int k = 0; k < column->words; k++)
         WEFT_TRY(weft_csv_classes_add(&cells->found, column->word[k], k));
@@ -97,13 +105,17 @@ weft_status weft_csv_cells_open(const char *file, const weft_csv_known *known, w
     for (int j = 0; table && j < csv->features; j++)
         WEFT_TRY(know_words(&table->column[j], &csv->cells[j]));
     if (!rules) return WEFT_OK;
-    WEFT_TRY(check_list(file, "categorical", rules->categorical, csv));
-    WEFT_TRY(check_list(file, "dates", rules->dates, csv));
+    WEFT_TRY(check_list(file, "categorical", rules->categorical, false, csv));
+    WEFT_TRY(check_list(file, "dates", rules->dates, true, csv));
     for (int j = 0; j < csv->features; j++) {
         const char *name = csv->header ? csv->header[csv->order[j]] : NULL;
         weft_csv_cells *cells = &csv->cells[j];
         cells->forced = weft_csv_listed(rules->categorical, name, csv->order[j]);
-        if (weft_csv_listed(rules->dates, name, csv->order[j])) cells->kind = WEFT_CSV_DATES;
+        int form;
+        if (weft_csv_date_listed(rules->dates, name, csv->order[j], &form)) {
+            cells->kind = WEFT_CSV_DATES;
+            cells->form = (weft_csv_date_form)form;
+        }
         if (cells->forced && cells->kind == WEFT_CSV_DATES)
             return weft_fail(WEFT_ERR_ARGUMENT, "%s: column %d is given as dates and as categories",
                              file, csv->order[j]);
@@ -127,10 +139,10 @@ void weft_csv_cells_free(weft_csv_cells *cells, int count)
 weft_status weft_csv_not_a_number(const weft_csv *csv, const char *file, int64_t line, int i,
                                   const char *text, const char *more)
 {
+    char column[WEFT_CSV_COLUMN];
     return weft_fail(WEFT_ERR_FORMAT,
-                     "%s:%lld: column %d%s%s%s holds '%.40s', a finite number must stand there%s",
-                     file, (long long)line, weft_csv_shown(csv, i), csv->header ? " (" : "",
-                     csv->header ? csv->header[i] : "", csv->header ? ")" : "", text, more);
+                     "%s:%lld: %s holds '%.40s', a finite number must stand there%s", file,
+                     (long long)line, weft_csv_column(csv, i, column), text, more);
 }
 
 const char *weft_csv_option_name(const weft_csv *csv, int i, char *room, size_t size)
@@ -143,7 +155,7 @@ const char *weft_csv_option_name(const weft_csv *csv, int i, char *room, size_t 
 static weft_status refuse_gap(const weft_csv_reader *r, const weft_csv *csv, bool later, int j,
                               const char *text)
 {
-    char more[400], name[128];
+    char more[400], name[128], column[WEFT_CSV_COLUMN];
     int i = csv->order[j];
     bool number = csv->cells[j].kind == WEFT_CSV_NUMBERS;
     (void)weft_csv_option_name(csv, i, name, sizeof(name));
@@ -155,9 +167,8 @@ static weft_status refuse_gap(const weft_csv_reader *r, const weft_csv *csv, boo
                        "; missing=%s fills such gaps, drop=%s leaves the column out",
                        csv->cells[j].kind == WEFT_CSV_CATEGORIES ? "category" : "mean", name);
     if (number) return weft_csv_not_a_number(csv, r->name, r->line, i, text, more);
-    return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: column %d%s%s%s holds '%.40s', a missing value%s",
-                     r->name, (long long)r->line, weft_csv_shown(csv, i), csv->header ? " (" : "",
-                     csv->header ? csv->header[i] : "", csv->header ? ")" : "", text, more);
+    return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: %s holds '%.40s', a missing value%s", r->name,
+                     (long long)r->line, weft_csv_column(csv, i, column), text, more);
 }
 
 /* Refuses numbers and texts in one column: `text` is a text in column i of that line. */
@@ -178,11 +189,20 @@ static weft_status refuse_text(const char *file, const weft_csv *csv, bool later
 
 /* --- fields --- */
 
+void weft_csv_join_lines(char *text)
+{
+    char *to = text + strcspn(text, "\n\r\t");
+    for (const char *at = to; *at; at++)
+        if (at[0] != '\r' || at[1] != '\n') *to++ = strchr("\n\r\t", *at) ? ' ' : *at;
+    *to = '\0';
+}
+
 static weft_status find_word(const weft_csv_reader *r, const weft_csv *csv, bool later, int j,
-                             const char *text, double *out)
+                             char *text, double *out)
 {
     weft_csv_cells *c = &csv->cells[j];
-    char name[128];
+    char name[128], column[WEFT_CSV_COLUMN];
+    weft_csv_join_lines(text);
     int number = weft_csv_classes_find(&c->found, text);
     if (number < 0 && later) {
         number = c->words;
@@ -191,15 +211,17 @@ static weft_status find_word(const weft_csv_reader *r, const weft_csv *csv, bool
         int i = csv->order[j];
         if (!weft_is_printable(text))
             return weft_fail(WEFT_ERR_FORMAT,
-                             "%s:%lld: column %d: the text '%.60s' must be UTF-8 without control "
+                             "%s:%lld: %s: the text '%.60s' must be UTF-8 without control "
                              "characters; drop=%s leaves the column out",
-                             r->name, (long long)r->line, weft_csv_shown(csv, i), text,
+                             r->name, (long long)r->line, weft_csv_column(csv, i, column), text,
                              weft_csv_option_name(csv, i, name, sizeof(name)));
         if (c->words >= MOST_WORDS)
             return weft_fail(WEFT_ERR_FORMAT,
-                             "%s:%lld: more than %d different texts in column %d, which are too "
-                             "many for categories; drop=%d leaves it out",
-                             r->name, (long long)r->line, MOST_WORDS, weft_csv_shown(csv, i), i);
+                             "%s:%lld: more than %d different texts in %s, which are too many for "
+                             "categories; drop=%s leaves it out",
+                             r->name, (long long)r->line, MOST_WORDS,
+                             weft_csv_column(csv, i, column),
+                             weft_csv_option_name(csv, i, name, sizeof(name)));
         WEFT_TRY(WEFT_GROW(&c->word, &c->word_capacity, c->words));
         WEFT_TRY(weft_strdup(text, &c->word[c->words]));
         number = c->words++;
@@ -209,18 +231,30 @@ static weft_status find_word(const weft_csv_reader *r, const weft_csv *csv, bool
     return WEFT_OK;
 }
 
-static weft_status read_date(const weft_csv_reader *r, const weft_csv *csv, int j, const char *text,
-                             double *out)
+static weft_status read_date(const weft_csv_reader *r, const weft_csv *csv, int j, bool later,
+                             const char *text, double *out)
 {
-    if (weft_csv_date(text, out)) return WEFT_OK;
+    char column[WEFT_CSV_COLUMN], name[128], more[300] = "";
+    const char *want, *have;
+    int i = csv->order[j], form = 0;
+    if (weft_csv_date(text, csv->cells[j].form, out)) return WEFT_OK;
+    while (weft_csv_date_name(form, &have) && !weft_csv_date(text, (weft_csv_date_form)form, out))
+        form++;
+    const char *other = weft_csv_date_name(form, &have);
+    (void)weft_csv_date_name((int)csv->cells[j].form, &want);
+    if (other && !later)
+        (void)snprintf(more, sizeof(more),
+                       "; dates=%s:%s reads all dates of the column as %s, and a column that has "
+                       "dates of several forms must be written in one",
+                       weft_csv_option_name(csv, i, name, sizeof(name)), other, have);
     return weft_fail(WEFT_ERR_FORMAT,
-                     "%s:%lld: column %d holds '%.40s', a date must stand there, as 2024-02-29 or "
-                     "2024-02-29T18:30:00",
-                     r->name, (long long)r->line, weft_csv_shown(csv, csv->order[j]), text);
+                     "%s:%lld: %s holds '%.40s', a date must stand there, as %s%s%s", r->name,
+                     (long long)r->line, weft_csv_column(csv, i, column), text, want,
+                     later ? ", since the training had this form" : "", more);
 }
 
 weft_status weft_csv_cell(const weft_csv_reader *r, weft_csv *csv, const weft_csv_known *known,
-                          int j, const char *text, double *out)
+                          int j, char *text, double *out)
 {
     weft_csv_cells *c = &csv->cells[j];
     const weft_table *table = known->table;
@@ -240,7 +274,7 @@ weft_status weft_csv_cell(const weft_csv_reader *r, weft_csv *csv, const weft_cs
         *out = NAN;
         return may ? WEFT_OK : refuse_gap(r, csv, later, j, text);
     }
-    if (c->kind == WEFT_CSV_DATES) return read_date(r, csv, j, text, out);
+    if (c->kind == WEFT_CSV_DATES) return read_date(r, csv, j, later, text, out);
     if (c->kind == WEFT_CSV_OPEN) {
         double infinite;
         bool any = number || weft_csv_number(text, csv->comma, &infinite);

@@ -15,14 +15,20 @@ bool weft_csv_listed(const char *list, const char *name, int column);
 /* Whether a text marks a missing value; more: marks beside the usual ones, as MARK+MARK, or NULL.
  */
 bool weft_csv_is_gap(const char *text, const char *more);
-/* Converts a field without blanks of feature j in a table that has cells. FORMAT: it does not fit
+/* Makes a blank of each line break and tab in a text, which are as good as one in a category or
+ * class. */
+void weft_csv_join_lines(char *text);
+/* Converts a field without blanks of feature j in a table that has cells, whose text may be changed
+ * so (weft_csv_join_lines). FORMAT: it does not fit
  * its column; the message names line and column. */
 weft_status weft_csv_cell(const weft_csv_reader *reader, weft_csv *csv, const weft_csv_known *known,
-                          int j, const char *text, double *out) WEFT_NODISCARD;
+                          int j, char *text, double *out) WEFT_NODISCARD;
 void weft_csv_cells_free(weft_csv_cells *cells, int count);
-/* Days since 1970 of a date, YYYY-MM-DD, or a date and time, YYYY-MM-DD hh:mm[:ss[.f]][Z|+hh:mm],
- * with a blank or T between. */
-bool weft_csv_date(const char *text, double *days);
+/* Days since 1970 of a date of some form, or of a date and time, hh:mm[:ss[.f]][Z|+hh:mm], with a
+ * blank or T between; of other forms than ISO's the hour may have one digit, and AM or PM. */
+bool weft_csv_date(const char *text, weft_csv_date_form form, double *days);
+/* Whether `list`, COLUMN[:FORM]+..., has a column, and the form; -1: no form is named so. */
+bool weft_csv_date_listed(const char *list, const char *name, int column, int *form);
 /* Whether a text is a number with signs of currency, per cent or thousands, as "$1,250". */
 bool weft_csv_signed_number(const char *text);
 /* The day that begins so many days after that of 1970. */

@@ -7,10 +7,10 @@
 
 #include "formats/csv_cells.h"
 
-/* The number of a field's column in the file, from 1. */
+/* The number of a field's column in the file, from 0. */
 static int column_of(const weft_csv_table *t, int i)
 {
-    return t->column[i] + 1;
+    return t->column[i];
 }
 
 int weft_csv_place(const weft_csv_table *t, int64_t index)

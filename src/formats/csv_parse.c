@@ -9,7 +9,15 @@
 int weft_csv_shown(const weft_csv *csv, int i)
 {
     const weft_csv_file *f = csv->files ? &csv->file[csv->files - 1] : NULL;
-    return (f && f->field ? f->field[i] : i) + 1;
+    return f && f->field ? f->field[i] : i;
+}
+
+const char *weft_csv_column(const weft_csv *csv, int i, char room[WEFT_CSV_COLUMN])
+{
+    bool named = csv->header && *csv->header[i];
+    (void)snprintf(room, WEFT_CSV_COLUMN, "column %d%s%.100s%s", weft_csv_shown(csv, i),
+                   named ? " (" : "", named ? csv->header[i] : "", named ? ")" : "");
+    return room;
 }
 
 const weft_csv_file *weft_csv_file_of(const weft_csv *csv, int64_t row)
@@ -53,7 +61,7 @@ static weft_status match_fields(const weft_csv_reader *r, const weft_csv *csv,
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s: columns %d and %d are both named '%s'; each needs a name of its "
                              "own",
-                             r->name, field[i] + 1, k + 1, r->fields[k]);
+                             r->name, field[i], k, r->fields[k]);
         field[i] = k;
     }
     for (int i = 0; i < csv->columns; i++)
@@ -240,7 +248,7 @@ static weft_status check_only_word(const weft_csv_parser *p)
     const char *name = csv->class_names[word];
     bool first = !csv->has_header && !(p->known && p->known->features > 0);
     const weft_csv_file *f = weft_csv_file_of(csv, row);
-    int column = (f->field ? f->field[csv->label] : csv->label) + 1;
+    int column = f->field ? f->field[csv->label] : csv->label;
     if (first && row == 0 && times == 1)
         return weft_fail(
             WEFT_ERR_FORMAT,

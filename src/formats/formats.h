@@ -87,9 +87,18 @@ typedef struct weft_csv_classes {
     size_t capacity, count;
 } weft_csv_classes;
 
+/* How the dates of a column are written. */
+typedef enum weft_csv_date_form {
+    WEFT_CSV_ISO,  /* 2024-02-29, of ISO 8601 */
+    WEFT_CSV_DMY,  /* 29.2.2024, 29/02/2024 or 29-02-2024 */
+    WEFT_CSV_MDY,  /* 2/29/2024 */
+    WEFT_CSV_EPOCH /* seconds since 1970 */
+} weft_csv_date_form;
+
 /* The contents of a feature column of a table that may have texts and gaps. */
 typedef struct weft_csv_cells {
     weft_csv_kind kind;
+    weft_csv_date_form form; /* of dates */
     int words;
     char **word; /* the different texts in order of appearance, unless they are known */
     size_t word_capacity;
@@ -238,8 +247,11 @@ weft_status weft_csv_end(weft_csv_parser **parser, weft_csv *out) WEFT_NODISCARD
 const weft_csv_file *weft_csv_file_of(const weft_csv *csv, int64_t row);
 /* Whether the first row of a text has this field. */
 bool weft_csv_has_name(const void *data, size_t size, const char *name);
-/* The number, from 1, of column i in the file that is being read, for messages. */
+/* The number, from 0 as in options, of column i in the file that is being read, for messages. */
 int weft_csv_shown(const weft_csv *csv, int i);
+/* Writes "column 3 (price)" of column i, with its number in the file that is being read. */
+enum { WEFT_CSV_COLUMN = 128 };
+const char *weft_csv_column(const weft_csv *csv, int i, char room[WEFT_CSV_COLUMN]);
 /* Column i of the file as options name it, by name or number. */
 const char *weft_csv_option_name(const weft_csv *csv, int i, char *room, size_t size);
 /* Reads the fields of a row again from the texts that were parsed, [files], of which `begin` is

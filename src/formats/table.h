@@ -9,6 +9,7 @@
 typedef struct weft_table_column {
     char *name; /* NULL: the table has no header */
     weft_csv_kind kind;
+    weft_csv_date_form form; /* of dates */
     int words;
     char **word;   /* [words]: the categories; numbers by value, then others by name */
     bool rare;     /* categories that are rare in training, or not in it, have a feature */
@@ -47,6 +48,8 @@ weft_status weft_table_number_words(const weft_table *table, const int64_t *rows
                                     int64_t count, weft_csv *csv) WEFT_NODISCARD;
 /* A feature of a row, of which the values of all columns are given. */
 WEFT_PRIVATE_API double weft_table_feature(const weft_table *table, const double *row, int feature);
+/* The name of a form of dates (NULL: there is none of this number), and an example for messages. */
+const char *weft_csv_date_name(int form, const char **example);
 /* Writes how the texts of feature j of a table of training could be read as numbers, if all of them
  * are alike, as a clause for messages; false: they are texts. */
 bool weft_csv_advise(const weft_csv *csv, int j, char *out, size_t size);

@@ -168,6 +168,7 @@ static weft_status fit_column(const fit *f, int j, weft_table_column *c)
     const weft_csv_rules *rules = f->rules;
     char name[128];
     c->kind = csv->cells[j].kind == WEFT_CSV_OPEN ? WEFT_CSV_NUMBERS : csv->cells[j].kind;
+    c->form = csv->cells[j].form;
     c->fill = NAN;
     if (c->kind != WEFT_CSV_CATEGORIES && csv->cells[j].missing > 0 && !rules->gaps)
         return weft_fail(WEFT_ERR_ARGUMENT,

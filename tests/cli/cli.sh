@@ -286,9 +286,9 @@ refuses 1 "nowhere.yaml: cannot open" "$weft" train --model nowhere.yaml $small
 : >empty.csv
 refuses 1 "empty.csv: is empty" "$weft" train --data csv:empty.csv
 printf 'a,b,y\n1,2,0\n3,four,1\n' >text.csv
-refuses 1 "text.csv:3: column 2 (b) holds 'four'" "$weft" train --data csv:text.csv
+refuses 1 "text.csv:3: column 1 (b) holds 'four'" "$weft" train --data csv:text.csv
 printf '1,2,0\n3,NaN,1\n' >nan.csv
-refuses 1 "nan.csv:2: column 2 holds 'NaN'" "$weft" train --data csv:nan.csv
+refuses 1 "nan.csv:2: column 1 holds 'NaN'" "$weft" train --data csv:nan.csv
 printf '1,2,0\n' | gzip >t.csv.gz
 head -c 20 t.csv.gz >cut.csv.gz
 refuses 1 "cut.csv.gz: damaged gzip data" "$weft" train --data csv:cut.csv.gz
@@ -518,7 +518,7 @@ esc=$(printf '\033[31m')
 printf 'a,b,kind\n1,2,x%s\n2,1,y\n' "$esc" >esc.csv
 refuses 1 "the label 'x\x1b[31m' must be UTF-8" "$weft" train --model mlp --data csv:esc.csv
 printf 'a,b%s,kind\n1,2,x\n2,1,y\n' "$esc" >esc.csv
-refuses 1 "the name of column 2, 'b\x1b[31m'" "$weft" train --model mlp --data csv:esc.csv
+refuses 1 "the name of column 1, 'b\x1b[31m'" "$weft" train --model mlp --data csv:esc.csv
 printf 'a,b,kind\n1,2,M\374ller\n2,1,y\n' >latin.csv
 refuses 1 "the label 'M\xfcller' must be UTF-8" "$weft" train --model mlp --data csv:latin.csv
 refuses 2 "option 'data' is 'csv:\x1b[31m'" "$weft" train --data "csv:$esc"

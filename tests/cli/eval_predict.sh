@@ -480,9 +480,9 @@ accepts "a column of labels without any" "$weft" predict range -d csv:vacant_1.c
 cp out want
 accepts "no column of labels" "$weft" predict range -d csv:vacant_2.csv
 cmp out want && pass || flunk "predictions by a column of empty labels"
-refuses 1 "vacant_3.csv:3: column 3: the label is '4', and empty in the rows before" "$weft" predict range -d csv:vacant_3.csv
-refuses 1 "vacant_4.csv:3: column 3 (y), the target, is empty" "$weft" predict range -d csv:vacant_4.csv
-refuses 1 "vacant_1.csv:2: column 3 (y), the target, is empty" "$weft" eval range -d csv:vacant_1.csv
+refuses 1 "vacant_3.csv:3: column 2 (y): the label is '4', and empty in the rows before" "$weft" predict range -d csv:vacant_3.csv
+refuses 1 "vacant_4.csv:3: column 2 (y), the target, is empty" "$weft" predict range -d csv:vacant_4.csv
+refuses 1 "vacant_1.csv:2: column 2 (y), the target, is empty" "$weft" eval range -d csv:vacant_1.csv
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -198,9 +198,9 @@ for weights in ([3.5, 0], [0.1, 0], [1e-9, 7.3], [7.3, 1e-18]):
 
 # --- what is refused ---
 for text, how, words in [
-    ("a,w,y\n1,2,3\n1,-1,3\n", "target=y,weight=w", "bad.csv:3: column 2, the weight, holds '-1'"),
-    ("a,w,y\n1,2,3\n1,nan,3\n", "target=y,weight=w", "bad.csv:3: column 2, the weight, holds 'nan'"),
-    ("a,w,y\n1,2,3\n1,,3\n", "target=y,weight=w", "bad.csv:3: column 2, the weight, holds ''"),
+    ("a,w,y\n1,2,3\n1,-1,3\n", "target=y,weight=w", "bad.csv:3: column 1 (w), the weight, holds '-1'"),
+    ("a,w,y\n1,2,3\n1,nan,3\n", "target=y,weight=w", "bad.csv:3: column 1 (w), the weight, holds 'nan'"),
+    ("a,w,y\n1,2,3\n1,,3\n", "target=y,weight=w", "bad.csv:3: column 1 (w), the weight, holds ''"),
     ("a,w,y\n1,2,3\n1,inf,3\n", "target=y,weight=w", "must stand in every row"),
     ("a,w,y\n1,0,3\n2,0,3\n", "target=y,weight=w,test=0", "all weights of the training part are 0"),
     ("a,w,y\n1,1e308,3\n2,1e308,3\n", "target=y,weight=w,test=0", "the sum of the weights of the training part is not finite"),

@@ -97,10 +97,10 @@ def sentences():
             ("more", [*head, "c"], [[1, 2, "p", 4]], "more.csv:1: has a column 'c', which a.csv has not; the files of one table have the same columns, in any order"),
             ("less", head[:2], [[1, 2]], "less.csv:1: has no column 'y', which a.csv has"),
             ("other", ["a", "B", "y"], later, "other.csv:1: has a column 'B', which a.csv has not"),
-            ("twice", ["a", "y", "a", "b"], later, "twice.csv: columns 1 and 3 are both named 'a'"),
+            ("twice", ["a", "y", "a", "b"], later, "twice.csv: columns 0 and 2 are both named 'a'"),
             ("bare", [None] * 3, later, "bare.csv:1: has a column '0.5', which a.csv has not"),
-            ("word", ["y", "a", "b"], [["p", 1, 2], ["q", 3, "x"]], "word.csv:3: column 3 (b) holds 'x', a finite number must stand there"),
-            ("gap", ["y", "a", "b"], [["p", 1, 2], ["", 3, 4]], "gap.csv:3: column 1: the label is empty"),
+            ("word", ["y", "a", "b"], [["p", 1, 2], ["q", 3, "x"]], "word.csv:3: column 2 (b) holds 'x', a finite number must stand there"),
+            ("gap", ["y", "a", "b"], [["p", 1, 2], ["", 3, 4]], "gap.csv:3: column 0 (y): the label is empty"),
             ("short", head, [[1, 2, "p"], [3, 4]], "short.csv:3: has 2 columns, the rows before have 3")):
         write_file(name + ".csv", header, body)
         said = train("bad", f"csv:a.csv+{name}.csv", "-e", 1, code=1)

@@ -129,8 +129,8 @@ def later():
 
 def sentences():
     header, table = draw(7, 40, plain=True)
-    for row, column, value, words in (4, 3, "2", "t.csv:6: column 4 (hot), one of the labels, holds '2'; 0 or 1 (also false or true) must stand in every row"), (0, 4, "yes", "holds 'yes'"), \
-            (9, 5, "", "t.csv:11: column 6 (7), one of the labels, is empty"), (3, 4, "0.5", "holds '0.5'"), (3, 4, "nan", "holds 'nan'"):
+    for row, column, value, words in (4, 3, "2", "t.csv:6: column 3 (hot), one of the labels, holds '2'; 0 or 1 (also false or true) must stand in every row"), (0, 4, "yes", "holds 'yes'"), \
+            (9, 5, "", "t.csv:11: column 5 (7), one of the labels, is empty"), (3, 4, "0.5", "holds '0.5'"), (3, 4, "nan", "holds 'nan'"):
         broken = [list(r) for r in table]
         broken[row][column] = value
         write_rows("t.csv", [header] + broken)

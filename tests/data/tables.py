@@ -68,6 +68,18 @@ def word_order(word):
         return 1, 0, word
 
 
+def clock(t):
+    """A time as 6:05 PM."""
+    return f"{(t.hour + 11) % 12 + 1}:{t.minute:02d} {'AP'[t.hour > 11]}M"
+
+
+# Forms of dates beside ISO's, as they may be written, with a time and without one.
+WRITTEN = {"dmy": lambda t, sign: f"{t.day}{sign}{t.month:02d}{sign}{t.year}" + (f" {t.hour}:{t.minute:02d}" if t.minute else f"T{t.hour:02d}:00:00.0Z"),
+           "mdy": lambda t, sign: f"{t.month:02d}{sign}{t.day}{sign}{t.year} {clock(t)}",
+           "epoch": lambda t, sign: str(int((t - datetime.datetime(1970, 1, 1)).total_seconds()))}
+READ = {"dmy": "%d %m %Y %H:%M", "mdy": "%m %d %Y %I:%M %p"}
+
+
 def draw(chance, kind):
     """A value of a column, as text; None: missing."""
     if kind == "dates":
@@ -75,6 +87,9 @@ def draw(chance, kind):
     if kind == "times":
         moment = datetime.datetime(2001, 3, 4) + datetime.timedelta(hours=6 * chance.randrange(9999))
         return moment.isoformat() + chance.choice(("", "Z", "+00:00"))
+    if kind in WRITTEN:
+        moment = datetime.datetime(1999, 3, 4) + datetime.timedelta(minutes=chance.choice((1440, 7)) * chance.randrange(9999))
+        return WRITTEN[kind](moment, chance.choice("./-"))
     if kind == "numbers":
         return str(chance.randrange(-40, 40) / 4)
     if kind == "codes":
@@ -82,7 +97,12 @@ def draw(chance, kind):
     return chance.choices(("red", "green, dark", 'the "blue"', "ocker", "grau ü"), (30, 30, 30, 2, 1))[0]
 
 
-def days(text):
+def days(text, kind):
+    if kind == "epoch":
+        return int(text) / 86400
+    if kind in READ:
+        text = re.sub(r"[./-]", " ", text).replace("T", " ").replace(":00:00 0Z", ":00")
+        return (datetime.datetime.strptime(text, READ[kind]) - datetime.datetime(1970, 1, 1)).total_seconds() / 86400
     moment = datetime.datetime.fromisoformat(text.replace("Z", "").replace("+00:00", ""))
     return (moment - datetime.datetime(1970, 1, 1)).total_seconds() / 86400
 
@@ -94,7 +114,7 @@ def by_hand(values, kind, weights, how, rare, parts):
         words = sorted({w for w in known if known.count(w) >= rare}, key=word_order)
         other, gaps = any(known.count(w) < rare for w in known), any(v is None for v, w in zip(values, weights) if w)
         return [[int(v == w) for w in words] + [int(v is not None and v not in words)] * other + [int(v is None)] * gaps for v in values]
-    read = days if kind in ("dates", "times") else float
+    read = float if kind == "numbers" else lambda text: days(text, kind)
     ordered = sorted(map(read, known))
     middle = len(ordered)
     fill = ordered[middle // 2] / 2 + ordered[(middle - 1) // 2] / 2 if "median" in how else sum(ordered) / middle
@@ -112,7 +132,7 @@ def oracle():
         chance = random.Random(seed)
         rows, rare = chance.randrange(60, 90), chance.choice((1, 2, 4))
         parts, how = chance.random() < 0.5, chance.choice(("median", "median+flag", "mean+flag"))
-        kinds = [chance.choice(("numbers", "words", "codes", "dates", "times")) for _ in range(chance.randrange(1, 5))] + ["words"]
+        kinds = [chance.choice(("numbers", "words", "codes", "dates", "times", *WRITTEN)) for _ in range(chance.randrange(1, 5))] + ["words"]
         gaps = [chance.random() < 0.6 for _ in kinds]
         header = chance.random() < 0.7
         table = [[None if gap and chance.random() < 0.15 else draw(chance, kind) for kind, gap in zip(kinds, gaps)] for _ in range(rows)]
@@ -122,8 +142,8 @@ def oracle():
         separator = chance.choice(",;\t|")
         write_rows("t.csv", [names + ["y", "w"]] * header + [[chance.choice(MARKS) if v is None else v for v in row] + [y, w]
                                                              for row, y, w in zip(table, target, weights)], separator)
-        listed = {key: "+".join(names[j] if header else str(j) for j, k in enumerate(kinds) if k in of)
-                  for key, of in (("categorical", ("codes",)), ("dates", ("dates", "times")))}
+        listed = {key: "+".join((names[j] if header else str(j)) + (f":{k}" if k in WRITTEN else "") for j, k in enumerate(kinds) if k in of)
+                  for key, of in (("categorical", ("codes",)), ("dates", ("dates", "times", *WRITTEN)))}
         spec = "csv:t.csv,target=%s,%s=%s,missing=%s,rare=%d%s%s" % ("y" if header else len(kinds), "weight" if weighted else "id",
                                                                      "w" if header else len(kinds) + 1, how, rare, ",parts" * parts,
                                                                 "".join(f",{key}={of}" for key, of in listed.items() if of))
@@ -172,10 +192,10 @@ def later():
         check(f"resumed with {then or 'nothing'} after {first or 'nothing'}", code == 0 or "was a feature in training; the label was 'y'" in said.stderr, said.stderr)
     train("r", "csv:t.csv,dates=day", "-e", 1, "-b", 8)
     for folder, header, row, words in (
-            ("r", "day,city,age", "2024-05-05,Rom,", "column 3 (age) holds '', a finite number must stand there; the model was trained without missing="),
-            ("r", "day,city,age", "2024-05-05,?,3", "column 2 (city) holds '?', a missing value; the model was trained without missing="),
-            ("m", "day,city,age", "2024-05-05,Rom,old", "column 3 (age) holds 'old', a finite number must stand there"),
-            ("m", "day,city,age", "5.5.2024,Rom,3", "column 1 holds '5.5.2024', a date must stand there, as 2024-02-29"),
+            ("r", "day,city,age", "2024-05-05,Rom,", "column 2 (age) holds '', a finite number must stand there; the model was trained without missing="),
+            ("r", "day,city,age", "2024-05-05,?,3", "column 1 (city) holds '?', a missing value; the model was trained without missing="),
+            ("m", "day,city,age", "2024-05-05,Rom,old", "column 2 (age) holds 'old', a finite number must stand there"),
+            ("m", "day,city,age", "5.5.2024,Rom,3", "column 0 (day) holds '5.5.2024', a date must stand there, as 2024-02-29"),
             ("m", "day,age", "2024-05-05,3", "has no column 'city', which the model was trained with"),
             ("m", "day,town,age", "2024-05-05,Rom,3", "has no column 'city', which the model was trained with, but one named 'town'")):
         with open("bad.csv", "w") as f:
@@ -188,13 +208,13 @@ def sentences():
     head, some = "a,b,y\n", "1,u,p\n2,v,q\n3,u,p\n4,v,q\n5,u,p\n6,v,q\n"
     many = "".join(f"{i},{'w%d' % (i // 2)},{'pq'[i % 2]}\n" for i in range(1400))
     for text, options, code, words in (
-            (head + some + "7,,p\n", "", 1, "t.csv:8: column 2 (b) holds '', a missing value; missing=category fills such gaps, drop=b leaves"),
-            (head + some + "?,u,p\n", "", 1, "t.csv:8: column 1 (a) holds '?', a finite number must stand there; missing=mean fills such gaps, drop=a"),
-            (head + some + "?,u,p\n", "missing=category", 1, "t.csv:8: column 1 (a) holds '?'"),
+            (head + some + "7,,p\n", "", 1, "t.csv:8: column 1 (b) holds '', a missing value; missing=category fills such gaps, drop=b leaves"),
+            (head + some + "?,u,p\n", "", 1, "t.csv:8: column 0 (a) holds '?', a finite number must stand there; missing=mean fills such gaps, drop=a"),
+            (head + some + "?,u,p\n", "missing=category", 1, "t.csv:8: column 0 (a) holds '?'"),
             (head + "?,u,p\n" + some, "missing=category", 2, "t.csv:2: column a has no number; missing=mean"),
-            (head + some + "x,u,p\n", "", 1, "t.csv:8: column 1 (a) holds 'x', a finite number must stand there, as in other rows; categorical=a makes"),
-            (head + some + "7,8,p\n", "", 1, "t.csv:2: column 2 (b) holds 'u', a finite number must stand there, as in other rows; categorical=b"),
-            (some + "7,8,p\n", "", 1, "t.csv:1: column 2 holds 'u', a finite number must stand there, as in other rows; categorical=1 makes all of them "
+            (head + some + "x,u,p\n", "", 1, "t.csv:8: column 0 (a) holds 'x', a finite number must stand there, as in other rows; categorical=a makes"),
+            (head + some + "7,8,p\n", "", 1, "t.csv:2: column 1 (b) holds 'u', a finite number must stand there, as in other rows; categorical=b"),
+            (some + "7,8,p\n", "", 1, "t.csv:1: column 1 holds 'u', a finite number must stand there, as in other rows; categorical=1 makes all of them "
              "categories, na=u says that this marks a missing value, drop=1 leaves the column out, and if row 1 is a header, give label=NAME"),
             (head + some, "missing=zero", 2, "missing is 'zero', must be refuse, category (texts alone), mean, median, mean+flag or median+flag"),
             (head + some, "drop=c", 2, "t.csv: drop: no column is named 'c'"),
@@ -205,8 +225,14 @@ def sentences():
               for drop in ("a", "0", "b+a") for key in ("label", "target", "weight", "id") for given in (f"{key}=a", f"{key}=0")),
             *((head + some, leaves, 2, "t.csv: no feature remains of 3 columns") for leaves in ("drop=a+b", "drop=0+1,label=y", "only=y", "drop=a,weight=b")),
             (head + "1,2020-01-01,p\n2,,q\n" + some.replace("u", "2020-01-02").replace("v", "2020-01-03"), "dates=b", 1,
-             "t.csv:3: column 2 (b) holds '', a missing value; missing=mean fills such gaps"),
-            (head + some, "dates=a", 1, "t.csv:2: column 1 holds '1', a date must stand there"),
+             "t.csv:3: column 1 (b) holds '', a missing value; missing=mean fills such gaps"),
+            (head + some, "dates=a", 1, "t.csv:2: column 0 (a) holds '1', a date must stand there"),
+            ("d,b,y\n2024-05-01,1,p\n13.5.2024,2,q\n", "dates=d", 1, "t.csv:3: column 0 (d) holds '13.5.2024', a date must stand there, as 2024-02-29 or "
+             "2024-02-29T18:30:00; dates=d:dmy reads all dates of the column as 29.2.2024, with the day first, and a column that has dates of several forms must be written in one"),
+            ("d,b,y\n1/5/2024,1,p\n2/29/2024,2,q\n", "dates=d:dmy", 1, "t.csv:3: column 0 (d) holds '2/29/2024', a date must stand there, as 29.2.2024, with the day first; dates=d:mdy reads"),
+            ("d,b,y\n1714521600,1,p\n1714521600000,2,q\n", "dates=d:epoch", 1, "column 0 (d) holds '1714521600000', a date must stand there, as seconds since 1970, up to the year 9999"),
+            *((f"d,b,y\n{date},1,p\n", "dates=d:dmy", 1, f"holds '{date}', a date") for date in ("1.5.24", "1.5/2024", "31.4.2024", "1.5.2024 24:00", "1.5.2024 13:00 PM", "1.5.2024x", "1..2024")),
+            (head + some, "dates=a:ymd", 2, "t.csv: dates=a:ymd: the form of the dates must be iso, dmy, mdy or epoch"),
             (head + some, "rare=9", 2, "t.csv: column b has no text, such as 'u', that stands in 9 training rows, so it says nothing of a row: drop=b"),
             (head + "".join(f"{i},2024-01-{i:02d},p\n{i},2024-02-{i:02d},q\n" for i in range(1, 20)), "", 2, "its texts are dates, which are read as days by dates=b"),
             (head + many, "rare=1", 2, "categories, of which at most 256 become features; embedding=b takes up to 4096, rare=N takes"),
@@ -262,6 +288,25 @@ def inspected():
         for word in words or ():
             check(f"{spec}: {word}", word in text, said.stdout)
     check("no table", "missing" not in run("inspect", "-m", "lenet").stdout)
+
+
+def line_breaks():
+    """A line break in quotes is a blank of a category or class, however lines end; characters of several bytes take one place in lines of text."""
+    names = "Zhang\nLtd", "Zhang\r\nLtd", "Zhang\tLtd", "Zhang Ltd", "Rom"
+    rows = [["größe", "n", "kind"]] + [[names[i % 5], str(i), ("a\nb", "c")[i % 5 == 4]] for i in range(40)]
+    write_rows("t.csv", rows)
+    said = run("inspect", "-m", "mlp", "-d", "csv:t.csv,label=kind", "-b", 8).stdout
+    check("a line break is a blank", "2: Zhang Ltd 32, Rom 8\n" in said and "label kind: 2 classes: a b 32, c 8" in said, said)
+    check("places of names with umlauts", len({line.index(kind) for line in said.splitlines() for kind in ("type ", "categories ", "numbers ") if kind in line}) == 1, said)
+    train("m", "csv:t.csv,label=kind", "-e", 1, "-b", 8)
+    got = [r["predicted"] for r in predictions("m", "csv:t.csv,test=1")[0]]
+    write_rows("t.csv", [[field.replace("\r\n", " ").replace("\n", " ").replace("\t", " ") for field in row] for row in rows])
+    check("predictions with blanks", [r["predicted"] for r in predictions("m", "csv:t.csv,test=1")[0]] == got and len(got) == 40)
+    with open("out.csv", "w", newline="") as f:
+        csv.writer(f).writerows(rows[:6])
+    run("predict", "m", "-t", 1, "--join", "-d", "csv:out.csv,test=1", "-o", "joined.csv")
+    with open("joined.csv", newline="") as f:
+        check("a column of the file stays as it is", [r[0] for r in csv.reader(f)][1:] == list(names))
 
 
 # --- predictions beside the columns of a table ---
@@ -332,7 +377,7 @@ def served():
         check("rows of JSON are those of the file", len(got) == len(want) and all(abs(g[c] - w[c]) < 1e-6 for g, w in zip(got, want) for c in w), got[:2])
     for form, words in (([], "the body has no rows"), ([3], "row 0 is a number, and must be an object"), ({"x": []}, "it has the key 'x'"), ([{"age": [1]}], "row 0: 'age' is an array"),
                         ([{}, {"aeg": 1}], "row 1: the model has no column 'aeg'; did you mean 'age'?"), ([{"a_name_that_is_long": 1}], "no column 'a_name_that_is_long'"),
-                        ([{"ag": 1}], "no column 'ag'; did you mean 'age'?"), ([{"k" * 1000: 1}], "no column '" + "k" * 40), ([{"age": "x"}], "column 2 (age) holds 'x', a finite"), ({"rows": 1}, "must be an array")):
+                        ([{"ag": 1}], "no column 'ag'; did you mean 'age'?"), ([{"k" * 1000: 1}], "no column '" + "k" * 40), ([{"age": "x"}], "column 1 (age) holds 'x', a finite"), ({"rows": 1}, "must be an array")):
         told = ask("m/predict", form, **{"Content-Type": "application/json"}).get("error", "")
         check(f"{form}: {words}", words in told, told)
     check("a key again behind its null", "row 0: 'age' is given twice" in ask("m/predict", b'[{"age":null,"age":3}]').get("error", ""))
@@ -345,4 +390,4 @@ def served():
     server.communicate(timeout=60)
 
 
-sys.exit(main(usual, oracle, later, sentences, inspected, joined, served))
+sys.exit(main(usual, oracle, later, sentences, inspected, line_breaks, joined, served))

@@ -208,7 +208,7 @@ static void test_measured_labels(void **state)
     (void)state;
     char *folder = temporary_folder();
     assert_refused(open_labels(folder, 30, "%.2f", 30, 0.37), WEFT_ERR_ARGUMENT,
-                   "column 3 (price) holds 30 different numbers in 30 rows");
+                   "column 2 (price) holds 30 different numbers in 30 rows");
     assert_refused(open_labels(folder, 1000, "%.1f", 40, 0.1), WEFT_ERR_ARGUMENT,
                    "40 different numbers in 1000 rows");
     assert_refused(open_labels(folder, 200, "%.0f", 150, 1250), WEFT_ERR_ARGUMENT,

@@ -79,7 +79,8 @@ AS_DATES, LIKE_DATES, SIGNS = "its texts are dates, which are read as days by da
 DIGITS, LABEL = "column x has whole numbers of 2^53 and more", "the label is the last column, y, and column class is a feature"
 for texts, words in (
         ([f"2024-{m:02d}-05" for m in range(1, 10)], AS_DATES), ([f"2024-{m:02d}-05 10:30" for m in range(1, 10)], AS_DATES),
-        ([f"{m}/5/2024" for m in range(1, 10)], LIKE_DATES), ([f"{m:02d}.05.2024" for m in range(1, 10)], LIKE_DATES), ([f"{m}/5/24 10:30" for m in range(1, 10)], LIKE_DATES),
+        ([f"{m}/5/2024" for m in range(1, 10)], AS_DATES + ":dmy or :mdy"), ([f"{m:02d}.05.2024 1:30 pm" for m in range(5, 14)], AS_DATES + ":dmy"),
+        ([f"5/{m}/2024" for m in range(5, 14)], AS_DATES + ":mdy"), ([f"{m}/5/24 10:30" for m in range(1, 10)], LIKE_DATES),
         ([f"1.{m}.3" for m in range(1, 10)], None), (["2024-01-05", "2024-02-05"], None), (["2024-01-05", "2024-02-05", "never"], None),
         ([f"{m},250" for m in range(1, 10)], SIGNS), ([f"1,{m}00,250.5" for m in range(1, 10)], SIGNS), ([f"{m} %" for m in range(9)], SIGNS), ([f"{m}%" for m in range(9)], SIGNS),
         ([f"${m}.50" for m in range(9)], SIGNS), ([f"{m} 250" for m in range(1, 10)], SIGNS), ([f"{m} €" for m in range(9)], SIGNS),
@@ -95,8 +96,8 @@ for header, options, words in (["class", "z", "y"], "", LABEL), (["class", "z", 
     said = run("train", "-t", 1, "-m", "mlp", "-d", "csv:forms.csv" + options, "-b", 9, "--steps", 1).stderr
     check(f"{header} {options}", (words in said) if words else "forms.csv: " not in said, said)
 write("empty.csv", [["a", "sex", "port"], *([str(i), "fm"[i % 2], "" if i == 5 else "S"] for i in range(9))])
-for options, words in (("", "column 3 (port), the last one, since no label= is given: the label is empty; leave the row out, or give label=NAME if another column is the label"),
-                       (",label=port", "column 3: the label is empty; leave the row out\n"), (",label=sex", "column 3 (port) holds '', a missing value; missing=category fills")):
+for options, words in (("", "column 2 (port), the last one, since no label= is given: the label is empty; leave the row out, or give label=NAME if another column is the label"),
+                       (",label=port", "column 2 (port): the label is empty; leave the row out\n"), (",label=sex", "column 2 (port) holds '', a missing value; missing=category fills")):
     said = run("train", "-m", "mlp", "-d", "csv:empty.csv" + options, "-b", 2, code=1).stderr
     check(f"an empty field {options}", words in said, said)
 

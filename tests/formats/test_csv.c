@@ -22,9 +22,9 @@ static void test_csv(void **state)
     assert_string_equal(c.class_names[0], "2"); /* numbers are sorted by value, not as text */
     weft_csv_free(&c);
     assert_refused(csv("a,b,y\n1,2,0\n1,oops,1\n", NULL, &c), WEFT_ERR_FORMAT,
-                   "t.csv:3: column 2 (b) holds 'oops'");
+                   "t.csv:3: column 1 (b) holds 'oops'");
     assert_refused(csv("1,2,0\n1,nan,1\n", NULL, &c), WEFT_ERR_FORMAT,
-                   "t.csv:2: column 2 holds 'nan'");
+                   "t.csv:2: column 1 holds 'nan'");
     assert_refused(csv("1,2,0\n1,2\n", NULL, &c), WEFT_ERR_FORMAT, "t.csv:2: has 2 columns");
     assert_refused(csv("a,b,y\n1,2,0\n", "z", &c), WEFT_ERR_ARGUMENT, "no column is named 'z'");
     assert_refused(csv("a,b,y\n1,2,0\n", "9", &c), WEFT_ERR_ARGUMENT, "columns are 0 to 2");
@@ -54,7 +54,7 @@ static void test_csv_numbers(void **state)
     }
     for (size_t i = 0; i < WEFT_COUNT(texts); i++) {
         (void)snprintf(text, sizeof(text), "a,y\n%s,0\n2,1\n", texts[i]);
-        (void)snprintf(words, sizeof(words), "column 1 (a) holds '%s', a finite", texts[i]);
+        (void)snprintf(words, sizeof(words), "column 0 (a) holds '%s', a finite", texts[i]);
         assert_refused(csv(text, "y", &c), WEFT_ERR_FORMAT, words);
     }
     assert_ok(csv("1,16\n2,0x10\n3,1_6\n4,+16\n5,16\n", NULL, &c));
@@ -94,18 +94,18 @@ static void test_csv_header(void **state)
     const weft_csv_known measured = {
         .place = -1, .weight_place = -1, .id_place = -1, .measured = true};
     assert_refused(csv("1,,x\n3,4,y\n", NULL, &c), WEFT_ERR_FORMAT,
-                   "t.csv:1: column 2 holds '', but column 1 holds a number; if row 1 is a header, "
+                   "t.csv:1: column 1 holds '', but column 0 holds a number; if row 1 is a header, "
                    "give label=NAME");
     assert_refused(csv("NA,2,x\n3,4,y\n", "2", &c), WEFT_ERR_FORMAT,
-                   "t.csv:1: column 1 holds 'NA'");
+                   "t.csv:1: column 0 holds 'NA'");
     const char *text = "5,1,,2\n5,3,4,2\n";
     assert_refused(weft_csv_parse("t.csv", text, strlen(text), NULL, "0", &measured, &c),
-                   WEFT_ERR_FORMAT, "t.csv:1: column 3 holds ''");
+                   WEFT_ERR_FORMAT, "t.csv:1: column 2 holds ''");
     text = "1,2,NA\n3,4,5\n";
     assert_refused(weft_csv_parse("t.csv", text, strlen(text), NULL, NULL, &measured, &c),
                    WEFT_ERR_FORMAT, "give target=NAME");
     assert_refused(csv("0,1,target\n5,6,2\n5,7,3\n", NULL, &c), WEFT_ERR_FORMAT,
-                   "t.csv:1: column 3, the label, holds 'target', and a number in all other rows; "
+                   "t.csv:1: column 2, the label, holds 'target', and a number in all other rows; "
                    "if row 1 is a header, give label=NAME");
     assert_ok(csv("0,1,b\n5,6,2\n5,7,b\n", NULL, &c));
     assert_true(!c.has_header && c.rows == 3 && c.classes == 2);
@@ -163,7 +163,7 @@ static void test_csv_many_classes(void **state)
     weft_text_add(&text, "1,one more\n");
     assert_refused(weft_csv_parse("many", text.data, text.size, NULL, NULL, NULL, &c),
                    WEFT_ERR_FORMAT,
-                   "many:196610: more than 65536 different labels in column 2; is it the label?");
+                   "many:196610: more than 65536 different labels in column 1; is it the label?");
     free(text.data);
 }
 
@@ -375,9 +375,9 @@ static void test_csv_dialects(void **state)
                 }
     weft_csv c;
     assert_refused(csv("a,y\r1,0\r2,\r", NULL, &c), WEFT_ERR_FORMAT,
-                   "t.csv:3: column 2 (y), the last one");
+                   "t.csv:3: column 1 (y), the last one");
     assert_refused(csv("sep=;\na;y\n1;0\n2;\n", NULL, &c), WEFT_ERR_FORMAT,
-                   "t.csv:4: column 2 (y), the last one");
+                   "t.csv:4: column 1 (y), the last one");
     const weft_csv_known id = {.place = -1, .weight_place = -1, .id_place = -1, .id_given = "1"};
     const char *text = "1,2,3\n4,5,6\n";
     assert_refused(weft_csv_parse("t", text, strlen(text), NULL, "1", &id, &c), WEFT_ERR_ARGUMENT,
