@@ -255,7 +255,8 @@ WEFT_API const weft_option *weft_predict_table(void);
 
 /* Evaluates a checkpoint on a part of the data; NULL as `data`: the data of the training run.
  * split: "train", "test" or "all"; NULL: of the training data and of data that name their parts
- * themselves the test part, of another file what test= gives, or else all. NUMERIC: a prediction
+ * themselves the test part (or, without one, that of validation), of another file what test= gives,
+ * or else all. NUMERIC: a prediction
  * or the loss is not finite. */
 WEFT_API WEFT_NODISCARD weft_status weft_evaluate(weft_context *context,
                                                   const weft_eval_options *options,

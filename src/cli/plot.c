@@ -73,7 +73,8 @@ static bool is_loss(const picture *p)
 }
 
 /* The range of the current curves without their steep beginnings, which would flatten the other
- * parts: *low to *high. A diverging loss leaves the frame at the top. */
+ * parts: *low to *high. A diverging loss leaves the frame at the top, where it is more than twice
+ * of that of all beginnings. */
 static void find_range(const picture *p, double *low, double *high)
 {
     const double BEGINNING = 0.03;
@@ -93,7 +94,7 @@ static void find_range(const picture *p, double *low, double *high)
             if (x_of(p, q) >= begin || i + 1 == k->count) *high = fmax(*high, q->value);
         }
     }
-    double most = first + (first - *low) / 4;
+    double most = first + fmax(first - *low, fabs(first));
     if (is_loss(p) && most > *low) *high = fmin(*high, most);
     if (!isfinite(*low)) *low = 0, *high = 1; /* no run has a point */
 }
@@ -225,28 +226,43 @@ static void put_title(picture *p)
 
 /* --- the legend --- */
 
-enum { NOTE = 120 };
+enum { NOTE = 160 };
 
 typedef struct legend {
     chart_entry entries[MOST_RUNS];
     char notes[MOST_RUNS][NOTE];
 } legend;
 
-/* The legend's note about a run: that its loss is not finite, or beyond the frame
- * of the current panel. Returns NULL for nothing. */
-static const char *note_of(const picture *p, int run, char *out)
+/* The highest value of the current curve, if it rises from its beginning out of the frame. */
+static double risen(const picture *p, int run)
 {
     const course *k = course_of(p, run);
     double most = -INFINITY, begin = k->count > 0 ? k->points[0].value : 0;
     for (size_t i = 0; i < k->count; i++)
         if (k->points[i].value > begin) most = fmax(most, k->points[i].value);
-    bool beyond = most > p->panel.y.high, failed = p->all[run].failed;
-    if (failed)
-        (void)snprintf(out, NOTE, "×: the loss became NaN or infinite%s",
-                       beyond ? "; clipped at the frame" : "");
-    else if (beyond)
-        (void)snprintf(out, NOTE, "clipped at the frame: its loss rises to %.4g", most);
-    return failed || beyond ? out : NULL;
+    return most > p->panel.y.high ? most : -INFINITY;
+}
+
+/* The legend's note about a run: that its loss is not finite, or beyond the frame of a panel.
+ * Returns NULL for nothing. Moves the panel. */
+static const char *note_of(picture *p, int run, char *out)
+{
+    static const char *const losses[COURSES] = {
+        [TRAINING] = "loss", [HELD_OUT_LOSS] = "held-out loss"};
+    const bool failed = p->all[run].failed;
+    size_t size = 0;
+    *out = '\0';
+    if (failed) size += (size_t)snprintf(out, NOTE, "×: the loss became NaN or infinite");
+    for (int row = 0; row < COURSES; row++) {
+        if (!losses[row]) continue;
+        set_panel(p, row, 0, TOP);
+        double most = risen(p, run);
+        if (isfinite(most) && size < NOTE)
+            size += (size_t)snprintf(out + size, NOTE - size,
+                                     "%sclipped at the frame: its %s rises to %.4g",
+                                     size > 0 ? "; " : "", losses[row], most);
+    }
+    return *out ? out : NULL;
 }
 
 /* --- the picture --- */
@@ -264,7 +280,6 @@ weft_status plot_runs(const compared_run *all, int count, run_source source, wef
     legend *l = calloc(1, sizeof(*l));
     if (!l) return WEFT_ERR_MEMORY;
     double left = CHART_LEFT, top = TOP, width = WIDTH - left - CHART_RIGHT;
-    set_panel(&p, TRAINING, 0, TOP);
     for (int i = 0; i < count; i++)
         l->entries[i] = (chart_entry){
             .style = chart_style_of(i), .text = all[i].label, .note = note_of(&p, i, l->notes[i])};

@@ -276,6 +276,13 @@ static weft_status find_units(weft_dataset *d, weft_split split)
     return WEFT_OK;
 }
 
+/* The split of other data that is taken for validation: their own of that kind, where they have no
+ * test part. */
+static weft_split validating(const weft_source *s)
+{
+    return s->validates && s->count[WEFT_TEST] == 0 ? WEFT_VALIDATION : WEFT_TEST;
+}
+
 /* Opens and prepares the validation split that is from other data, of which a file without test= is
  * taken whole. */
 static weft_status open_validation(weft_dataset *d)
@@ -287,9 +294,10 @@ static weft_status open_validation(weft_dataset *d)
     if (status != WEFT_OK) return weft_fail_within(status, "validation");
     if (weft_dataset_divisible(d->validation) && !d->validation->source->divided)
         WEFT_TRY(weft_dataset_divide(d->validation, 1));
-    WEFT_TRY(weft_dataset_prepare(d->validation, WEFT_TEST));
-    if (d->validation->source->count[WEFT_TEST] > 0)
-        return d->given ? WEFT_OK : weft_dataset_note_repeated(d, d->validation, WEFT_TEST);
+    const weft_split part = validating(d->validation->source);
+    WEFT_TRY(weft_dataset_prepare(d->validation, part));
+    if (d->validation->source->count[part] > 0)
+        return d->given ? WEFT_OK : weft_dataset_note_repeated(d, d->validation, part);
     return weft_fail(WEFT_ERR_ARGUMENT, "data '%s' for validation have no sample",
                      d->validation_spec);
 }
@@ -340,6 +348,6 @@ weft_status weft_dataset_set_lengths(weft_dataset *d, const weft_input *input)
 const weft_dataset *weft_dataset_part(const weft_dataset *d, weft_split *split)
 {
     if (*split != WEFT_VALIDATION || !d->validation) return d;
-    *split = WEFT_TEST;
+    *split = validating(d->validation->source);
     return d->validation;
 }

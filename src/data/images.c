@@ -125,18 +125,17 @@ static bool has_folder(const char *folder, const char *name)
     return found;
 }
 
-/* Adds the parts that the folder has itself; a validation part without a test part is that. */
+/* Adds the parts that the folder has itself. */
 static weft_status add_own_parts(weft_pictures *s, char *const name[WEFT_SPLITS])
 {
-    bool tests = name[WEFT_TEST] != NULL, held_out = name[WEFT_VALIDATION] != NULL;
-    s->parts = tests || held_out; /* else: the share of the training part that test= says */
-    s->head.validates = tests && held_out;
+    s->head.validates = name[WEFT_VALIDATION] != NULL;
+    /* Else the share of the training part that test= says. */
+    s->parts = name[WEFT_TEST] || s->head.validates;
     for (int p = 0; p < WEFT_SPLITS; p++) {
         char *folder;
         if (!name[p]) continue;
-        int as = p == WEFT_VALIDATION && !tests ? WEFT_TEST : p;
         WEFT_TRY(weft_format(&folder, "%s/", name[p]));
-        weft_status status = add_part(s, folder, p == WEFT_TRAIN, &s->part[as]);
+        weft_status status = add_part(s, folder, p == WEFT_TRAIN, &s->part[p]);
         free(folder);
         WEFT_TRY(status);
     }
@@ -253,9 +252,10 @@ static weft_status open_keys(weft_pictures *s, const char *arguments, weft_pictu
     WEFT_TRY(find_pictures(s, request));
     if (s->parts && test >= 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "data 'images': test= divides a folder of classes, and %s has a test part "
+                         "data 'images': test= divides a folder of classes, and %s has a %s part "
                          "of its own; leave it out",
-                         s->folder);
+                         s->folder,
+                         weft_split_name(s->part[WEFT_TEST] > 0 ? WEFT_TEST : WEFT_VALIDATION));
     WEFT_TRY(weft_pictures_split(s, &weft_source_images_parts, test));
     WEFT_TRY(weft_pictures_set_shape(s, keys, request->stats));
     const int64_t *side = weft_source_shape(&s->head)->dim;

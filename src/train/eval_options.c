@@ -15,8 +15,8 @@
                .help = "data; default: those of the training run, which an export does not name"), \
         OPTION("split", "PART", TEXT, EVAL(split), .choices = "train,validation,test,all",         \
                .help =                                                                             \
-                   "part of the data; default: the test part of the training data, and all of "    \
-                   "another file unless it has test="),                                            \
+                   "part of the data; default: the test part of the training data (where they "    \
+                   "have none, that of validation), and all of another file unless it has test="), \
         OPTION("batch", "N", WHOLE("100", 1, 1e9), EVAL(batch), .letter = 'b',                     \
                .help = "samples per batch"),                                                       \
         OPTION("device", "NAME", TEXT_IS("cpu"), EVAL(device), .help = "device"),                  \

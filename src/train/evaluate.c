@@ -151,14 +151,17 @@ static weft_split split_of(const char *part)
 }
 
 /* Sets the part of the data that is taken. wanted: "train", "validation", "test" or "all"; NULL:
- * the test part of the training data and of data that name their parts themselves; of another file
- * all, unless the specification has test=. */
+ * the test part of the training data and of data that name their parts themselves, or that of
+ * validation where they have no test part; of another file all, unless the specification has test=.
+ */
 static weft_status choose_part(session *s, const char *wanted, const char *data)
 {
     bool divisible = weft_dataset_divisible(s->data), same = is_of_run(s, data);
     bool asked = wanted || s->data->source->divided; /* for this part of these data */
-    s->part = "test";
-    s->split = WEFT_TEST;
+    /* Data that have a validation part and no test part are judged by that one. */
+    bool validates = s->data->source->validates && weft_dataset_count(s->data, WEFT_TEST) == 0;
+    s->split = validates && !divisible ? WEFT_VALIDATION : WEFT_TEST;
+    s->part = parts[s->split];
     if (!wanted && divisible && !same && !s->data->source->divided) {
         WEFT_TRY(are_trained_on(s, &same));
         if (same)
@@ -235,7 +238,10 @@ static weft_status open_data(session *s, const weft_eval_options *o, bool unlabe
     WEFT_TRY(note_changed(s, data));
     if (weft_dataset_count(s->data, s->split) > 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT, "the %s part of the data is empty; give --split %s",
-                     s->part, s->split == WEFT_TRAIN ? "test" : "train");
+                     s->part,
+                     parts[s->split == WEFT_TEST && s->data->source->validates ? WEFT_VALIDATION
+                           : s->split == WEFT_TRAIN                            ? WEFT_TEST
+                                                                               : WEFT_TRAIN]);
 }
 
 /* Builds a forward program, and loads its parameters. */

@@ -190,8 +190,8 @@ static void test_range(void **state)
     assert_null(strstr(text, "logarithmic"));
     assert_non_null(strstr(text, ">1.2<"));
     assert_null(strstr(text, ">50<"));
-    assert_non_null(
-        strstr(text, "away (×: the loss became NaN or infinite; clipped at the frame)"));
+    assert_non_null(strstr(text, "away (×: the loss became NaN or infinite; clipped at the frame: "
+                                 "its loss rises to 3.162e+24)"));
     free(text);
     /* A finite loss that rises out of the frame is told, too. */
     all[2].failed = false;
@@ -212,6 +212,28 @@ static void test_range(void **state)
     text = draw(all, 2, RUNS_SIMULATED);
     assert_true(strstr(text, ">0.2<") && strstr(text, ">0.5<") && strstr(text, ">0.05<"));
     assert_true(!strstr(text, ">0.3<") && !strstr(text, ">0.4<"));
+    free(text);
+}
+
+/* A loss of evaluations is shown whole unless it rises to more than twice of all first ones, and
+ * the legend tells of those that do. */
+static void test_range_of_evaluations(void **state)
+{
+    (void)state;
+    static point training[2] = {{1, 100, 2}, {2, 200, 1}};
+    static point falls[3] = {{0.5, 50, 1.1}, {1, 100, 1.08}, {2, 200, 1.05}};
+    static point rises[3] = {{0.5, 50, 1.11}, {1, 100, 1.12}, {2, 200, 1.145}};
+    compared_run all[2] = {{.label = "falls", .courses[HELD_OUT_LOSS] = {falls, 3, 3}},
+                           {.label = "rises", .courses[HELD_OUT_LOSS] = {rises, 3, 3}}};
+    for (int i = 0; i < 2; i++) all[i].courses[TRAINING] = (course){training, 2, 2};
+    char *text = draw(all, 2, RUNS_OF_FILES);
+    assert_non_null(strstr(text, ">1.14<"));
+    assert_null(strstr(text, "clipped"));
+    free(text);
+    rises[2].value = 14;
+    text = draw(all, 2, RUNS_OF_FILES);
+    assert_non_null(strstr(text, "rises (clipped at the frame: its held-out loss rises to 14)"));
+    assert_null(strstr(text, "falls ("));
     free(text);
 }
 
@@ -243,8 +265,12 @@ static void test_title(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random), cmocka_unit_test(test_styles), cmocka_unit_test(test_smooth),
-        cmocka_unit_test(test_range),  cmocka_unit_test(test_title),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_styles),
+        cmocka_unit_test(test_smooth),
+        cmocka_unit_test(test_range),
+        cmocka_unit_test(test_range_of_evaluations),
+        cmocka_unit_test(test_title),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

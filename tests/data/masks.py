@@ -165,6 +165,19 @@ def predictions():
             width, height, numbers, palette = read_palette_png(file.read())
         check(f"the predicted mask {name}", (width, height, list(numbers)) == (WIDE, HIGH, [predicted for _, predicted in found[name]]))
         check("the colours of classes", list(palette[:12]) == [0, 0, 0, 128, 0, 0, 0, 128, 0, 128, 128, 0])
+    # Folders of a training and a validation part: the latter chooses the best epoch, and is what eval and predict take.
+    for part in ("Train", "Val"):
+        write_folder(f"pair/{part}", pictures, masks)
+    done = run("train", *UNET[:-1], "--data", "images:pair,masks", "-c", "pair_run", "--keep-best", "loss")
+    check("the folder Val is the validation part", "validation loss" in done.stdout and "test loss" not in done.stdout, done.stdout)
+    told = run("eval", "-c", "pair_run", "-t", "1").stdout
+    check("and is evaluated", told.startswith(f"validation: {COUNT} samples"), told)
+    check("and predicted", len(labels_of("-c", "pair_run")) == COUNT)
+    run("train", *UNET, "--data", "images:pair/Train,masks", "--validation", "images:pair,masks", "--keep-best", "loss", "-c", "other_run")
+    for more, words in (("eval -c pair_run -t 1 --split test", "the test part of the data is empty; give --split validation"),
+                        ("train --model unet:depth=1,width=2 --data images:pair,masks --validation 0.5", "have a validation part of their own")):
+        refused = run(*more.split(), code=2).stderr
+        check(words, words in refused, refused)
     table = run("predict", "-c", "run", "--masks", "both", "--json", "-t", "1").stdout
     check("masks and lines", len(table.splitlines()) == COUNT * WIDE * HIGH and len(os.listdir("both")) == COUNT)
     # Pictures alone, in the folder itself or in images/, need no masks.

@@ -101,15 +101,17 @@ static void test_parts(void **state)
     put(folder, "val/bee/1.png", 90);
     weft_dataset *d = open_images(folder, ",gray");
     assert_int_equal(weft_dataset_count(d, WEFT_TRAIN), 12);
-    assert_int_equal(weft_dataset_count(d, WEFT_TEST), 1);
+    assert_int_equal(weft_dataset_count(d, WEFT_TEST), 0);
+    assert_int_equal(weft_dataset_count(d, WEFT_VALIDATION), 1);
+    assert_ok(weft_dataset_prepare(d, WEFT_VALIDATION));
     float x[SIDE * SIDE];
     int32_t label;
-    read_sample(d, WEFT_TEST, 0, x, &label);
+    read_sample(d, WEFT_VALIDATION, 0, x, &label);
     assert_true(label == 1 && x[0] == 90);
     weft_dataset_close(&d);
     (void)snprintf(spec, sizeof(spec), "images:%s,test=0.5", folder);
     assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), WEFT_ERR_ARGUMENT,
-                   "has a test part of its own");
+                   "has a validation part of its own");
     put(folder, "test/ant/1.png", 30);
     put(folder, "test/cow/1.png", 99);
     d = open_images(folder, ",gray");
@@ -164,7 +166,9 @@ static void test_part_names(void **state)
         warned.count = 0;
         weft_dataset *d = open_images(folder, ",gray");
         bool part = !kinds[k].warning;
-        assert_int_equal(weft_dataset_count(d, WEFT_TEST), part ? 1 : 2);
+        bool validates = part && strncasecmp(kinds[k].other, "val", 3) == 0;
+        assert_int_equal(weft_dataset_count(d, WEFT_VALIDATION), validates ? 1 : 0);
+        assert_int_equal(weft_dataset_count(d, WEFT_TEST), validates ? 0 : part ? 1 : 2);
         assert_int_equal(weft_dataset_count(d, WEFT_TRAIN), part ? 12 : 10);
         assert_int_equal(weft_dataset_stats(d)->classes, 3);
         assert_int_equal(warned.count, part ? 0 : 1);
