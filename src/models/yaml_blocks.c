@@ -34,9 +34,9 @@ static weft_status add(layer_places *p, layer_place place, const char *file, int
 static weft_status add_copies(const weft_yaml *yaml, const char *file, int item, int64_t block,
                               int64_t copies, int *free, layer_places *p)
 {
+    if (copies <= 1 && block <= 1) return WEFT_OK;
     int line = weft_yaml_line(yaml, item, copies > 1 ? "repeat" : "block");
     int here = item + 1 - *free;
-    if (copies <= 1 && block <= 1) return WEFT_OK;
     if (copies <= 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s:%d: block is the number of layers that 'repeat' copies, and repeat is "
@@ -74,8 +74,9 @@ weft_status weft_layer_places(const weft_yaml *yaml, const char *file, layer_pla
         int64_t block = 1, copies = 1;
         /* A layer that cannot be read is reported when it is its turn. */
         if (read_keys(yaml, i, &block, &copies) != WEFT_OK) block = copies = 1;
-        WEFT_TRY(add(out, (layer_place){.item = i, .copy = 1, .first_item = -1}, file,
-                     weft_yaml_line(yaml, i, NULL)));
+        /* A line is looked for in the whole text, so only for the message. */
+        int line = out->count == MOST_LAYERS ? weft_yaml_line(yaml, i, NULL) : 0;
+        WEFT_TRY(add(out, (layer_place){.item = i, .copy = 1, .first_item = -1}, file, line));
         WEFT_TRY(add_copies(yaml, file, i, block, copies, &free_item, out));
     }
     return WEFT_OK;
