@@ -430,20 +430,25 @@ assert len(losses[0]) == 6 and all(abs(a - b) < 1e-3 for a, b in zip(*losses)), 
 PY
     done
     # A rank is killed; the job goes on with fewer ranks, to the same bits.
-    long="--data glyphs:size=16,train=2000,test=50 --batch 40 --steps 600 --epochs 12 -t 1 --virtual-workers 4 --checkpoint-every 5"
-    "$weft" train -q $long --checkpoint calm >out 2>err && "$weft" export calm/latest -o calm.st -q || flunk "undisturbed"
-    background out err "$weft" train -q $long -n 4 --engine mpi --max-restarts 3 --checkpoint storm
+    long="--data glyphs:size=16,train=2000,test=50 --batch 40 --epochs 100000 -t 1 --virtual-workers 4"
+    background out err "$weft" train -q $long -n 4 --engine mpi --max-restarts 3 --checkpoint storm --checkpoint-every 5
     job=$!
     appears storm/latest
     kill -KILL "$(ranks $job | sed -n 2p)"
-    wait $job && "$weft" export storm/latest -o storm.st -q || flunk "a killed rank"
+    within 'grep -q "starting again" err'
+    moves_on storm "$(readlink storm/latest)" || flunk "it does not go on"
+    kill -TERM $job
+    wait $job
+    [ $? = 143 ] && "$weft" export storm/latest -o storm.st -q || flunk "a killed rank"
+    # shellcheck disable=SC2046
+    "$weft" train -q $long --steps $(readlink storm/latest | tr -dc 0-9) --checkpoint calm >calm.out 2>&1 && "$weft" export calm/latest -o calm.st -q || flunk "undisturbed"
     grep -q "rank [0-9] on .* died of signal 9 .* in step [0-9]*, \(in\|after\) [a-z-]* of" err && pass || flunk "who died"
     grep -q "starting again from the newest checkpoint with 2 ranks" err && pass || flunk "fewer ranks"
     same calm storm
 fi
 if [ "$mpi" = ON ] && in_full; then
     # A rank that stands still is named.
-    background out err "$weft" train -q $long -n 3 --virtual-workers 3 --engine mpi --timeout 2 --checkpoint still --steps 100000 --epochs 1000
+    background out err "$weft" train -q $long -n 3 --virtual-workers 3 --engine mpi --timeout 2 --checkpoint still --checkpoint-every 5
     job=$!
     appears still/latest
     all=$(below $job)
