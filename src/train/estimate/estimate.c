@@ -112,6 +112,7 @@ static weft_status play(weft_forecast *f, weft_step_estimate *out)
 {
     weft_step_totals sum = {0};
     WEFT_TRY(weft_tracks_make(f->t, f->times, &f->hosts, &f->tracks));
+    if (f->memory) WEFT_TRY(weft_memory_run_step(f->memory, out));
     if (f->fn) WEFT_TRY(weft_parts_new(&f->tracks, f->t, &f->hosts, &f->parts));
     out->staleness = -1;
     if (f->apart) {
@@ -195,6 +196,7 @@ static weft_status forecast_step(weft_forecast *f, const weft_site *site, weft_c
             "learners with --exchange %s do not wait for each other, so there is no "
             "step of all ranks to be shown; leave --plot, --timeline and --predicted out",
             f->t->run_spec.exchange);
+    if (f->memory) WEFT_TRY(weft_memory_run_begin(f->memory, f->t));
     WEFT_TRY(play(f, out));
     if (!f->on_span) return WEFT_OK;
     return weft_tracks_tell(&f->tracks, f->t, &f->hosts, f->period > 0, f->on_span, f->user);
@@ -224,10 +226,15 @@ static weft_status forecast_at(weft_forecast *f, const char *cluster, weft_conte
                                const weft_train_options *options, weft_step_estimate *out)
 {
     weft_site site;
+    weft_memory_run memory;
     *out = (weft_step_estimate){.struct_size = sizeof(*out)};
     WEFT_TRY(weft_site_open(cluster, &site));
-    weft_status status = weft_site_memory(&site, context, options, out);
+    f->memory = &memory;
+    f->tracks.planned = weft_memory_run_add;
+    f->tracks.user = &memory;
+    weft_status status = weft_memory_run_open(context, &site, &memory);
     if (status == WEFT_OK) status = forecast_step(f, &site, context, options, out);
+    weft_memory_run_close(&memory);
     weft_site_close(&site);
     return status;
 }

@@ -2,6 +2,7 @@
 #ifndef WEFT_TRAIN_ESTIMATE_FORECAST_H
 #define WEFT_TRAIN_ESTIMATE_FORECAST_H
 
+#include "train/estimate/memory.h"
 #include "train/estimate/parts.h"
 
 typedef struct weft_forecast {
@@ -16,8 +17,9 @@ typedef struct weft_forecast {
     weft_span_fn on_span;   /* gets its spans; NULL: nobody wants them */
     void *user;
     weft_parts parts;
-    bool apart, actors;     /* learners do not wait for all others; of an exchange of actors */
-    double handled, longer; /* seconds of handlers, and what else a step takes longer by that */
+    weft_memory_run *memory; /* NULL: nobody wants the memory */
+    bool apart, actors;      /* learners do not wait for all others; of an exchange of actors */
+    double handled, longer;  /* seconds of handlers, and what else a step takes longer by that */
 } weft_forecast;
 
 /* Sums over runs of the timeline, each with a weight. */

@@ -3,9 +3,7 @@
 #ifndef WEFT_TRAIN_ESTIMATE_MEMORY_H
 #define WEFT_TRAIN_ESTIMATE_MEMORY_H
 
-#include "cost/cluster.h"
-#include "train/trainer.h"
-#include "weft/estimate.h"
+#include "train/estimate/site.h"
 
 /* Moments in which a rank takes more while all else is there. The ranks of a process are in the
  * same one at the same time. */
@@ -38,5 +36,28 @@ weft_status weft_memory_plan_add(weft_memory_plan *m, weft_trainer *t, const wef
  * all. */
 void weft_memory_plan_sum_up(const weft_memory_plan *m, const weft_trainer *t,
                              const weft_cluster *cluster, weft_memory_estimate *out);
+
+/* The memory of a run whose ranks are planned one kind after the other. */
+typedef struct weft_memory_run {
+    const weft_site *site; /* without a cluster, one machine has all ranks */
+    weft_trainer *t;
+    weft_memory_plan plan;
+    double bare, parameters;
+} weft_memory_run;
+
+/* Before the trainer is prepared. */
+weft_status weft_memory_run_open(weft_context *context, const weft_site *site,
+                                 weft_memory_run *out) WEFT_NODISCARD;
+/* With the prepared trainer, before its ranks are planned by weft_trainer_each_kind. */
+weft_status weft_memory_run_begin(weft_memory_run *run, weft_trainer *t) WEFT_NODISCARD;
+/* A weft_planned_fn, whose user is the run. */
+weft_status weft_memory_run_add(void *run, weft_rank *r, weft_store *store,
+                                const weft_program *program, size_t before,
+                                const int *kind) WEFT_NODISCARD;
+/* Sums up the processes, without the arrays of *out. */
+weft_status weft_memory_run_sum_up(weft_memory_run *run, weft_memory_estimate *out) WEFT_NODISCARD;
+/* The numbers of weft_step_estimate. */
+weft_status weft_memory_run_step(weft_memory_run *run, weft_step_estimate *out) WEFT_NODISCARD;
+void weft_memory_run_close(weft_memory_run *run);
 
 #endif

@@ -147,79 +147,108 @@ static weft_status share_of(const weft_trainer *t, double *bytes)
 
 /* --- a run --- */
 
+weft_status weft_memory_run_open(weft_context *context, const weft_site *site, weft_memory_run *out)
+{
+    *out = (weft_memory_run){.site = site};
+    return find_bare(context, site, &out->bare);
+}
+
+weft_status weft_memory_run_begin(weft_memory_run *run, weft_trainer *t)
+{
+    WEFT_TRY(weft_memory_plan_open(t, &run->plan));
+    run->t = t;
+    run->plan.beside = run->site->own;
+    run->plan.bare = run->bare;
+    t->run_spec.counts_memory = true;
+    return share_of(t, &run->plan.shared);
+}
+
+void weft_memory_run_close(weft_memory_run *run)
+{
+    weft_memory_plan_close(&run->plan);
+}
+
+weft_status weft_memory_run_add(void *of, weft_rank *r, weft_store *store,
+                                const weft_program *program, size_t before, const int *kind)
+{
+    weft_memory_run *run = of;
+    if (r->rank == 0) run->parameters = (double)weft_rank_parameters(r);
+    return weft_memory_plan_add(&run->plan, run->t, r, store, program, before, kind);
+}
+
+weft_status weft_memory_run_sum_up(weft_memory_run *run, weft_memory_estimate *out)
+{
+    const weft_cluster *cluster = &run->site->cluster;
+    *out = (weft_memory_estimate){.struct_size = sizeof(*out), .parameters = run->parameters};
+    weft_memory_plan_sum_up(&run->plan, run->t, cluster->group_count > 0 ? cluster : NULL, out);
+    out->ranks = run->plan.mesh;
+    out->shared = run->plan.shared;
+    return share_of(run->t, &run->plan.shared);
+}
+
+weft_status weft_memory_run_step(weft_memory_run *run, weft_step_estimate *out)
+{
+    weft_memory_estimate m;
+    WEFT_TRY(weft_memory_run_sum_up(run, &m));
+    out->memory = m.machine;
+    out->memory_limit = m.limit;
+    if (m.limit > 0 && m.machine > m.limit) out->limited_by = "memory";
+    return WEFT_OK;
+}
+
 typedef struct ranks {
-    weft_memory_plan *m;
-    weft_trainer *t;
+    weft_memory_run *run;
     int *kind; /* [ranks of a learner] */
-    double parameters;
 } ranks;
 
 static weft_status add_rank(void *user, weft_rank *r)
 {
-    ranks *all = user;
+    const ranks *all = user;
     weft_store *store = NULL;
     weft_program *program = NULL;
     size_t before = weft_allocated_memory();
     WEFT_TRY(weft_rank_store(r, NULL, &store));
     weft_status status = weft_rank_dry_program_on(r, store, &program);
     if (status == WEFT_OK)
-        status = weft_memory_plan_add(all->m, all->t, r, store, program, before, all->kind);
-    if (r->rank == 0) all->parameters = (double)weft_rank_parameters(r);
+        status = weft_memory_run_add(all->run, r, store, program, before, all->kind);
     weft_program_destroy(&program);
     weft_store_destroy(&store);
     return status;
 }
 
 /* A rank of each kind is planned, one after the other. */
-static weft_status add_ranks(weft_memory_plan *m, weft_trainer *t, weft_memory_estimate *out)
+static weft_status add_ranks(weft_memory_run *run, weft_trainer *t)
 {
-    ranks all = {.m = m, .t = t};
+    ranks all = {.run = run};
     int kinds;
+    WEFT_TRY(weft_memory_run_begin(run, t));
     WEFT_TRY(WEFT_NEW(&all.kind, t->mesh));
     weft_status status = weft_trainer_each_kind(t, false, all.kind, &kinds, add_rank, &all);
-    out->parameters = all.parameters;
     free(all.kind);
     return status;
 }
 
-/* The arrays of *out are those of m from then on. */
-static weft_status estimate(const weft_site *site, weft_trainer *t, double bare,
-                            weft_memory_plan *m, weft_memory_estimate *out)
+/* Plans the ranks of a run. The caller closes *run and destroys *t, also after a failure. */
+static weft_status plan_ranks(const weft_site *site, weft_context *context,
+                              const weft_train_options *options, weft_memory_run *run,
+                              weft_trainer **t)
 {
-    WEFT_TRY(weft_memory_plan_open(t, m));
-    WEFT_TRY(share_of(t, &m->shared));
-    m->beside = site->own;
-    m->bare = bare;
-    t->run_spec.counts_memory = true;
-    WEFT_TRY(add_ranks(m, t, out));
-    weft_memory_plan_sum_up(m, t, site->cluster.group_count > 0 ? &site->cluster : NULL, out);
-    WEFT_TRY(share_of(t, &m->shared));
-    out->ranks = m->mesh;
-    out->shared = m->shared;
+    *t = NULL;
+    *run = (weft_memory_run){.site = site};
+    WEFT_TRY(weft_options_check(weft_train_table(context), options));
+    WEFT_TRY(weft_memory_run_open(context, site, run));
+    WEFT_TRY(weft_trainer_prepare(context, options, NULL, t));
+    return add_ranks(run, *t);
+}
+
+/* The arrays of *out are those of the plan from then on. */
+static weft_status take_parts(weft_memory_plan *m, weft_memory_estimate *out)
+{
     WEFT_TRY(WEFT_NEW(&out->moment, m->mesh));
     for (int r = 0; r < m->mesh; r++) out->moment[r] = largest(m->moment[r]);
     out->part = &m->part[0][0];
-    free((void *)m->moment);
-    free(m->first);
-    *m = (weft_memory_plan){.mesh = 0};
+    m->part = NULL;
     return WEFT_OK;
-}
-
-/* As weft_estimate_memory, on the machines of a site; without any, one has all ranks. */
-static weft_status estimate_at(const weft_site *site, weft_context *context,
-                               const weft_train_options *options, weft_memory_estimate *out)
-{
-    weft_trainer *t = NULL;
-    weft_memory_plan m = {.mesh = 0};
-    double bare;
-    *out = (weft_memory_estimate){.struct_size = sizeof(*out)};
-    WEFT_TRY(weft_options_check(weft_train_table(context), options));
-    WEFT_TRY(find_bare(context, site, &bare));
-    weft_status status = weft_trainer_prepare(context, options, NULL, &t);
-    if (status == WEFT_OK) status = estimate(site, t, bare, &m, out);
-    weft_memory_plan_close(&m);
-    weft_trainer_destroy(&t);
-    return status;
 }
 
 weft_status weft_estimate_memory(weft_context *context, const weft_train_options *options,
@@ -227,10 +256,16 @@ weft_status weft_estimate_memory(weft_context *context, const weft_train_options
 {
     WEFT_NEED(context, options, out);
     weft_site site = {.times = NULL};
+    weft_memory_run run;
+    weft_trainer *t;
     int64_t count = 1;
     *out = (weft_memory_estimate){.struct_size = sizeof(*out)};
     if (cluster) WEFT_TRY(weft_cluster_open(cluster, &count, &site.cluster));
-    weft_status status = estimate_at(&site, context, options, out);
+    weft_status status = plan_ranks(&site, context, options, &run, &t);
+    if (status == WEFT_OK) status = weft_memory_run_sum_up(&run, out);
+    if (status == WEFT_OK) status = take_parts(&run.plan, out);
+    weft_memory_run_close(&run);
+    weft_trainer_destroy(&t);
     weft_site_close(&site);
     return status;
 }
@@ -238,13 +273,13 @@ weft_status weft_estimate_memory(weft_context *context, const weft_train_options
 weft_status weft_site_memory(const weft_site *site, weft_context *context,
                              const weft_train_options *options, weft_step_estimate *out)
 {
-    weft_memory_estimate m;
-    WEFT_TRY(estimate_at(site, context, options, &m));
-    out->memory = m.machine;
-    out->memory_limit = m.limit;
-    if (m.limit > 0 && m.machine > m.limit) out->limited_by = "memory";
-    weft_memory_estimate_free(&m);
-    return WEFT_OK;
+    weft_memory_run run;
+    weft_trainer *t;
+    weft_status status = plan_ranks(site, context, options, &run, &t);
+    if (status == WEFT_OK) status = weft_memory_run_step(&run, out);
+    weft_memory_run_close(&run);
+    weft_trainer_destroy(&t);
+    return status;
 }
 
 void weft_memory_estimate_free(weft_memory_estimate *e)

@@ -259,15 +259,22 @@ static weft_status note_positions(const walker *k)
 static weft_status add_rank(void *user, weft_rank *r)
 {
     walker *k = user;
+    weft_tracks *out = k->out;
+    weft_store *store = NULL;
     weft_program *program = NULL;
+    size_t before = weft_allocated_memory();
     k->rank = r;
-    WEFT_TRY(weft_estimate_go_on(k->out->end));
-    if (!k->out->position) WEFT_TRY(note_positions(k));
-    k->track = &k->out->tracks[k->out->count++];
-    WEFT_TRY(weft_rank_dry_program(r, &program));
+    WEFT_TRY(weft_estimate_go_on(out->end));
+    if (!out->position) WEFT_TRY(note_positions(k));
+    k->track = &out->tracks[out->count++];
+    WEFT_TRY(weft_rank_store(r, NULL, &store));
+    weft_status status = weft_rank_dry_program_on(r, store, &program);
+    if (status == WEFT_OK && out->planned)
+        status = out->planned(out->user, r, store, program, before, out->kind);
     k->program = program;
-    weft_status status = walk(k);
+    if (status == WEFT_OK) status = walk(k);
     weft_program_destroy(&program);
+    weft_store_destroy(&store);
     return status;
 }
 
