@@ -145,6 +145,13 @@ WEFT_API const weft_option *weft_train_table(const weft_context *context);
 WEFT_API WEFT_NODISCARD weft_status weft_train_options_init(const weft_context *context,
                                                             weft_train_options *options);
 
+/* Sets *to, which is zeroed or freed, to a copy of the options, which
+ * weft_options_free(weft_train_table(context), to) frees; after an error there is nothing to free.
+ */
+WEFT_API WEFT_NODISCARD weft_status weft_train_options_copy(const weft_context *context,
+                                                            const weft_train_options *from,
+                                                            weft_train_options *to);
+
 /* Sets *out, which is zeroed or freed, to the options of the newest checkpoint in a folder, as the
  * command does for a run that it resumes. A file of the model that is gone is that in the
  * checkpoint. *found false: there is no checkpoint that can be read, and *out is left as it is.

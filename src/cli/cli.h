@@ -184,9 +184,6 @@ int split_strategies(const char *list, char **words, int most);
 int refuse_strategies(const char *list, int most, const char *command_name);
 weft_status set_strategy(const weft_option *table, void *options, const char *words);
 const char *strategy_label(const char *words);
-/* Sets *to, which is zeroed or freed, to a copy of the options. */
-weft_status copy_train_options(const weft_context *context, const weft_train_options *from,
-                               weft_train_options *to);
 
 /* simulate.c: a series of a summary event by its name (NULL: none), its first number (0: none), and
  * the mean staleness of its updates (below 0: unknown). */

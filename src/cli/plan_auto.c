@@ -128,7 +128,7 @@ weft_status write_found(weft_context *context, const plan_options *plan,
     fputs("# On several machines add engine: mpi, and hosts: NAME:RANKS,... as mpirun has them.\n",
           to);
     weft_status status = fclose(to) == 0 ? WEFT_OK : WEFT_ERR_MEMORY;
-    if (status == WEFT_OK) status = copy_train_options(context, options, &run);
+    if (status == WEFT_OK) status = weft_train_options_copy(context, options, &run);
     if (status == WEFT_OK) status = set_strategy(table, &run, words);
     if (status == WEFT_OK) status = write_run_file(context, &run, about, plan->output);
     weft_options_free(table, &run);

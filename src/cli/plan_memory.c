@@ -126,7 +126,7 @@ static bool try_changes(weft_context *context, const weft_train_options *options
     weft_train_options changed = {0};
     weft_memory_estimate m = {0};
     const weft_option *table = weft_train_table(context);
-    weft_status status = copy_train_options(context, options, &changed);
+    weft_status status = weft_train_options_copy(context, options, &changed);
     for (int i = 0; i < CHANGES && status == WEFT_OK; i++)
         if (chosen[i])
             status = weft_options_set(table, &changed, changes[i].name, changes[i].value);

@@ -59,17 +59,3 @@ const char *strategy_label(const char *words)
     static const char exchange[] = "exchange=";
     return strncmp(words, exchange, strlen(exchange)) == 0 ? words + strlen(exchange) : words;
 }
-
-weft_status copy_train_options(const weft_context *context, const weft_train_options *from,
-                               weft_train_options *to)
-{
-    const weft_option *table = weft_train_table(context);
-    weft_status status = weft_train_options_init(context, to);
-    for (const weft_option *o = table; o->name && status == WEFT_OK; o++) {
-        char *text = NULL;
-        status = weft_options_get(table, from, o->name, &text);
-        if (status == WEFT_OK && text) status = weft_options_set(table, to, o->name, text);
-        weft_free(text);
-    }
-    return status;
-}

@@ -69,6 +69,7 @@ weft_status weft_train_options_init(const weft_context *context, weft_train_opti
 weft_status weft_train_options_copy(const weft_context *context, const weft_train_options *from,
                                     weft_train_options *to)
 {
+    WEFT_NEED(context, from, to);
     const weft_option *table = weft_train_table(context);
     WEFT_TRY(weft_train_options_check(context, from));
     *to = (weft_train_options){0};

@@ -39,9 +39,6 @@ typedef weft_status weft_metrics_fn(void *user, const struct weft_metrics_format
                                     const char *path);
 weft_status weft_metrics_each(const char *spec, weft_metrics_fn *fn, void *user) WEFT_NODISCARD;
 
-weft_status weft_train_options_copy(const weft_context *context, const weft_train_options *from,
-                                    weft_train_options *to) WEFT_NODISCARD;
-
 /* ARGUMENT: the struct or one of its groups has another size than in this library. */
 weft_status weft_train_options_check(const weft_context *context,
                                      const weft_train_options *options) WEFT_NODISCARD;
