@@ -25,10 +25,25 @@ static const weft_metrics_format *named(const char *text, const char **path)
     return NULL;
 }
 
-/* A piece in which something else stands where the name of a format could. */
+static const weft_metrics_format *without_path(const char *piece, size_t size)
+{
+    for (size_t i = 0; i < WEFT_COUNT(formats); i++)
+        if (size > 0 && strlen(formats[i]->name) == size &&
+            strncmp(piece, formats[i]->name, size) == 0)
+            return formats[i];
+    return NULL;
+}
+
+/* A piece in which something else stands where the name of a format could, or that name alone. */
 static weft_status refuse_name(const char *piece, size_t size)
 {
+    const weft_metrics_format *format = without_path(piece, size);
     size_t name = strcspn(piece, ":/.");
+    if (format)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "metrics '%s': this format needs a path; give %s:%s, or ./%s for a file "
+                         "of that name",
+                         format->name, format->name, format->path, format->name);
     if (name >= size || piece[name] != ':') return WEFT_OK;
     weft_text known = {0};
     char *all;

@@ -164,7 +164,7 @@ done = run("--epochs", "1", "--metrics", "tensorboard:deep/er/runs")
 check("a folder with its parents", done.returncode == 0 and scalars(events("deep/er/runs")), done.stderr)
 done = run("--epochs", "1", "--metrics", "one.jsonl,two.jsonl")
 check("two files of lines", done.returncode == 0 and lines("one.jsonl") == lines("two.jsonl") != {}, done.stderr)
-for spec, words in (("tensorboard:", "a path is empty"), ("a.jsonl,", "a path is empty"), ("a,tensorbord:x", "no format is named 'tensorbord'"), ("tensorboard:x,tensorboard:x", "are the same file"), ("a,tensorboard:a", "are the same file"),
+for spec, words in (("tensorboard:", "a path is empty"), ("tensorboard", "this format needs a path; give tensorboard:FOLDER, or ./tensorboard"), ("a,trackio", "give trackio:FOLDER/RUN"), ("a.jsonl,", "a path is empty"), ("a,tensorbord:x", "no format is named 'tensorbord'"), ("tensorboard:x,tensorboard:x", "are the same file"), ("a,tensorboard:a", "are the same file"),
                     ("tensorboard:all0.jsonl", "is a file, a folder is needed here"), ("tensorboard:/proc/x", "make the folder")):
     done = run("--metrics", spec)
     check(spec, done.returncode in (1, 2) and words in done.stderr, done.stderr)
