@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "compare.h"
@@ -28,7 +29,7 @@ static bool is_metrics(const char *word)
     size_t size, own = strlen(word), end = strlen(suffix);
     if (*word == '-') return false;
     if (own > end && strcmp(word + own - end, suffix) == 0) return true;
-    if (!json_read_file(word, &text, &size)) return false;
+    if (access(word, R_OK) != 0 || !json_read_file(word, &text, &size)) return false;
     bool is = size >= strlen(first_bytes) && strncmp(text, first_bytes, strlen(first_bytes)) == 0;
     free(text);
     return is;
@@ -330,7 +331,9 @@ int compare_files(weft_context *context, bool json, int argc, char **argv)
     if (status == WEFT_OK) status = weft_compare_options_init(context, &usual);
     if (status == WEFT_OK && f)
         status = weft_options_parse(table, &given, argc, argv, MOST_PATHS, f->path, &f->count);
-    int code = status == WEFT_OK && f ? take_files(table, f, &given, &usual, json) : -1;
+    int code = status != WEFT_OK ? usage_failure("compare")
+               : f               ? take_files(table, f, &given, &usual, json)
+                                 : -1;
     free(f);
     weft_options_free(table, &given);
     weft_options_free(table, &usual);

@@ -101,7 +101,7 @@ def damaged():
         done = run("compare", *files, code=1)
         check(words, words in done.stderr and done.stderr.count("weft:") == 1 and not done.stdout, done.stderr)
     both = ["runs/whole/metrics.jsonl", "runs/cut/metrics.jsonl"]
-    for more, words in ((["--model", "mlp"], "--model has no effect on runs that are files of metrics"), (["--plot", "x.png"], "SVG"),
+    for more, words in ((["--target", "nan"], "option 'target' is 'nan', must be a finite number"), (["--model", "mlp"], "--model has no effect on runs that are files of metrics"), (["--plot", "x.png"], "SVG"),
                         (["--plot", "runs/cut/metrics.jsonl"], "is a file that is compared")):
         done = run("compare", *both, *more, code=2)
         check(words, words in done.stderr, done.stderr)
