@@ -93,16 +93,37 @@ static weft_status read_groups(const char *path, const weft_yaml *y, weft_cluste
     return WEFT_OK;
 }
 
+/* The time of a step comes from one key, and times are those of machines, each of which has cores.
+ */
+static weft_status check_step(const char *path, const weft_yaml *y)
+{
+    bool step = weft_yaml_gives(y, -1, "step"), rate = weft_yaml_gives(y, -1, "rate");
+    bool times = weft_yaml_gives(y, -1, "times");
+    if (step && rate)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%d: step is the time of a step, and rate gives that time by its "
+                         "operations; give one of them",
+                         path, weft_yaml_line(y, -1, "step"));
+    if (times && (step || rate))
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%d: %s gives the time of a step, and so do the times of its kernels; "
+                         "give one of them",
+                         path, weft_yaml_line(y, -1, step ? "step" : "rate"),
+                         step ? "step" : "rate");
+    if (times && weft_yaml_count(y) == 0)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%d: there are times of a machine, and no machines; give them, as "
+                         "'machines: [{count: 4, cores: 8}]'",
+                         path, weft_yaml_line(y, -1, "times"));
+    return WEFT_OK;
+}
+
 static weft_status read_text(const char *path, const weft_bytes *text, weft_cluster *c)
 {
     weft_yaml *y;
     WEFT_TRY(weft_yaml_parse(path, text->data, text->size, cluster_rows, MACHINES, group_rows, &y));
     weft_status status = weft_yaml_apply(y, -1, c);
-    if (status == WEFT_OK && weft_yaml_gives(y, -1, "rate") && weft_yaml_gives(y, -1, "step"))
-        status = weft_fail(WEFT_ERR_FORMAT,
-                           "%s:%d: step is the time of a step, and rate gives that time by its "
-                           "operations; give one of them",
-                           path, weft_yaml_line(y, -1, "step"));
+    if (status == WEFT_OK) status = check_step(path, y);
     if (status == WEFT_OK) status = check_bandwidth(path, y, -1, &c->link);
     if (status == WEFT_OK) status = read_groups(path, y, c);
     weft_yaml_free(&y);

@@ -123,7 +123,7 @@ refuses 2 "strategies 'a;;b'" "$weft" plan $small --cluster one.yaml --strategie
 printf 'machines:\n  - count: 1\n' >none.yaml
 refuses 2 "there is no key 'times'" "$weft" plan $small --cluster none.yaml
 refuses 2 "cannot open" "$weft" plan $small --cluster nowhere.yaml
-printf 'times: gone.times\n' >gone.yaml
+printf 'times: gone.times\nmachines:\n  - count: 1\n' >gone.yaml
 refuses 1 "gone.times: cannot open" "$weft" plan $small --cluster gone.yaml
 times one.times 0.0.1
 refuses 2 "one.times:2: these times are of weft 0.0.1" "$weft" plan $small --cluster one.yaml
@@ -133,7 +133,7 @@ times one.times "$version" && sed -i '$d' one.times
 refuses 1 "one.times:6: the file is cut off" "$weft" plan $small --cluster one.yaml
 times one.times "$version"
 refuses 1 "the times of a cluster are those of the device cpu" "$weft" plan $small --cluster one.yaml --device reference
-printf 'times: one.times\nlost: 0.1\n' >lossy.yaml
+printf 'times: one.times\nlost: 0.1\nmachines:\n  - count: 1\n' >lossy.yaml
 "$weft" plan $small --cluster lossy.yaml >out 2>err && grep -q 'without an exchange, or with one in lock step, such as average, take them as 0' err && pass || flunk "lost messages: $(cat err)"
 cluster dozes.yaml '' 'count: 2, cores: 1, awake: 0.5'
 "$weft" plan $small -n 2 --mesh data=2 --cluster dozes.yaml >out 2>err && grep -q 'awake for a share of each period count as that much slower' err && pass || flunk "machines that stop: $(cat err)"

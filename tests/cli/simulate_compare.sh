@@ -86,6 +86,10 @@ done <<'WRONG'
 1: 2000 machines in all; there can be|machines:\n  - count: 1000\n  - count: 1000\n
 3: the key 'count' is given twice; leave one of them out|machines:\n  - count: 4\n    count: 5\n
 2: step is the time of a step|rate: 1\nstep: 1\n
+2: step gives the time of a step, and so do the times of its kernels|times: a.times\nstep: 1\nmachines:\n  - count: 4\n
+1: rate gives the time of a step, and so do the times of its kernels|rate: 1e9\ntimes: a.times\nmachines:\n  - count: 4\n
+2: there are times of a machine, and no machines; give them|latency: 0\ntimes: a.times\n
+1: there are times of a machine, and no machines; give them|times: a.times\nmachines: []\n
 2: is not YAML|step: "1\n
 2: a second document begins|step: 1\n---\nstep: 2\n
 3: *h has no anchor '&h' before it|machines:\n  - &g {count: 2}\n  - *h\n
