@@ -156,6 +156,8 @@ static void end_line(job *j)
 {
     const char *line = j->line;
     weft_status_line said;
+    if (j->line_size > 0 && line[j->line_size - 1] == '\r') /* as of ssh */
+        j->line[j->line_size - 1] = '\0';
     j->line_size = 0;
     if (weft_status_line_read(line, &said)) {
         hear(j, &said);

@@ -39,6 +39,7 @@ static bool noise(const char *text)
         "hit ctrl-c again to forcibly",
         "Unable to find reachable pairing between",
         "plm:ssh: Warning: setpgid",
+        "does not know how to route a message", /* to a host that was not reached */
         /* MPICH's daemons, after the message with the reason. */
         "unable to send signal downstream",
         "callback returned error status",

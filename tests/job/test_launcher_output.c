@@ -76,7 +76,8 @@ static void lost_hosts_are_named(void **state)
     } cases[] = {
         {"openmpi-4.1", "lost-host", "beta"}, {"openmpi-5.0", "lost-host", "beta"},
         {"openmpi-4.1", "no-host", ""},       {"openmpi-5.0", "no-host", "nowhere"},
-        {"mpich-4.0", "no-host", ""},         {"mpich-4.2", "no-host", ""},
+        {"openmpi-4.1", "no-hosts", ""},      {"mpich-4.0", "no-host", ""},
+        {"mpich-4.2", "no-host", ""},
     };
     (void)state;
     for (size_t c = 0; c < WEFT_COUNT(cases); c++) {
@@ -88,6 +89,7 @@ static void lost_hosts_are_named(void **state)
                      j.lost_host, cases[c].host);
         assert_int_equal(j.dead, -1);
         assert_null(strstr(t.text, "daemon")); /* messages of ssh are passed on */
+        assert_null(strchr(t.text, '\r'));
     }
 }
 
