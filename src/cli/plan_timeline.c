@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "weft/plan.h"
 
 void step_bars_free(step_bars *bars)
 {
@@ -185,6 +186,30 @@ static bool files_fit(const weft_train_options *options, const plan_timeline_opt
     return true;
 }
 
+/* Whether the measured step is one of such a run; prints an error if not. One of another model is
+ * told. A trace has all ranks, or those of the first learner. */
+static bool measured_fits(const weft_train_options *o, const plan_timeline_options *show,
+                          const plan_steps *steps)
+{
+    const step_bars *measured = &steps->measured;
+    const char *mesh = o->parallel.mesh;
+    int64_t ranks = steps->predicted.ranks, own = 1;
+    if (o->parallel.exchange && mesh && weft_mesh_ranks(mesh, &own) != WEFT_OK) own = ranks;
+    if (!o->parallel.exchange) own = ranks;
+    if (measured->ranks != ranks && measured->ranks != own) {
+        fprintf(stderr,
+                "weft: %s: a trace of %d rank%s, and the step that is predicted has %lld; give -n "
+                "and --mesh as in the run that wrote it\n",
+                show->measured, measured->ranks, weft_plural(measured->ranks), (long long)ranks);
+        return false;
+    }
+    if (*measured->model && strcmp(measured->model, o->task.model) != 0)
+        fprintf(stderr,
+                "weft: %s: a trace of the model %s, and the step that is predicted is of %s\n",
+                show->measured, measured->model, o->task.model);
+    return true;
+}
+
 int plan_steps_make(weft_context *context, const weft_train_options *options, const char *cluster,
                     const plan_timeline_options *show, weft_step_estimate *step, plan_steps *out)
 {
@@ -201,6 +226,7 @@ int plan_steps_make(weft_context *context, const weft_train_options *options, co
     (void)snprintf(out->predicted.title, sizeof(out->predicted.title), "predicted for %.120s",
                    cluster);
     if (code == 0 && out->predicted.failed) code = report_failure(WEFT_ERR_MEMORY);
+    if (code == 0 && show->measured && !measured_fits(options, show, out)) code = 2;
     if (code == 0 && show->plot)
         code = write_file(show->plot, step_bars_plot, all, out->count, subject);
     if (code == 0 && show->trace) code = write_file(show->trace, write_trace, all, 1, subject);

@@ -25,7 +25,8 @@ typedef struct step_bars {
     int ranks, machines;
     double seconds; /* the end of the last bar */
     bool failed;    /* there was no memory for a bar */
-    char title[160];
+    char title[240];
+    char model[240], processor[80]; /* of a measured step; "": the trace does not say */
 } step_bars;
 
 void step_bars_free(step_bars *bars);

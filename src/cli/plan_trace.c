@@ -173,17 +173,31 @@ static bool add_event(events *all, const event *e)
     return true;
 }
 
-static bool read_events(const char *text, size_t size, events *all)
+static void take_origin(json_scan *s, step_bars *out)
+{
+    char key[32];
+    json_enter(s, '{');
+    while (json_member(s, key, sizeof(key))) {
+        if (strcmp(key, "network") == 0)
+            json_take_text(s, out->model, sizeof(out->model));
+        else if (strcmp(key, "processor") == 0)
+            json_take_text(s, out->processor, sizeof(out->processor));
+        else
+            json_skip(s);
+    }
+}
+
+static bool read_events(const char *text, size_t size, events *all, step_bars *out)
 {
     json_scan s = {.at = text, .end = text + size};
     char key[32];
     event e;
     json_enter(&s, '{');
     while (json_member(&s, key, sizeof(key))) {
-        if (strcmp(key, "traceEvents") != 0) {
-            json_skip(&s);
-            continue;
-        }
+        bool origin = strcmp(key, "otherData") == 0;
+        if (origin) take_origin(&s, out);
+        if (!origin && strcmp(key, "traceEvents") != 0) json_skip(&s);
+        if (strcmp(key, "traceEvents") != 0) continue;
         json_enter(&s, '[');
         while (json_element(&s))
             if (take_event(&s, &e) && !add_event(all, &e)) return false;
@@ -259,12 +273,13 @@ int step_bars_read(const char *path, step_bars *out)
     size_t size;
     events all = {.count = 0};
     if (!json_read_file(path, &text, &size)) return 1;
-    bool right = read_events(text, size, &all);
+    bool right = read_events(text, size, &all, out);
     const char *step = right ? median_step(&all) : NULL;
     free(text);
     if (step) {
         take_step(&all, step, out);
-        (void)snprintf(out->title, sizeof(out->title), "measured, %s of %.100s", step, path);
+        (void)snprintf(out->title, sizeof(out->title), "measured, %s of %.100s%s%s", step, path,
+                       *out->processor ? ", on " : "", out->processor);
     } else {
         fprintf(stderr,
                 "weft: %s: has no step; give a file that weft train --trace FILE has written\n",

@@ -31,6 +31,20 @@ static weft_status receive_text(weft_comm *ranks, int rank, int64_t size, weft_t
     return status;
 }
 
+/* Adds the model of the run, and the processor of its first rank. */
+static weft_status add_origin(const weft_rank *r, weft_text *text)
+{
+    char processor[200], *model, *quoted;
+    weft_processor_name(processor, sizeof(processor));
+    WEFT_TRY(weft_json_string(r->run_spec->model.model, &model));
+    weft_status status = weft_json_string(processor, &quoted);
+    if (status == WEFT_OK)
+        weft_text_add(text, "\"otherData\":{\"network\":%s,\"processor\":%s}", model, quoted);
+    free(model);
+    if (status == WEFT_OK) free(quoted);
+    return status;
+}
+
 static weft_status join(weft_rank *r, const char *mine, const double *sizes, weft_output *to)
 {
     weft_text text = {0};
@@ -41,7 +55,9 @@ static weft_status join(weft_rank *r, const char *mine, const double *sizes, wef
         weft_text_add(&text, ",\n");
         status = receive_text(r->together, i, (int64_t)sizes[i], &text);
     }
-    weft_text_add(&text, "\n],\"displayTimeUnit\":\"ms\"}\n");
+    weft_text_add(&text, "\n],\n");
+    if (status == WEFT_OK) status = add_origin(r, &text);
+    weft_text_add(&text, ",\n\"displayTimeUnit\":\"ms\"}\n");
     if (status != WEFT_OK) {
         free(text.data);
         return status;

@@ -78,6 +78,11 @@ def shown():
     check("two frames with bars", sum(e.get("class") == "frame" for e in shapes) == 2 and sum(e.get("class") == "bar" for e in shapes) > 10)
     words = " ".join(e.text or "" for e in shapes)
     check("what is drawn", all(said in words for said in ("rank 0", "machine 1 in", "predicted for two.yaml", "measured, step", "waiting for other ranks")), words[:500])
+    check("where it was measured", re.search(r"^measured, step \d+ of real.json, on \S.*: ", text, re.M), text)
+    other = run("plan", *SMALL, "--cluster", "two.yaml", "--timeline", "--measured", "real.json", code=2).stderr
+    check("another number of ranks", "real.json: a trace of 2 ranks, and the step that is predicted has 1" in other, other)
+    other = run("plan", *ways, "--model", "lenet", "--cluster", "two.yaml", "--timeline", "--measured", "real.json").stderr
+    check("another model", "real.json: a trace of the model mlp, and the step that is predicted is of lenet" in other, other)
     again = run("plan", *ways, "--cluster", "two.yaml", "--timeline", "--measured", "step.json").stdout
     check("a predicted trace is read as a measured one", "measured, step 1 of step.json" in again, again)
 
