@@ -100,6 +100,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_estimate_step(weft_context *context,
                                                        const char *cluster,
                                                        weft_step_estimate *out);
 
+/* As weft_estimate_step. INTERRUPTED: `stop` was set meanwhile. */
+WEFT_API WEFT_NODISCARD weft_status weft_estimate_step_until(weft_context *context,
+                                                             const weft_train_options *options,
+                                                             const char *cluster,
+                                                             const weft_stop *stop,
+                                                             weft_step_estimate *out);
+
 /* The acts of a rank in an estimated step, and of the link of a machine. */
 typedef enum weft_span_kind {
     WEFT_SPAN_KERNEL,   /* an instruction runs */

@@ -26,6 +26,8 @@ WEFT_API int weft_job_task(void);
  * processes of this command, of which each would do all of it and write the same files. */
 WEFT_API WEFT_NODISCARD weft_status weft_job_check_alone(void);
 
+/* The signal that asked the last job of weft_job_run in this process to stop; 0: none has. */
+WEFT_API int weft_job_stopped_by(void);
 /* Whether a supervisor (weft_job_run, weft_server_supervise) started this process. The process is
  * one rank, has all ranks of the job as threads, or is a member or a worker. */
 WEFT_API bool weft_job_supervised(void);

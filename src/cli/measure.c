@@ -65,6 +65,13 @@ static weft_status run_ranks(weft_context *context, const weft_train_options *jo
     return weft_job_run(context, job, program, words, fn, NULL, code);
 }
 
+/* A signal that comes while there is a job stops that alone. */
+static bool is_stopped(void)
+{
+    if (weft_job_stopped_by() != 0) wanted_stop.wanted = 1;
+    return wanted_stop.wanted != 0;
+}
+
 /* Where there is MPI and more than one core, measures transfers between its processes and sets the
  * option `transfers` to their file, which is the caller's to remove. *lacking: this has failed. */
 static bool measure_mpi(weft_context *context, weft_measure_options *options, bool *lacking)
@@ -83,7 +90,7 @@ static bool measure_mpi(weft_context *context, weft_measure_options *options, bo
     char *words[] = {"measure", "--engine=mpi", output, NULL};
     if (status == WEFT_OK) status = run_ranks(context, &job, words, ignore, &code);
     bool measured = status == WEFT_OK && code == 0;
-    *lacking = known && !measured;
+    *lacking = known && !measured && !is_stopped();
     if (measured)
         status = weft_options_set(weft_measure_table(context), options, "transfers",
                                   strchr(output, '=') + 1);
@@ -126,8 +133,10 @@ static int run_hosts(weft_context *context, weft_measure_options *options, int a
     words[count++] = "--engine=mpi";
     if (own && asprintf(&transfers, "--transfers=%s", options->transfers) > 0)
         words[count++] = transfers;
-    if (status == WEFT_OK) status = run_ranks(context, &job, words, print_line, &code);
+    if (status == WEFT_OK && !wanted_stop.wanted)
+        status = run_ranks(context, &job, words, print_line, &code);
     if (own) unlink(options->transfers);
+    if (status == WEFT_OK && code != 0 && is_stopped()) code = interrupted_code();
     if (status == WEFT_OK && code == 0) status = weft_cluster_machines(options->output, &machines);
     if (status == WEFT_OK && code == 0)
         printf("%s: %lld machines and the links between them, measured in %.0f s\n",

@@ -19,7 +19,8 @@ static int compare_rows(const void *first, const void *second)
     return lacks ? lacks : (x < y) - (x > y);
 }
 
-static void estimate_row(weft_context *context, const char *cluster, int argc, char **argv,
+/* false: a signal has stopped it. */
+static bool estimate_row(weft_context *context, const char *cluster, int argc, char **argv,
                          plan_row *r)
 {
     weft_train_options options = {0};
@@ -27,34 +28,42 @@ static void estimate_row(weft_context *context, const char *cluster, int argc, c
     weft_status status = read_train_options(context, &options, argc, argv);
     if (status == WEFT_OK) status = take_resumed_options(context, &options, argc, argv);
     if (status == WEFT_OK) status = set_strategy(table, &options, r->words);
-    if (status == WEFT_OK) status = weft_estimate_step(context, &options, cluster, &r->step);
-    if (status != WEFT_OK) r->reason = strdup(weft_last_message());
+    if (status == WEFT_OK)
+        status = weft_estimate_step_until(context, &options, cluster, &wanted_stop, &r->step);
+    bool stopped = status == WEFT_ERR_INTERRUPTED;
+    if (status != WEFT_OK && !stopped) r->reason = strdup(weft_last_message());
     if (status == WEFT_OK && r->step.memory_limit > 0 && r->step.memory > r->step.memory_limit)
         r->reason = plan_memory_lack(context, &options, cluster, &r->step);
     weft_options_free(table, &options);
+    return !stopped;
 }
 
 int plan_strategies(weft_context *context, const plan_options *plan, int argc, char **argv)
 {
     char *words[MOST_STRATEGIES];
-    int count = split_strategies(plan->strategies, words, MOST_STRATEGIES), estimated = 0, fit = 0;
+    int count = split_strategies(plan->strategies, words, MOST_STRATEGIES);
+    int seen = 0, estimated = 0, fit = 0;
     plan_row *rows = count > 0 ? calloc((size_t)count, sizeof(*rows)) : NULL;
     if (count < 1) return refuse_strategies(plan->strategies, MOST_STRATEGIES, "plan");
-    for (int i = 0; i < count && rows; i++) {
-        rows[i] = (plan_row){.words = words[i], .label = strategy_label(words[i])};
-        estimate_row(context, plan->cluster, argc, argv, &rows[i]);
-        estimated += rows[i].step.seconds > 0;
-        fit += !rows[i].reason;
+    catch_signals();
+    for (; seen < count && rows && !wanted_stop.wanted; seen++) {
+        plan_row *row = &rows[seen];
+        *row = (plan_row){.words = words[seen], .label = strategy_label(words[seen])};
+        if (!estimate_row(context, plan->cluster, argc, argv, row)) break;
+        estimated += row->step.seconds > 0;
+        fit += !row->reason;
     }
-    if (rows) qsort(rows, (size_t)count, sizeof(*rows), compare_rows);
-    if (rows && plan->json) {
-        print_plan_objects(rows, count);
-    } else if (rows) {
+    if (rows) qsort(rows, (size_t)seen, sizeof(*rows), compare_rows);
+    if (seen > 0 && plan->json) {
+        print_plan_objects(rows, seen);
+    } else if (seen > 0) {
         printf("Estimated for %s, the fastest first:\n\n", plan->cluster);
-        print_plan_rows(rows, count);
+        print_plan_rows(rows, seen);
     }
     flush_stdout();
-    if (estimated > 0 && fit == 0)
+    if (wanted_stop.wanted && seen < count)
+        fprintf(stderr, "weft: stopped; the table has %d of %d strategies\n", seen, count);
+    else if (estimated > 0 && fit == 0)
         fprintf(stderr, "weft: %s of %s\n",
                 count > 1 ? "none of these strategies fits into the memory of the machines"
                           : "the strategy does not fit into the memory of the machines",
@@ -64,5 +73,6 @@ int plan_strategies(weft_context *context, const plan_options *plan, int argc, c
         if (rows) free(rows[i].reason);
     }
     free(rows);
+    if (wanted_stop.wanted && seen < count) return interrupted_code();
     return fit > 0 ? 0 : 1;
 }

@@ -1,6 +1,8 @@
 /* The runs of weft plan --verify: each is a weft train of its own, whose metrics are read. */
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,21 +43,53 @@ static pid_t start(char *const *words, int out[2])
     return pid;
 }
 
+/* Passes the request to stop on to the run, of which nothing is kept: a second one ends it at once,
+ * if a signal of the terminal has not reached it, too. */
+static void pass_on(pid_t pid, double *asked)
+{
+    static const double SECOND = 0.3; /* after the first one, in seconds */
+    bool first = *asked == 0;
+    if (!wanted_stop.wanted || (!first && clock_seconds() - *asked < SECOND)) return;
+    *asked = first ? clock_seconds() : INFINITY;
+    kill(pid, SIGINT);
+}
+
 /* Lines of metrics begin with a brace; the first one that does not is an error. */
-static void read_lines(FILE *from, verify_line_fn *fn, void *user, char *error)
+static void take_line(char *line, verify_line_fn *fn, void *user, char *error)
 {
     static const char prefix[] = "weft: ";
-    char *line = NULL;
-    size_t capacity = 0;
+    bool named = strncmp(line, prefix, strlen(prefix)) == 0;
+    fn(user, line);
+    if (*line != '{' && !*error)
+        (void)snprintf(error, VERIFY_REASON, "%s", named ? line + strlen(prefix) : line);
+}
+
+static void read_lines(int from, pid_t pid, verify_line_fn *fn, void *user, char *error)
+{
+    enum { LOOK = 50, ROOM = 1 << 20 }; /* milliseconds; bytes of a line */
+    char *text = malloc(ROOM), *end;
+    size_t size = 0;
+    double asked = 0;
     *error = '\0';
-    while (getline(&line, &capacity, from) > 0) {
-        line[strcspn(line, "\n")] = '\0';
-        bool named = strncmp(line, prefix, strlen(prefix)) == 0;
-        fn(user, line);
-        if (*line != '{' && !*error)
-            (void)snprintf(error, VERIFY_REASON, "%s", named ? line + strlen(prefix) : line);
+    while (text) {
+        struct pollfd ready = {.fd = from, .events = POLLIN};
+        int count = poll(&ready, 1, LOOK);
+        pass_on(pid, &asked);
+        if (count <= 0) continue;
+        ssize_t got = read(from, text + size, ROOM - 1 - size);
+        if (got <= 0) break;
+        size += (size_t)got;
+        text[size] = '\0';
+        char *at = text;
+        for (; (end = strchr(at, '\n')); at = end + 1) {
+            *end = '\0';
+            take_line(at, fn, user, error);
+        }
+        size -= (size_t)(at - text);
+        memmove(text, at, size);
+        if (size == ROOM - 1) size = 0; /* no line of a run is so long */
     }
-    free(line);
+    free(text);
 }
 
 int verify_run(char *const *words, verify_line_fn *line, void *user, char *error)
@@ -65,10 +99,8 @@ int verify_run(char *const *words, verify_line_fn *line, void *user, char *error
     (void)snprintf(error, VERIFY_REASON, "a run cannot be started: %s", strerror(errno));
     if (pid == -2) return -1;
     close(out[1]);
-    FILE *from = fdopen(out[0], "r");
-    if (!from) close(out[0]);
-    if (pid > 0 && from) read_lines(from, line, user, error);
-    if (from) fclose(from);
+    if (pid > 0) read_lines(out[0], pid, line, user, error);
+    close(out[0]);
     return pid > 0 ? wait_for(pid) : -1;
 }
 

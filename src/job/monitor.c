@@ -279,6 +279,11 @@ int weft_job_asked(int *how_often)
     return asked;
 }
 
+int weft_job_stopped_by(void)
+{
+    return asked;
+}
+
 bool weft_job_wants_pause(void)
 {
     bool wanted = paused != 0;

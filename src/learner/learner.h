@@ -125,6 +125,8 @@ typedef struct weft_run_spec {
     bool drops;       /* state that does not fit the run is dropped (--drop-state), not refused */
     bool resumed_run; /* the run is resumed, perhaps with fewer learners than it was planned for */
     bool saves;       /* this process has a checkpoint folder */
+    /* NULL, or what ends a run of which nothing is kept, within a step, once it is not 0. */
+    const volatile int *stop;
     bool (*asked)(void *user); /* see weft_exchange_setup */
     void *user;
 } weft_run_spec;

@@ -35,6 +35,7 @@ typedef struct weft_scored {
 /* A metric: a row of the table in metrics.c. */
 typedef struct weft_metric {
     const char *name, *title, *summary;
+    double least, most;            /* of its values */
     bool classes, numbers, labels; /* the targets for which it is defined */
     bool usual;                    /* it is reported without being named */
     bool rises;                    /* greater values are better */

@@ -17,6 +17,7 @@ weft_status weft_rank_store(const weft_rank *r, const char *device, weft_store *
     free(own);
     if (status != WEFT_OK) return status;
     (*out)->schema->plain = r->plain_parameters || k->plain_parameters;
+    (*out)->schema->stop = k->stop;
     if (k->on_host) status = weft_store_keep_on_host(*out);
     if (status == WEFT_OK && k->tuning && k->tuning->size > 0)
         status = weft_store_tune(*out, k->tuning, k->tuned_by);

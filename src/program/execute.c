@@ -232,8 +232,12 @@ static weft_status run_phase(weft_instance *x, weft_phase phase)
     WEFT_TRY(weft_instance_begin_phase(x, phase));
     WEFT_TRY(weft_instance_begin_run(x, p->changes[phase]));
     if (phase == WEFT_PHASE_BACKWARD) weft_deferred_begin(x);
-    for (size_t i = 0; i < p->code_count; i++)
-        if (p->code[i].phase == phase) WEFT_TRY(weft_instance_run_one(x, (int)i));
+    for (size_t i = 0; i < p->code_count; i++) {
+        if (p->code[i].phase != phase) continue;
+        if (p->schema->stop && *p->schema->stop)
+            return weft_fail(WEFT_ERR_INTERRUPTED, "stopped within a step");
+        WEFT_TRY(weft_instance_run_one(x, (int)i));
+    }
     if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(weft_instance_drain(x));
     WEFT_TRY(weft_instance_forget(x, phase, SPACE_DEVICE));
     if (p->writes[phase]) weft_store_touch(x->store);

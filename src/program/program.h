@@ -58,6 +58,7 @@ typedef struct schema {
     bool on_host; /* parameters and state are in host memory, whatever the chosen device is */
     bool plain;   /* parameters and state have the plain layout, which all devices know */
     reach *reach; /* of the ranks; NULL: transfers read host memory */
+    const volatile int *stop; /* runs end between two instructions once it is not 0; or NULL */
     store_entry *entries;
     size_t count, capacity;
     weft_names names;

@@ -296,6 +296,16 @@ static weft_status report_start(weft_run *run)
     return weft_run_report(run, &e);
 }
 
+/* Ends a run of which nothing is kept. Its ranks have ended within a step. */
+static weft_status give_up(weft_run *run)
+{
+    if (run->rank.rank == 0) WEFT_TRY(summarise(run));
+    return weft_fail(WEFT_ERR_INTERRUPTED,
+                     "stopped after step %lld of the simulation, which saves nothing before its "
+                     "end",
+                     (long long)run->rank.position.step);
+}
+
 static weft_status run_rank(weft_run *run)
 {
     weft_trainer *t = run->job;
@@ -331,7 +341,9 @@ static weft_status run_rank(weft_run *run)
     weft_throughput_begin(run);
     weft_status status = weft_watch_ends(run) ? WEFT_OK : run_steps(run, loader);
     weft_loader_stop(&loader);
-    return status == WEFT_OK ? finish(run) : status;
+    if (status == WEFT_OK) status = finish(run);
+    bool ended = status == WEFT_ERR_INTERRUPTED || status == WEFT_ERR_PEER;
+    return ended && t->run_spec.stop && *t->run_spec.stop ? give_up(run) : status;
 }
 
 /* Adds to the error of an elastic learner, which other members have caused, how the user may go on:

@@ -205,6 +205,44 @@ weft_status weft_trainer_enter_phase(weft_trainer *t)
     return weft_settings_take(weft_train_table(t->context), &t->options, &t->settings);
 }
 
+/* --- phases to come --- */
+
+typedef struct coming {
+    const weft_trainer *t;
+    weft_train_options options; /* of the phase before */
+} coming;
+
+static weft_status prepare(void *user, const weft_run_phase *p)
+{
+    coming *c = user;
+    const weft_trainer *t = c->t;
+    weft_trainer *later = NULL;
+    if (t->phase_end == 0 || p->before < t->phase_end) return WEFT_OK;
+    WEFT_TRY(weft_run_phase_take(t->context, p, &c->options));
+    weft_status status = weft_trainer_create_dry(t->context, &c->options, &later);
+    weft_trainer_destroy(&later);
+    return status == WEFT_OK ? status : within(status, p);
+}
+
+weft_status weft_trainer_prepare_phases(const weft_trainer *t)
+{
+    coming c = {.t = t};
+    weft_train_options *o = &c.options;
+    const char *list = t->options.length.phases;
+    if (!list || t->linked || t->runs[0].rank.rank != 0) return WEFT_OK;
+    WEFT_TRY(weft_train_options_copy(t->context, &t->options, o));
+    char **left_out[] = {&o->length.phases, &o->parallel.rechoose, &o->where.tune,
+                         &o->show.estimate};
+    for (size_t i = 0; i < WEFT_COUNT(left_out); i++) {
+        free(*left_out[i]);
+        *left_out[i] = NULL;
+    }
+    o->job.ranks = t->size;
+    weft_status status = weft_run_phases_each(list, prepare, &c);
+    weft_options_free(weft_train_table(t->context), o);
+    return status;
+}
+
 void weft_trainer_unfreeze(weft_trainer *t)
 {
     weft_run_spec *k = &t->run_spec;

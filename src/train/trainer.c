@@ -129,6 +129,7 @@ static weft_status make(weft_trainer *t)
     t->run_spec.initial = NULL;
     weft_initial_close(&t->initial);
     WEFT_TRY(weft_trainer_check_servers(t));
+    WEFT_TRY(weft_trainer_prepare_phases(t));
     WEFT_TRY(weft_rechoice_estimate(t));
     return estimate_steps(t);
 }
@@ -258,13 +259,15 @@ weft_status weft_trainer_create(weft_context *context, const weft_train_options 
     return weft_trainer_create_joining(context, options, NULL, out);
 }
 
-weft_status weft_trainer_create_traced(weft_context *context, const weft_train_options *options,
-                                       weft_trainer **out)
+weft_status weft_trainer_create_passing(weft_context *context, const weft_train_options *options,
+                                        const weft_stop *stop, bool traced, weft_trainer **out)
 {
     weft_trainer *t;
     weft_status status = begin(context, options, &t);
     if (!t) return status;
-    t->run_spec.traced = true;
+    t->run_spec.traced = traced;
+    t->run_spec.stop = stop ? &stop->wanted : NULL;
+    t->stops = stop;
     if (status == WEFT_OK) status = make(t);
     if (status == WEFT_OK)
         *out = t;

@@ -186,6 +186,9 @@ void weft_rechoice_free(weft_rechoice **rechoice);
 /* phases.c: sets the options of the phase that begins, or began, before the epoch of the
  * checkpoint. ARGUMENT: the list of phases is wrong. */
 weft_status weft_trainer_enter_phase(weft_trainer *t) WEFT_NODISCARD;
+/* Prepares each phase that is yet to come, on rank 0 of the job, and runs nothing. ARGUMENT: the
+ * run cannot have its options. */
+weft_status weft_trainer_prepare_phases(const weft_trainer *t) WEFT_NODISCARD;
 /* Frozen parameters are trained from the epoch of --unfreeze on, with new optimizer state. */
 void weft_trainer_unfreeze(weft_trainer *t);
 /* ARGUMENT: the next phase cannot go on from a checkpoint of this one. */
@@ -251,9 +254,11 @@ weft_status weft_trainer_create_joining(weft_context *context, const weft_train_
                                         weft_trainer **out) WEFT_NODISCARD;
 /* Frees the ranks, with their memory, and the data: of a trainer that was only looked at. */
 void weft_trainer_release(weft_trainer *trainer);
-/* As weft_trainer_create; each rank records the times of its first steps. */
-weft_status weft_trainer_create_traced(weft_context *context, const weft_train_options *options,
-                                       weft_trainer **out) WEFT_NODISCARD;
+/* As weft_trainer_create, for a run of which nothing is kept: it ends within a step once `stop`,
+ * which may be NULL, is set. traced: each rank records the times of its first steps. */
+weft_status weft_trainer_create_passing(weft_context *context, const weft_train_options *options,
+                                        const weft_stop *stop, bool traced,
+                                        weft_trainer **out) WEFT_NODISCARD;
 
 /* Creates a trainer for a plan or a simulation: opens data and model for the ranks of the options,
  * but opens no communicator and builds no rank. engine NULL: that of the options. */

@@ -30,6 +30,8 @@ done <<'RUNS'
 -n 2 --exchange average:every=2|no-exchange mesh=data=2 microbatches=2|-n 2 --without exchange --mesh data=2 --microbatches 2
 -n 2 --exchange average:every=1,state=average|exchange=oneshot|--exchange oneshot
 -n 4 --mesh data=2 --exchange average|mesh=pipeline=2 microbatches=4|--mesh pipeline=2 --microbatches 4
+-n 1|augment=crop:pad=1,flip|--augment crop:pad=1,flip
+-n 2 --augment flip|no-augment|-n 2 --without augment
 -o sgd --momentum 0.9|momentum=0.5 nesterov|--momentum 0.5 --nesterov
 RUNS
 
@@ -82,6 +84,9 @@ x: lr=1|'x' is no phase
 2: phases=3|--phases is the same in all phases
 2: nope=4|phases, epoch 2: no option is named 'nope'
 2: lr=abc|phases, epoch 2: option 'lr' is 'abc'
+3: batch=500|phases, epoch 3: batch is 500, the training part has only 96 samples; give --batch 96 or less
+2: lr=0.1; 3: microbatches=9|phases, epoch 3: batch 8 cannot be cut into 9 equal micro-batches
+3: exchange=server:policy=none|phases, epoch 3: no server policy is named 'none'
 3: mesh=data=3|phases, epoch 3: mesh 'data=3' has 3 ranks
 4: lr=1|one begins with epoch 4, and the run has 3
 2: exchange=hogwild; 3: lr=1|phases, epoch 3: all learners begin an epoch together

@@ -170,7 +170,7 @@ typedef struct party {
 static void *run_party(void *user)
 {
     party *p = user;
-    p->status = weft_measure_links(p->comm, 0.1, p->latency, p->bandwidth);
+    p->status = weft_measure_links(p->comm, 0.1, NULL, p->latency, p->bandwidth);
     if (p->status != WEFT_OK) weft_comm_abort(p->comm);
     return NULL;
 }
@@ -206,7 +206,7 @@ static void messages_take_time(void **state)
     (void)state;
     weft_times *times;
     assert_ok(weft_times_new(&times));
-    assert_ok(weft_measure_messages(times));
+    assert_ok(weft_measure_messages(NULL, times));
     if (weft_times_count(times) > 0) {
         weft_timed what = {"pass message", "", 1, weft_cores(), 0, 2048};
         assert_ok(weft_times_index(times));

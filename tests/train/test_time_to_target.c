@@ -76,7 +76,7 @@ static double estimated(const char *words, const char *cluster)
     weft_step_estimate step;
     assert_ok(weft_train_options_init(context, &o));
     set_words(weft_train_table(context), &o, words);
-    assert_ok(weft_estimate_step(context, &o, cluster, &step));
+    assert_ok(weft_estimate_run(context, &o, cluster, NULL, &step));
     weft_options_free(weft_train_table(context), &o);
     return step.seconds;
 }
@@ -163,7 +163,7 @@ static void test_times_of_learners(void **state)
         events t;
         assert_ok(weft_train_options_init(context, &o));
         set_words(weft_train_table(context), &o, ways[w]);
-        assert_ok(weft_estimate_learners(context, &o, cluster, 2, seconds));
+        assert_ok(weft_estimate_learners(context, &o, cluster, NULL, 2, seconds));
         weft_options_free(weft_train_table(context), &o);
         assert_true(seconds[1] > seconds[0]);
         assert_ok(simulate_events(ways[w], cluster, NULL, &t));
@@ -255,7 +255,7 @@ static void test_one(void **state)
         open_search(&s, cluster, SMALL "batch=12 steps=9 lr=0.01", &ways[w], 1);
         s.asked.rule = WEFT_RATE_KEPT;
         s.asked.metric = "accuracy";
-        s.asked.value = 2; /* which no run reaches */
+        s.asked.value = 1; /* which no run reaches */
         assert_ok(find(&s));
         const weft_target_result *r = &s.results[0];
         int steps = 0, evaluations = 0;

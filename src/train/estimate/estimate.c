@@ -37,7 +37,7 @@ static void find_shares(const weft_tracks *tracks, weft_step_estimate *out)
  * meeting. */
 static double sent_bytes(const weft_forecast *f)
 {
-    double sum = 0, share = f->period > 0 ? 1 / (double)f->period : 0;
+    double sum = 0, share = weft_forecast_meetings(f);
     for (int r = 0; r < f->t->mesh; r++) {
         const double *sent = f->tracks.tracks[f->tracks.of[r]].sent;
         sum += sent[0] + share * sent[1];
@@ -149,7 +149,7 @@ static weft_status find_meetings(weft_forecast *f)
     if (!k->exchange || f->t->learners == 1) return WEFT_OK; /* a single learner has none */
     WEFT_TRY(weft_exchange_meetings(k->context, k->exchange, &m));
     f->period = m.period;
-    f->tracks.meets = m.period > 0;
+    f->tracks.meets = m.period > 0 || (m.period == 0 && f->whole);
     f->tracks.with_state = m.state;
     f->tracks.pass_parameters = m.parameters;
     f->tracks.pass_state = m.passed;
@@ -254,11 +254,40 @@ weft_status weft_estimate_step_with(weft_context *context, const weft_train_opti
     return status;
 }
 
+static bool is_wanted(void *stop)
+{
+    return weft_stop_wanted(stop);
+}
+
+static weft_estimate_end end_at(const weft_stop *stop)
+{
+    return (weft_estimate_end){.asked = is_wanted, .user = (void *)(uintptr_t)stop};
+}
+
 weft_status weft_estimate_step(weft_context *context, const weft_train_options *options,
                                const char *cluster, weft_step_estimate *out)
 {
     WEFT_NEED(context, options, cluster, out);
-    weft_forecast f = {.fn = NULL};
+    return weft_estimate_step_until(context, options, cluster, NULL, out);
+}
+
+weft_status weft_estimate_step_until(weft_context *context, const weft_train_options *options,
+                                     const char *cluster, const weft_stop *stop,
+                                     weft_step_estimate *out)
+{
+    WEFT_NEED(context, options, cluster, out);
+    weft_estimate_end end = end_at(stop);
+    weft_forecast f = {.end = &end, .tracks = {.end = &end}};
+    weft_status status = forecast_at(&f, cluster, context, options, out);
+    close_forecast(&f);
+    return status;
+}
+
+weft_status weft_estimate_run(weft_context *context, const weft_train_options *options,
+                              const char *cluster, const weft_stop *stop, weft_step_estimate *out)
+{
+    weft_estimate_end end = end_at(stop);
+    weft_forecast f = {.whole = true, .end = &end, .tracks = {.end = &end}};
     weft_status status = forecast_at(&f, cluster, context, options, out);
     close_forecast(&f);
     return status;
@@ -322,11 +351,13 @@ weft_status weft_site_learners(const weft_site *site, weft_context *context,
 }
 
 weft_status weft_estimate_learners(weft_context *context, const weft_train_options *options,
-                                   const char *cluster, int learners, double *seconds)
+                                   const char *cluster, const weft_stop *stop, int learners,
+                                   double *seconds)
 {
     weft_site site;
+    weft_estimate_end end = end_at(stop);
     WEFT_TRY(weft_site_open(cluster, &site));
-    weft_status status = weft_site_learners(&site, context, options, NULL, learners, seconds);
+    weft_status status = weft_site_learners(&site, context, options, &end, learners, seconds);
     weft_site_close(&site);
     return status;
 }

@@ -12,6 +12,7 @@ typedef struct weft_forecast {
     weft_hosts hosts;
     weft_tracks tracks;
     int64_t period; /* steps from one meeting of the learners to the next; 0: none within the run */
+    bool whole;     /* the mean step of the run, at whose end learners meet in any case */
     weft_step_part_fn fn;   /* gets the parts of the step; NULL: nobody wants them */
     weft_estimate_end *end; /* may be NULL */
     weft_span_fn on_span;   /* gets its spans; NULL: nobody wants them */
@@ -28,6 +29,8 @@ typedef struct weft_step_totals {
 } weft_step_totals;
 
 /* --- forecast_steps.c: runs of the timeline --- */
+/* The share of steps that end with a meeting of the learners. */
+double weft_forecast_meetings(const weft_forecast *f);
 /* Adds a step: one of each period ends with a meeting of the learners. slow NULL: ranks take as
  * long as estimated. *seconds: its mean time. */
 weft_status weft_forecast_step(weft_forecast *f, const weft_slowness *slow, weft_step_totals *sum,

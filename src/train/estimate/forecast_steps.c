@@ -39,11 +39,18 @@ static void add_run(weft_forecast *f, double weight, const weft_slowness *slow,
     sum->busy += weight * busiest;
 }
 
+double weft_forecast_meetings(const weft_forecast *f)
+{
+    int64_t steps = f->t->total_steps, period = f->period > 0 ? f->period : steps;
+    if (!f->whole || !f->tracks.meets) return f->period > 0 ? 1 / (double)f->period : 0;
+    return (double)((steps + period - 1) / period) / (double)steps;
+}
+
 weft_status weft_forecast_step(weft_forecast *f, const weft_slowness *slow, weft_step_totals *sum,
                                double *seconds)
 {
     const double *factors = slow ? slow->line : NULL;
-    double share = f->period > 0 ? 1 / (double)f->period : 0, before = sum->seconds;
+    double share = weft_forecast_meetings(f), before = sum->seconds;
     if (share < 1) {
         WEFT_TRY(weft_timeline_run(f->tracks.line, false, factors));
         add_run(f, 1 - share, slow, sum);

@@ -47,7 +47,7 @@ static weft_status check_device_of(const weft_trainer *t, int rank, const char *
 weft_status weft_estimate_go_on(const weft_estimate_end *end)
 {
     if (!end || !end->asked || !end->asked(end->user)) return WEFT_OK;
-    return weft_fail(WEFT_ERR_INTERRUPTED, "the estimate is asked to end");
+    return weft_fail(WEFT_ERR_INTERRUPTED, "stopped before the step was estimated");
 }
 
 /* Times are of the device on which weft measure runs, the default. */

@@ -48,6 +48,7 @@ typedef struct measuring {
     weft_context *context;
     const weft_measure_options *options;
     weft_measuring rates;
+    weft_times *transfers; /* of options->transfers; NULL: none */
     weft_output *outputs[OUTPUTS];
 } measuring;
 
@@ -109,20 +110,23 @@ static weft_status close_outputs(measuring *m, weft_status status)
     return weft_error_raise(&failure);
 }
 
-/* Adds the times of transfers that ranks of another engine have measured. */
-static weft_status add_transfers(const measuring *m)
+/* Reads the times of transfers that ranks of another engine have measured, before anything is
+ * measured here. */
+static weft_status read_transfers(measuring *m)
 {
     const char *file = m->options->transfers;
     weft_bytes text = {0};
-    weft_times *more = NULL;
     if (!file) return WEFT_OK;
     weft_status status = weft_file_read(file, &text);
     if (status == WEFT_OK)
-        status = weft_times_read((const char *)text.data, text.size, file, &more);
-    if (status == WEFT_OK) status = weft_times_add_all(m->rates.times, more);
-    weft_times_free(&more);
+        status = weft_times_read((const char *)text.data, text.size, file, &m->transfers);
     free((void *)(uintptr_t)text.data);
     return status;
+}
+
+static weft_status add_transfers(const measuring *m)
+{
+    return m->transfers ? weft_times_add_all(m->rates.times, m->transfers) : WEFT_OK;
 }
 
 /* In a process of several, whose first rank writes the table. */
@@ -132,7 +136,7 @@ static weft_status measure_ranks(measuring *m, size_t *count, double *spread)
     bool first = false;
     WEFT_TRY(weft_times_new(&m->rates.times));
     WEFT_TRY(weft_measure_transfers(m->context, m->options->engine, (int)m->options->ranks,
-                                    m->rates.times, &first));
+                                    &m->rates.end, m->rates.times, &first));
     *count = weft_times_count(m->rates.times);
     *spread = 0;
     if (*count == 0)
@@ -200,9 +204,10 @@ static weft_status measure_machines(measuring *m, const machines *k, size_t *cou
     int me = weft_comm_rank(k->comm);
     size_t row = (size_t)me * (size_t)k->count;
     if (me == 0) WEFT_TRY(open_outputs(m));
+    if (me == 0) WEFT_TRY(read_transfers(m));
     /* The half of the time at most; links of few machines take seconds. */
-    WEFT_TRY(
-        weft_measure_links(k->comm, m->options->seconds / 2, k->latency + row, k->bandwidth + row));
+    WEFT_TRY(weft_measure_links(k->comm, m->options->seconds / 2, &m->rates.end, k->latency + row,
+                                k->bandwidth + row));
     WEFT_TRY(weft_measure_rates(&m->rates));
     if (me == 0) WEFT_TRY(add_transfers(m));
     WEFT_TRY(weft_times_text(m->rates.times, &text));
@@ -258,19 +263,11 @@ static weft_status measure_hosts(measuring *m, size_t *count, double *spread)
     return status;
 }
 
-/* The supervisor of the ranks takes one that ends without this for lost. */
-static void tell_supervisor(void)
-{
-    weft_supervisor_channel line = {.deaf = true};
-    weft_status_page_open(&line);
-    weft_status_page_stage(&line, weft_job_rank(), WEFT_STAGE_FINISHED);
-    weft_status_page_close(&line);
-}
-
 static weft_status measure(measuring *m, size_t *count, double *spread)
 {
     char *text = NULL;
     WEFT_TRY(open_outputs(m));
+    WEFT_TRY(read_transfers(m));
     WEFT_TRY(weft_times_new(&m->rates.times));
     WEFT_TRY(weft_measure_rates(&m->rates));
     WEFT_TRY(add_transfers(m));
@@ -308,7 +305,7 @@ weft_status weft_measure(weft_context *context, const weft_measure_options *opti
                    .options = &own,
                    .rates = {.context = context,
                              .options = &own,
-                             .stop = stop,
+                             .end = {.stop = stop, .line = {.deaf = true}, .output = own.output},
                              .fn = fn,
                              .user = user,
                              .begun = weft_seconds()}};
@@ -318,10 +315,14 @@ weft_status weft_measure(weft_context *context, const weft_measure_options *opti
         status = weft_fail(WEFT_ERR_ARGUMENT,
                            "engine %s: the ranks of its learners are threads; leave --engine out",
                            own.engine);
-    else
-        status = measure_with(&m, engine->launched, times, spread);
+    if (status == WEFT_OK && engine->launched) weft_status_page_open(&m.rates.end.line);
+    if (status == WEFT_OK) status = measure_with(&m, engine->launched, times, spread);
     status = close_outputs(&m, status);
-    if (status == WEFT_OK && engine->launched) tell_supervisor();
+    /* The supervisor of the ranks takes one that ends without this for lost. */
+    if (status == WEFT_OK)
+        weft_status_page_stage(&m.rates.end.line, weft_job_rank(), WEFT_STAGE_FINISHED);
+    weft_status_page_close(&m.rates.end.line);
     weft_times_free(&m.rates.times);
+    weft_times_free(&m.transfers);
     return status;
 }

@@ -8,14 +8,14 @@ enum { WARM = 2, LEAST_WAYS = 7, MOST_WAYS = 200, LARGE_TIMES = 3 };
 /* Bytes: of the first large message, and at most. */
 enum { FIRST_SIZE = 1 << 16, MOST_SIZE = 1 << 26 };
 
-typedef struct end {
+typedef struct side {
     weft_comm *comm;
     int peer;
     float *room;    /* MOST_SIZE bytes */
     double seconds; /* that the small messages of a pair take, and a large one */
-} end;
+} side;
 
-static weft_status pass(const end *e, weft_transfer_kind kind, int64_t count)
+static weft_status pass(const side *e, weft_transfer_kind kind, int64_t count)
 {
     return weft_comm_run(e->comm,
                          WEFT_TRANSFER(.kind = kind, .dtype = WEFT_F32,
@@ -32,7 +32,7 @@ static double fastest(double *samples, int count)
 }
 
 /* The leader of a pair tells in each small message whether the other end is to answer it. */
-static weft_status answer_ways(const end *e)
+static weft_status answer_ways(const side *e)
 {
     for (;;) {
         WEFT_TRY(pass(e, WEFT_RECEIVE, 1));
@@ -41,7 +41,7 @@ static weft_status answer_ways(const end *e)
     }
 }
 
-static weft_status time_ways(const end *e, double *latency)
+static weft_status time_ways(const side *e, double *latency)
 {
     double samples[MOST_WAYS], begun = weft_seconds();
     for (int i = -WARM; i < MOST_WAYS; i++) {
@@ -60,7 +60,7 @@ static weft_status time_ways(const end *e, double *latency)
 }
 
 /* The size of each large message comes before it, in elements (a power of two); 0 ends them. */
-static weft_status answer_large(const end *e)
+static weft_status answer_large(const side *e)
 {
     for (;;) {
         WEFT_TRY(pass(e, WEFT_RECEIVE, 1));
@@ -73,7 +73,7 @@ static weft_status answer_large(const end *e)
 }
 
 /* The time of a message of so many elements, until this end knows that the other one has it. */
-static weft_status time_large(const end *e, int64_t count, double *seconds)
+static weft_status time_large(const side *e, int64_t count, double *seconds)
 {
     e->room[0] = (float)count;
     WEFT_TRY(pass(e, WEFT_SEND, 1));
@@ -86,7 +86,7 @@ static weft_status time_large(const end *e, int64_t count, double *seconds)
     return WEFT_OK;
 }
 
-static weft_status time_fastest(const end *e, int64_t count, double *seconds)
+static weft_status time_fastest(const side *e, int64_t count, double *seconds)
 {
     double samples[LARGE_TIMES];
     for (int i = 0; i < LARGE_TIMES; i++) WEFT_TRY(time_large(e, count, &samples[i]));
@@ -96,7 +96,7 @@ static weft_status time_fastest(const end *e, int64_t count, double *seconds)
 
 /* Messages have ways there and back before and behind their bytes, which do not depend on their
  * size: two sizes tell how long the bytes take. */
-static weft_status time_bandwidth(const end *e, double latency, double *bandwidth)
+static weft_status time_bandwidth(const side *e, double latency, double *bandwidth)
 {
     double seconds = 0, half, whole, enough = WEFT_MAX(e->seconds, 12 * latency);
     int64_t count = FIRST_SIZE / (int64_t)sizeof(float);
@@ -113,7 +113,7 @@ static weft_status time_bandwidth(const end *e, double latency, double *bandwidt
 }
 
 /* Measures from this rank to its peer, or is the other end of that. */
-static weft_status measure_way(const end *e, bool leads, double *latency, double *bandwidth)
+static weft_status measure_way(const side *e, bool leads, double *latency, double *bandwidth)
 {
     if (!leads) {
         WEFT_TRY(answer_ways(e));
@@ -136,10 +136,11 @@ static int peer_of(int rank, int round, int even)
     return other == rank ? last : other;
 }
 
-weft_status weft_measure_links(weft_comm *comm, double seconds, double *latency, double *bandwidth)
+weft_status weft_measure_links(weft_comm *comm, double seconds, weft_measure_end *end,
+                               double *latency, double *bandwidth)
 {
     int n = weft_comm_size(comm), me = weft_comm_rank(comm), even = n + n % 2;
-    end e = {.comm = comm};
+    side e = {.comm = comm};
     /* A round has both ways, each with small messages, messages that grow, and large ones. */
     e.seconds = WEFT_MIN(WEFT_MAX(seconds / (even - 1) / 16, 0.02), 0.2);
     weft_status status = weft_new_aligned(MOST_SIZE, &e.room);
@@ -148,9 +149,12 @@ weft_status weft_measure_links(weft_comm *comm, double seconds, double *latency,
         e.peer = peer_of(me, round, even);
         status = weft_comm_barrier(comm);
         if (e.peer >= n) continue;
-        for (int way = 0; way < 2 && status == WEFT_OK; way++)
-            status =
-                measure_way(&e, (me < e.peer) == (way == 0), &latency[e.peer], &bandwidth[e.peer]);
+        for (int way = 0; way < 2 && status == WEFT_OK; way++) {
+            bool leads = (me < e.peer) == (way == 0);
+            status = weft_measure_go_on(end);
+            if (status == WEFT_OK)
+                status = measure_way(&e, leads, &latency[e.peer], &bandwidth[e.peer]);
+        }
     }
     free(e.room);
     return status;

@@ -115,7 +115,7 @@ static weft_status time_size(const end *from, const end *to, size_t bytes, weft_
     return weft_times_add(times, &what, WEFT_MAX(samples[SAMPLES / 2] / 2, 1e-9));
 }
 
-static weft_status measure(end *from, end *to, weft_times *times)
+static weft_status measure(end *from, end *to, weft_measure_end *ends, weft_times *times)
 {
     char at[256];
     WEFT_TRY(open_end(to, LISTENER));
@@ -123,14 +123,17 @@ static weft_status measure(end *from, end *to, weft_times *times)
     WEFT_TRY(weft_net_bind(to->net, "tcp://127.0.0.1:*", at, sizeof(at)));
     WEFT_TRY(weft_net_context_allow(to->world, &from->key));
     WEFT_TRY(weft_net_add_peer(from->net, LISTENER, at));
-    for (size_t s = 0; s < WEFT_COUNT(sizes); s++) WEFT_TRY(time_size(from, to, sizes[s], times));
+    for (size_t s = 0; s < WEFT_COUNT(sizes); s++) {
+        WEFT_TRY(weft_measure_go_on(ends));
+        WEFT_TRY(time_size(from, to, sizes[s], times));
+    }
     return WEFT_OK;
 }
 
-weft_status weft_measure_messages(weft_times *times)
+weft_status weft_measure_messages(weft_measure_end *ends, weft_times *times)
 {
     end from = {.world = NULL}, to = {.world = NULL};
-    weft_status status = measure(&from, &to, times);
+    weft_status status = measure(&from, &to, ends, times);
     close_end(&from);
     close_end(&to);
     /* Without encryption no machine sends messages to another one. */

@@ -124,12 +124,14 @@ static weft_status add_times(const weft_rank *r, weft_measured_setting s, weft_t
 /* The graph of each rank is needed to name its instructions, so a trainer's ranks are looked at
  * before it ends. */
 static weft_status train(weft_context *context, const weft_train_options *o,
-                         weft_measured_setting s, weft_times *times, double *step)
+                         weft_measured_setting s, weft_measure_end *end, weft_times *times,
+                         double *step)
 {
     weft_trainer *t;
     weft_times *own = NULL;
-    WEFT_TRY(weft_trainer_create_traced(context, o, &t));
+    WEFT_TRY(weft_trainer_create_passing(context, o, end ? end->stop : NULL, true, &t));
     weft_status status = weft_trainer_run(t, NULL, NULL);
+    if (status != WEFT_OK && weft_measure_go_on(end) != WEFT_OK) status = WEFT_ERR_INTERRUPTED;
     if (status == WEFT_OK) status = weft_times_new(&own);
     for (int r = t->local; r-- > 0 && status == WEFT_OK;)
         status = add_times(&t->runs[r].rank, s, own, step);
@@ -140,15 +142,15 @@ static weft_status train(weft_context *context, const weft_train_options *o,
 }
 
 weft_status weft_measure_network(weft_context *context, const weft_measured_network *network,
-                                 weft_measured_setting setting, const char *text, weft_times *times,
-                                 double *sample)
+                                 weft_measured_setting setting, const char *text,
+                                 weft_measure_end *end, weft_times *times, double *sample)
 {
     double step = 0;
     const weft_option *table = weft_train_table(context);
     weft_train_options o = {.struct_size = 0};
     weft_status status = weft_train_options_init(context, &o);
     if (status == WEFT_OK) status = fill_options(table, network, setting, text, &o);
-    if (status == WEFT_OK) status = train(context, &o, setting, times, &step);
+    if (status == WEFT_OK) status = train(context, &o, setting, end, times, &step);
     *sample = step * setting.ranks / batch_of(network, setting);
     weft_options_free(table, &o);
     return status;

@@ -69,14 +69,12 @@ static weft_status write_text(measuring *m)
     return status;
 }
 
-static weft_status check_stop(const measuring *m)
+weft_status weft_measure_go_on(weft_measure_end *end)
 {
-    const weft_stop *stop = m->rates->stop;
-    if (!stop || !stop->wanted) return WEFT_OK;
+    if (!end || (!weft_stop_wanted(end->stop) && !weft_status_page_listen(&end->line)))
+        return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERRUPTED,
-                     "stopped while this machine was measured; %s is not "
-                     "written",
-                     m->rates->options->output);
+                     "stopped while this machine was measured; %s is not written", end->output);
 }
 
 static bool over(const measuring *m)
@@ -106,14 +104,14 @@ static weft_status measure_networks(measuring *m)
         if (!n) n = weft_measured_network_at(i = 0);
         for (int s = 0; s < m->setting_count; s++) {
             const weft_measured_setting *setting = &m->settings[s];
-            WEFT_TRY(check_stop(m));
+            WEFT_TRY(weft_measure_go_on(&m->rates->end));
             (void)snprintf(what, sizeof(what), "%.60s, %d rank%s of %d thread%s", n->model,
                            setting->ranks, weft_plural(setting->ranks), setting->threads,
                            weft_plural(setting->threads));
             double done = (weft_seconds() - m->rates->begun) / m->rates->options->seconds;
             tell(m, what, WEFT_MIN(done, 1.0));
-            WEFT_TRY(weft_measure_network(m->rates->context, n, *setting, m->text, m->rates->times,
-                                          &sample));
+            WEFT_TRY(weft_measure_network(m->rates->context, n, *setting, m->text, &m->rates->end,
+                                          m->rates->times, &sample));
             if (setting->threads == 1) keep_sample(&m->rates->seconds[i], sample);
         }
         if (over(m)) return WEFT_OK;
@@ -128,11 +126,11 @@ static weft_status measure_transfers(measuring *m)
         bool first;
         tell(m, "transfers between threads", 1);
         WEFT_TRY(weft_measure_transfers(m->rates->context, weft_train_engine_threads.name, ranks,
-                                        m->rates->times, &first));
+                                        &m->rates->end, m->rates->times, &first));
     }
     tell(m, "codecs and copies", 1);
-    WEFT_TRY(weft_measure_work(m->rates->context, weft_cores(), m->rates->times));
-    return weft_measure_messages(m->rates->times);
+    WEFT_TRY(weft_measure_work(m->rates->context, weft_cores(), &m->rates->end, m->rates->times));
+    return weft_measure_messages(&m->rates->end, m->rates->times);
 }
 
 weft_status weft_measure_rates(weft_measuring *rates)

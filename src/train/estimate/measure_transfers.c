@@ -21,6 +21,7 @@ typedef struct party {
     weft_comm *comm;
     float *send, *receive;
     int64_t room; /* elements of each */
+    weft_measure_end *end;
     double seconds[WEFT_COUNT(kinds)][WEFT_COUNT(sizes)];
     weft_status status;
     weft_error error;
@@ -98,8 +99,10 @@ static weft_status measure_all(party *p)
     memset(p->send, 0, (size_t)p->room * sizeof(float));
     memset(p->receive, 0, (size_t)p->room * sizeof(float));
     for (size_t k = 0; k < WEFT_COUNT(kinds); k++)
-        for (size_t s = 0; s < WEFT_COUNT(sizes); s++)
+        for (size_t s = 0; s < WEFT_COUNT(sizes); s++) {
+            WEFT_TRY(weft_measure_go_on(p->end));
             WEFT_TRY(time_transfer(p, k, sizes[s], &p->seconds[k][s]));
+        }
     return WEFT_OK;
 }
 
@@ -122,8 +125,10 @@ static weft_status run_parties(party *all, int ranks)
     if (status != WEFT_OK) weft_comm_abort(all[0].comm);
     if (status != WEFT_OK) started--;
     for (int r = 0; r < started; r++) pthread_join(all[r].thread, NULL);
-    for (int r = 0; r < started && status == WEFT_OK; r++)
-        if (all[r].status != WEFT_OK) status = weft_error_raise(&all[r].error);
+    /* The error of a rank comes before those of the ranks that it has left waiting. */
+    for (int r = 0; r < started; r++)
+        if (all[r].status != WEFT_OK && (status == WEFT_OK || status == WEFT_ERR_PEER))
+            status = weft_error_raise(&all[r].error);
     return status;
 }
 
@@ -166,7 +171,7 @@ static weft_status measure(party *all, int local, const char *engine, weft_times
 }
 
 weft_status weft_measure_transfers(weft_context *context, const char *engine, int ranks,
-                                   weft_times *times, bool *first)
+                                   weft_measure_end *end, weft_times *times, bool *first)
 {
     weft_comm **comms = NULL;
     party *all = NULL;
@@ -175,7 +180,8 @@ weft_status weft_measure_transfers(weft_context *context, const char *engine, in
     WEFT_TRY(WEFT_NEW(&comms, WEFT_MAX_RANKS));
     weft_status status = weft_comm_open(context, engine, ranks, comms, &local);
     if (status == WEFT_OK) status = WEFT_NEW(&all, local);
-    for (int r = 0; r < local && status == WEFT_OK; r++) all[r].comm = comms[r];
+    for (int r = 0; r < local && status == WEFT_OK; r++)
+        all[r] = (party){.comm = comms[r], .end = end};
     if (status == WEFT_OK) status = measure(all, local, engine, times, first);
     for (int r = 0; r < local; r++) {
         weft_comm_close(&comms[r]);

@@ -21,6 +21,7 @@ typedef struct worker {
     float *from, *to;
     int64_t room; /* elements of each */
     uint8_t *message;
+    weft_measure_end *end;
     weft_times *times; /* of the first thread; NULL: others only keep the memory busy */
     int threads;
     weft_error error;
@@ -92,6 +93,8 @@ static weft_status time_codecs(const worker *w)
          n = strtok_r(NULL, ", ", &save))
         for (size_t s = 0; s < WEFT_COUNT(sizes) && status == WEFT_OK; s++) {
             weft_codec *codec;
+            status = weft_measure_go_on(w->end);
+            if (status != WEFT_OK) break;
             if (weft_codec_open(w->context, n, WEFT_F32, sizes[s], &codec) != WEFT_OK) continue;
             status = time_codec(w, codec);
             weft_codec_close(&codec);
@@ -109,7 +112,10 @@ static weft_status measure(worker *w)
     WEFT_TRY(weft_new_aligned(weft_encoded_bound(WEFT_F32, MOST), &w->message));
     fill(w->from, w->room);
     memset(w->to, 0, bytes);
-    for (size_t s = WEFT_COUNT(sizes); s-- > 0;) WEFT_TRY(time_pass(w, sizes[s]));
+    for (size_t s = WEFT_COUNT(sizes); s-- > 0;) {
+        WEFT_TRY(weft_measure_go_on(w->end));
+        WEFT_TRY(time_pass(w, sizes[s]));
+    }
     return time_codecs(w);
 }
 
@@ -128,7 +134,8 @@ static bool any(const weft_entry *entry, const void *what)
     return entry && !what;
 }
 
-weft_status weft_measure_work(weft_context *context, int threads, weft_times *times)
+weft_status weft_measure_work(weft_context *context, int threads, weft_measure_end *end,
+                              weft_times *times)
 {
     worker *all;
     char *names = NULL;
@@ -138,6 +145,7 @@ weft_status weft_measure_work(weft_context *context, int threads, weft_times *ti
     for (; started < threads && status == WEFT_OK; started++) {
         all[started] = (worker){.context = context,
                                 .names = names,
+                                .end = end,
                                 .times = started == 0 ? times : NULL,
                                 .threads = threads};
         status = weft_thread_start(&all[started].thread, run, &all[started]);

@@ -95,6 +95,8 @@ weft_status weft_simulation_report_start(weft_simulation *s) WEFT_NODISCARD;
 /* Records a finished step of a learner; reports a step event at the end of each round. */
 weft_status weft_simulation_count_step(weft_simulation *s, weft_sim_learner *p) WEFT_NODISCARD;
 weft_status weft_simulation_evaluate(weft_simulation *s, bool over) WEFT_NODISCARD;
+/* Summarizes what there is of a run that was asked to stop; INTERRUPTED. */
+weft_status weft_simulation_give_up(weft_simulation *s) WEFT_NODISCARD;
 /* Evaluates, saves and summarizes the run, after the last step of all learners. */
 weft_status weft_simulation_finish(weft_simulation *s) WEFT_NODISCARD;
 

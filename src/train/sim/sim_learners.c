@@ -135,7 +135,11 @@ weft_status weft_simulation_start_learners(weft_simulation *s)
     int threads = weft_context_threads(s->job->context);
     int workers = WEFT_MIN(WEFT_MAX(weft_cores() / threads, 1), s->learners);
     WEFT_TRY(make_room(s));
-    for (int i = 0; i < s->learners; i++) WEFT_TRY(open_learner(s, i));
+    for (int i = 0; i < s->learners; i++) {
+        if (weft_stop_wanted(s->stop))
+            return weft_fail(WEFT_ERR_INTERRUPTED, "stopped before the first step");
+        WEFT_TRY(open_learner(s, i));
+    }
     WEFT_TRY(WEFT_NEW(&s->workers, workers));
     while (s->worker_count < workers) WEFT_TRY(open_worker(s, &s->workers[s->worker_count++]));
     return weft_thread_pool_open(workers, s->learners, compute, s, &s->pool);

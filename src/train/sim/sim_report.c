@@ -256,3 +256,13 @@ weft_status weft_simulation_finish(weft_simulation *s)
     WEFT_TRY(summarise(s));
     return weft_metrics_close(&s->job->metrics);
 }
+
+weft_status weft_simulation_give_up(weft_simulation *s)
+{
+    if (s->done > 0 && s->first_end < 0) note_first_end(s);
+    if (s->done > 0) WEFT_TRY(summarise(s));
+    return weft_fail(WEFT_ERR_INTERRUPTED,
+                     "stopped after step %lld of the simulation, which saves nothing before its "
+                     "end",
+                     (long long)(s->done / s->learners));
+}

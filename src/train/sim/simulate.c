@@ -77,10 +77,7 @@ static weft_status check_stop(void *user)
 {
     const weft_simulation *s = user;
     if (!weft_stop_wanted(s->stop)) return WEFT_OK;
-    return weft_fail(
-        WEFT_ERR_INTERRUPTED,
-        "stopped after step %lld of the simulation, which saves nothing before its end",
-        (long long)(s->done / s->learners));
+    return weft_fail(WEFT_ERR_INTERRUPTED, "stopped before an event");
 }
 
 /* --- the run --- */
@@ -154,9 +151,12 @@ static weft_status run(weft_simulation *s)
     weft_status status = weft_sim_run(s->sim, INFINITY);
     /* The error of a learner's step comes first, since the simulator's own message names the actor
      * only by its number. */
-    WEFT_TRY(weft_error_raise(&s->error));
-    if (status == WEFT_ERR_PEER) return explain_silence(s, status);
-    return status == WEFT_OK ? weft_simulation_finish(s) : status;
+    if (s->error.status != WEFT_OK)
+        status = weft_error_raise(&s->error);
+    else if (status == WEFT_ERR_PEER)
+        status = explain_silence(s, status);
+    if (status == WEFT_OK) status = weft_simulation_finish(s);
+    return status == WEFT_ERR_INTERRUPTED ? weft_simulation_give_up(s) : status;
 }
 
 /* Builds the first rank of the job, the only real one. The workers' ranks and the learners' stores
@@ -222,7 +222,7 @@ static weft_status find_times(weft_simulation *s, weft_context *context,
 {
     if (!s->cluster.times) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&s->seconds, s->learners));
-    return weft_estimate_learners(context, o, cluster, s->learners, s->seconds);
+    return weft_estimate_learners(context, o, cluster, s->stop, s->learners, s->seconds);
 }
 
 /* Prepares a run with the learners of the cluster file. Each step is computed with as many threads
@@ -249,6 +249,7 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
     o.job.ranks = s->learners;
     if (status == WEFT_OK)
         status = weft_trainer_prepare(context, &o, &weft_train_engine_simulated, &s->job);
+    if (status == WEFT_OK) s->job->run_spec.stop = s->stop ? &s->stop->wanted : NULL;
     weft_options_free(weft_train_table(context), &o);
     return status;
 }

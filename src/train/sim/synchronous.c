@@ -1,8 +1,8 @@
 /* Simulates runs whose ranks wait for each other: meshes of one learner, and learners of exchanges
  * in lock step. The ranks are those of a real run, as threads, so all numbers are, too; only the
  * clock is that of the estimated step. */
+#include "train/estimate/learner_time.h"
 #include "train/sim/sim_internal.h"
-#include "weft/estimate.h"
 
 /* Ranks wait for one that is kept in the report of an event, as by the search for a target. */
 static const double FOR_EVER = 1e6;
@@ -31,7 +31,7 @@ weft_status weft_simulate_ranks(const char *path, weft_train_options *o)
 }
 
 static weft_status create(weft_context *context, const weft_simulate_options *given,
-                          weft_train_options *o, weft_trainer **out)
+                          const weft_stop *stop, weft_train_options *o, weft_trainer **out)
 {
     weft_step_estimate step;
     if (!given->cluster)
@@ -42,8 +42,8 @@ static weft_status create(weft_context *context, const weft_simulate_options *gi
             o->parallel.exchange ? "" : ", or --exchange for learners that do not");
     WEFT_TRY(weft_simulate_ranks(given->cluster, o));
     o->job.timeout = FOR_EVER;
-    WEFT_TRY(weft_estimate_step(context, o, given->cluster, &step));
-    WEFT_TRY(weft_trainer_create(context, o, out));
+    WEFT_TRY(weft_estimate_run(context, o, given->cluster, stop, &step));
+    WEFT_TRY(weft_trainer_create_passing(context, o, stop, false, out));
     (*out)->clock =
         (weft_step_clock){.seconds = step.seconds,
                           .utilisation = WEFT_MIN((step.computed + step.rest) / step.seconds, 1),
@@ -57,11 +57,8 @@ weft_status weft_simulate_synchronous(weft_context *context, const weft_simulate
     weft_train_options o;
     weft_trainer *t = NULL;
     WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
-    weft_status status = create(context, given, &o, &t);
-    if (status == WEFT_OK) {
-        t->stops = stop;
-        status = weft_trainer_run(t, fn, user);
-    }
+    weft_status status = create(context, given, stop, &o, &t);
+    if (status == WEFT_OK) status = weft_trainer_run(t, fn, user);
     weft_trainer_destroy(&t);
     weft_options_free(weft_train_table(context), &o);
     return status;
@@ -73,7 +70,7 @@ weft_status weft_simulate_synchronous_check(weft_context *context,
     weft_train_options o;
     weft_trainer *t = NULL;
     WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
-    weft_status status = create(context, given, &o, &t);
+    weft_status status = create(context, given, NULL, &o, &t);
     weft_trainer_destroy(&t);
     weft_options_free(weft_train_table(context), &o);
     return status;

@@ -2,9 +2,9 @@
  * runs. */
 #include <math.h>
 
+#include "train/estimate/learner_time.h"
 #include "train/sim/sim_internal.h"
 #include "train/sim/target_search.h"
-#include "weft/estimate.h"
 
 /* --- finalists --- */
 
@@ -75,7 +75,7 @@ static weft_status estimate(weft_search *s, weft_search_entry *e)
 {
     weft_step_estimate step;
     if (!e->waits) return WEFT_OK;
-    WEFT_TRY(weft_estimate_step(s->context, &e->options, s->asked.cluster, &step));
+    WEFT_TRY(weft_estimate_run(s->context, &e->options, s->asked.cluster, s->stop, &step));
     e->step = step.seconds;
     if (step.memory_limit <= 0 || step.memory <= step.memory_limit) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,

@@ -20,9 +20,19 @@ static weft_status check_metric(weft_search *s)
     const char *metric = s->asked.metric;
     if (!metric || strcmp(metric, WEFT_TRAIN_LOSS) == 0) return WEFT_OK;
     WEFT_TRY(weft_registry_find(s->context, WEFT_KIND_METRIC, metric, strlen(metric), &entry));
-    s->rises = ((const weft_metric *)entry->ops)->rises;
+    const weft_metric *m = entry->ops;
+    s->rises = m->rises;
     s->evaluates = true;
-    return WEFT_OK;
+    if (s->asked.value >= m->least && s->asked.value <= m->most) return WEFT_OK;
+    if (isinf(m->most))
+        return weft_fail(WEFT_ERR_ARGUMENT, "the target %s=%g cannot be reached; %s is at least %g",
+                         metric, s->asked.value, metric, m->least);
+    if (isinf(m->least))
+        return weft_fail(WEFT_ERR_ARGUMENT, "the target %s=%g cannot be reached; %s is at most %g",
+                         metric, s->asked.value, metric, m->most);
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "the target %s=%g is no value of %s, which goes from %g to %g; 97 %% is 0.97",
+                     metric, s->asked.value, metric, m->least, m->most);
 }
 
 static weft_status check_asked(weft_search *s)
