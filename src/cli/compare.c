@@ -176,7 +176,7 @@ static int refuse_run(const compared_run *c, weft_status status)
 /* Checks all runs before the first one starts. Returns the exit code; 0: all are valid. */
 static int check_all(comparison *k)
 {
-    for (int i = 0; i < k->count; i++) {
+    for (int i = 0; i < k->count && !wanted_stop.wanted; i++) {
         weft_compare_options o = {.target = 0};
         const weft_option *table = weft_compare_table(k->context);
         bool fits = compare_words_fit(k->all[i].words);

@@ -296,10 +296,11 @@ static weft_status report_start(weft_run *run)
     return weft_run_report(run, &e);
 }
 
-/* Ends a run of which nothing is kept. Its ranks have ended within a step. */
+/* Ends a run of which nothing is kept, within a step; rank 0 tells after which one. */
 static weft_status give_up(weft_run *run)
 {
-    if (run->rank.rank == 0) WEFT_TRY(summarise(run));
+    if (run->rank.rank != 0) return weft_fail(WEFT_ERR_PEER, "the run was asked to stop");
+    WEFT_TRY(summarise(run));
     return weft_fail(WEFT_ERR_INTERRUPTED,
                      "stopped after step %lld of the simulation, which saves nothing before its "
                      "end",

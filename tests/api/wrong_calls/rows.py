@@ -72,7 +72,7 @@ NULLABLE = {
     "weft_server_supervise": ("models", "on_ready", "on_line"), "weft_service_load": ("path",),
     "weft_coordinator_run": ("stop", "tell"), "weft_server_run": ("stop",), "weft_trainer_join": ("stop",),
     "weft_trainer_rejoin": ("stop",), "weft_cluster_look": ("stop",), "weft_trainer_was_lost": ("quiet_seconds",),
-    "weft_simulate": ("stop", "fn"), "weft_measure": ("stop", "fn"), "weft_strategies_search": ("stop", "fn"), "weft_trainer_run": ("fn",), "weft_train_refuse_overwrite": ("path",), "weft_time_to_target": ("stop", "fn"), "weft_estimate_memory": ("cluster",),
+    "weft_simulate": ("stop", "fn"), "weft_measure": ("stop", "fn"), "weft_strategies_search": ("stop", "fn"), "weft_trainer_run": ("fn",), "weft_train_refuse_overwrite": ("path",), "weft_time_to_target": ("stop", "fn"), "weft_estimate_step_until": ("stop",), "weft_estimate_memory": ("cluster",),
     "weft_model_output_at": ("value",), "weft_free": ("memory",), "weft_job_run": ("tell", "arguments"), "weft_generate": ("fn",), "weft_predict": ("fn",),
     "weft_train_summary": ("input",),
 }
