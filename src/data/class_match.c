@@ -43,6 +43,24 @@ static weft_status relabel_numbers(weft_dataset *d)
     return WEFT_OK;
 }
 
+/* Refuses a class that the training had not, or, of samples that are predicted alone, tells of the
+ * first one. */
+static weft_status pass_over(weft_dataset *d, const char *name, int unknown)
+{
+    const weft_source *s = d->source;
+    if (!d->predicted)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s%slabel '%s' is not among the %d classes the model was trained on",
+                         s->file ? s->file : "", s->file ? ": " : "", name, d->stats.classes);
+    d->source->ignores = true;
+    if (unknown == 1)
+        weft_log(d->context, WEFT_LOG_NOTE,
+                 "%s%sthe label '%s' is not among the %d classes the model was trained on; samples "
+                 "of such labels are predicted as if they had none",
+                 s->file ? s->file : "", s->file ? ": " : "", name, d->stats.classes);
+    return WEFT_OK;
+}
+
 /* Maps the source's classes, by name, to the class numbers of the given statistics. */
 weft_status weft_dataset_match_classes(weft_dataset *d)
 {
@@ -53,14 +71,15 @@ weft_status weft_dataset_match_classes(weft_dataset *d)
     WEFT_TRY(WEFT_NEW(&d->relabel, s->classes));
     weft_csv_classes names = {0};
     weft_status status = WEFT_OK;
+    int unknown = 0;
     for (int j = 0; d->stats.class_names && j < d->stats.classes && status == WEFT_OK; j++)
         status = weft_csv_classes_add(&names, d->stats.class_names[j], j);
     for (int i = 0; i < s->classes && status == WEFT_OK; i++) {
         d->relabel[i] = find_class(&d->stats, &names, s->class_names[i]);
-        if (d->relabel[i] < 0)
-            status = weft_fail(WEFT_ERR_ARGUMENT,
-                               "label '%s' is not among the %d classes the model was trained on",
-                               s->class_names[i], d->stats.classes);
+        if (d->relabel[i] >= 0) continue;
+        d->relabel[i] = WEFT_LABEL_IGNORED;
+        unknown++;
+        status = pass_over(d, s->class_names[i], unknown);
     }
     weft_csv_classes_free(&names);
     return status;

@@ -148,6 +148,7 @@ static weft_status csv_open(const char *arguments, const weft_source_request *re
         {.name = "parts", .flag = &keys.parts},
         {.name = "drop", .text = &keys.drop},
         {.name = "only", .text = &keys.only},
+        {.name = "skip", .number = &keys.skip, .low = 0, .high = 1e6, .integer = true},
         {.name = NULL}};
     weft_csv_source *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
@@ -175,7 +176,7 @@ static weft_status csv_open(const char *arguments, const weft_source_request *re
     .form = "csv:FILES[,label=COLUMN|target=COLUMN,weight=COLUMN,id=COLUMN,test=0.2|FILES,"        \
             "missing=refuse,na=MARKS,categorical=COLUMNS,embedding=COLUMNS,rare=2,dates=COLUMNS,"  \
             "parts,"                                                                               \
-            "drop=COLUMNS|only=COLUMNS]",                                                          \
+            "drop=COLUMNS|only=COLUMNS,skip=0]",                                                   \
     .help = "a table, plain or gzip, with or without a header, of one file or several with the "   \
             "same columns, by a pattern or FILE+FILE; columns "                                    \
             "are given by name or by number from 0: label is a class (default: the last column), " \
@@ -183,7 +184,8 @@ static weft_status csv_open(const char *arguments, const weft_source_request *re
             "weight is the sample "                                                                \
             "weight (at least 0), id names the row and is no feature; columns of numbers are "     \
             "standardized, each text of another column becomes a feature of 0 and 1; those of "    \
-            "dates=COLUMN[:dmy|:mdy|:epoch] are days; test is a "                                  \
+            "dates=COLUMN[:dmy|:mdy|:epoch] are days; skip is a number of lines before the "       \
+            "table; test is a "                                                                    \
             "share, or the files of the test part",                                                \
     .open = csv_open, .close = csv_close, .prepare = csv_prepare, .number = csv_number,            \
     .hash = csv_hash, .label = csv_label, .target = csv_target, .weight = csv_weight,              \

@@ -114,8 +114,8 @@ static void find_several(const weft_csv_keys *keys, const weft_bytes *text, bool
                          weft_csv_known *known)
 {
     const char *given = keys->target ? keys->target : keys->label;
-    known->several =
-        given && strchr(given, '+') && !weft_csv_has_name(text->data, text->size, given);
+    known->several = given && strchr(given, '+') &&
+                     !weft_csv_has_name(text->data, text->size, known->skip, given);
     if (!later) known->binary = known->several && keys->label;
     known->measured = known->measured || known->binary;
 }
@@ -153,6 +153,7 @@ static weft_status parse(weft_csv_source *s, const weft_csv_keys *keys, bool mea
                             .id_place = -1,
                             .id_given = keys->id,
                             .unlabelled = request->unlabelled,
+                            .skip = (int)keys->skip,
                             .measured = measured,
                             .rules = stats ? NULL : rules,
                             .begins = request->fields};

@@ -10,7 +10,7 @@ typedef struct weft_csv_keys {
     char *test; /* a share, or files */
     char *missing, *na, *categorical, *embedding, *dates, *drop, *only;
     bool parts;
-    double rare;
+    double rare, skip;
 } weft_csv_keys;
 
 typedef struct weft_csv_source {

@@ -315,6 +315,7 @@ struct weft_dataset {
     weft_data_stats stats;
     bool kept;        /* by the context (keep.c), which closes it */
     bool given;       /* the caller gave the statistics, such as those of a checkpoint */
+    bool predicted;   /* a class that the training had not is as good as none */
     int32_t *relabel; /* [labels]: class number in the given statistics of each label of the
                          source, -1: none; NULL: labels are these numbers */
     int labels;

@@ -145,6 +145,7 @@ weft_status weft_dataset_open_for(const char *spec, const char *normalize,
     WEFT_TRY(WEFT_NEW(&d, 1));
     d->context = request->context;
     d->units = (weft_units){1, 1};
+    d->predicted = request->unlabelled;
     weft_status status = find_way(request->context, normalize, &d->normalize);
     if (status == WEFT_OK) status = weft_source_open(spec, request, &d->source);
     if (status == WEFT_OK && request->unlabelled) d->source->weighted = false;

@@ -71,11 +71,9 @@ static weft_status add_label(weft_csv_reader *r, weft_csv_parser *t)
     weft_csv_join_lines(label);
     if (weft_csv_is_missing(label, true)) return missing_label(r->name, r->line, t, label);
     if (!weft_is_printable(label))
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "%s:%lld: %s: the label '%.60s' must be UTF-8 without control "
-                         "characters",
-                         r->name, (long long)r->line, weft_csv_column(csv, csv->label, column),
-                         label);
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: %s: the label '%.60s' %s", r->name,
+                         (long long)r->line, weft_csv_column(csv, csv->label, column), label,
+                         weft_csv_unprintable(label));
     WEFT_TRY(WEFT_GROW(&csv->labels, &t->label_capacity, csv->rows));
     return intern(r, t, label, &csv->labels[csv->rows]);
 }
@@ -150,10 +148,9 @@ static weft_status add_id(weft_csv_reader *r, weft_csv_parser *t)
     WEFT_TRY(WEFT_GROW(&csv->ids, &t->id_capacity, csv->rows));
     csv->ids[csv->rows] = NULL;
     if (!weft_is_printable(id))
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "%s:%lld: %s: the id '%.60s' must be UTF-8 without control "
-                         "characters",
-                         r->name, (long long)r->line, weft_csv_column(csv, csv->id, column), id);
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: %s: the id '%.60s' %s", r->name,
+                         (long long)r->line, weft_csv_column(csv, csv->id, column), id,
+                         weft_csv_unprintable(id));
     return weft_strdup(id, &csv->ids[csv->rows]);
 }
 

@@ -210,11 +210,10 @@ static weft_status find_word(const weft_csv_reader *r, const weft_csv *csv, bool
     } else if (number < 0) {
         int i = csv->order[j];
         if (!weft_is_printable(text))
-            return weft_fail(WEFT_ERR_FORMAT,
-                             "%s:%lld: %s: the text '%.60s' must be UTF-8 without control "
-                             "characters; drop=%s leaves the column out",
-                             r->name, (long long)r->line, weft_csv_column(csv, i, column), text,
-                             weft_csv_option_name(csv, i, name, sizeof(name)));
+            return weft_fail(
+                WEFT_ERR_FORMAT, "%s:%lld: %s: the text '%.60s' %s; drop=%s leaves the column out",
+                r->name, (long long)r->line, weft_csv_column(csv, i, column), text,
+                weft_csv_unprintable(text), weft_csv_option_name(csv, i, name, sizeof(name)));
         if (c->words >= MOST_WORDS)
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s:%lld: more than %d different texts in %s, which are too many for "

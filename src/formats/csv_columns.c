@@ -214,15 +214,16 @@ static weft_status check_names(const weft_csv_table *t)
     for (int i = 0; i < t->count; i++) {
         int first = weft_csv_find(t->sorted, t->count, t->fields[i]);
         if (!weft_is_printable(t->fields[i]))
-            return weft_fail(WEFT_ERR_FORMAT,
-                             "%s:%lld: the name of column %d, '%.60s', must be UTF-8 without "
-                             "control characters",
-                             t->file, (long long)t->line, column_of(t, i), t->fields[i]);
+            return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: the name of column %d, '%.60s', %s",
+                             t->file, (long long)t->line, column_of(t, i), t->fields[i],
+                             weft_csv_unprintable(t->fields[i]));
         if (first < i)
-            return weft_fail(WEFT_ERR_FORMAT,
-                             "%s: columns %d and %d are both named '%s'; each needs a name of its "
-                             "own",
-                             t->file, column_of(t, first), column_of(t, i), t->fields[i]);
+            return weft_fail(
+                WEFT_ERR_FORMAT,
+                "%s:%lld: columns %d and %d are both named '%s'; each needs a name of "
+                "its own%s",
+                t->file, (long long)t->line, column_of(t, first), column_of(t, i), t->fields[i],
+                *t->fields[i] ? "" : ", and skip=N passes over lines before the header");
     }
     return WEFT_OK;
 }
@@ -328,8 +329,9 @@ weft_status weft_csv_share_out(weft_csv_table *t, const char *label, bool named,
                          t->file, t->total);
     if (t->count < (t->bare ? 1 : 2))
         return weft_fail(WEFT_ERR_FORMAT,
-                         "%s: needs rows of at least one feature and a %s, separated by commas",
-                         t->file, weft_csv_role(t));
+                         "%s:%lld: needs rows of at least one feature and a %s, separated by "
+                         "commas; skip=N passes over lines before the table",
+                         t->file, (long long)t->line, weft_csv_role(t));
     WEFT_TRY(find_label(t, label));
     csv->has_header = named;
     if (!named) WEFT_TRY(find_header(t, label, &csv->has_header));

@@ -88,13 +88,27 @@ static weft_status match_header(weft_csv_reader *r, weft_csv *csv)
     return weft_csv_read_row(r);
 }
 
-bool weft_csv_has_name(const void *data, size_t size, const char *name)
+/* Passes over lines before the table. */
+static weft_status skip_lines(weft_csv_reader *r, int lines)
+{
+    for (int i = 0; i < lines; i++) {
+        const char *end = memchr(r->next, '\n', (size_t)(r->end - r->next));
+        if (!end || end + 1 == r->end)
+            return weft_fail(WEFT_ERR_ARGUMENT, "%s: has %d line%s, and skip=%d passes over all",
+                             r->name, i + 1, weft_plural(i + 1), lines);
+        r->next = end + 1;
+        r->next_line++;
+    }
+    return WEFT_OK;
+}
+
+bool weft_csv_has_name(const void *data, size_t size, int skip, const char *name)
 {
     const char *text = data;
     weft_csv_reader r = {.name = "", .next = text, .end = text + size, .next_line = 1};
-    bool has = false;
+    bool has = false, begins = skip_lines(&r, skip) == WEFT_OK;
     weft_csv_read_separator(&r);
-    if (weft_csv_read_row(&r) == WEFT_OK)
+    if (begins && weft_csv_read_row(&r) == WEFT_OK)
         for (size_t i = 0; i < r.count && !has; i++)
             has = strcmp(weft_csv_trimmed(r.fields[i]), name) == 0;
     weft_csv_reader_free(&r);
@@ -128,54 +142,6 @@ static weft_status parse_rows(weft_csv_reader *r, weft_csv_parser *p)
     return WEFT_OK;
 }
 
-/* Whether a text begins as UTF-16 does: with its mark, or a character with a zero byte beside it.
- */
-static bool starts_utf16(const char *begin, const char *end)
-{
-    if (end - begin < 2) return false;
-    bool marked = memcmp(begin, "\xFF\xFE", 2) == 0 || memcmp(begin, "\xFE\xFF", 2) == 0;
-    return marked || !begin[0] != !begin[1];
-}
-
-/* Refuses what other programs write in the place of a table as text, by its first bytes. */
-static weft_status check_text(const char *name, const char *begin, const char *end)
-{
-    static const struct {
-        const char *bytes, *is;
-        size_t size;
-    } known[] = {
-        {"PK\3\4", "a zip archive, such as an Excel workbook; save the sheet as CSV, or unpack it",
-         4},
-        {"\xD0\xCF\x11\xE0", "an Excel workbook; save the sheet as CSV", 4},
-        {"PAR1", "Parquet; write it as CSV, as pandas does: read_parquet(FILE).to_csv(index=False)",
-         4},
-        {"ARROW1", "Arrow; write it as CSV, as pandas does: read_feather(FILE).to_csv(index=False)",
-         6},
-        {"BZh", "compressed by bzip2; unpack it, or compress it by gzip", 3},
-        {"\xFD"
-         "7zXZ",
-         "compressed by xz; unpack it, or compress it by gzip", 5},
-        {"\x28\xB5\x2F\xFD", "compressed by zstd; unpack it, or compress it by gzip", 4},
-        {"SQLite format 3", "a database of SQLite; write its table as CSV (sqlite3 -csv -header)",
-         15},
-        {"{\"", "JSON; write it as CSV, as pandas does: read_json(FILE).to_csv(index=False)", 2},
-        {"[{", "JSON; write it as CSV, as pandas does: read_json(FILE).to_csv(index=False)", 2},
-    };
-    for (size_t i = 0; i < WEFT_COUNT(known); i++)
-        if ((size_t)(end - begin) >= known[i].size &&
-            memcmp(begin, known[i].bytes, known[i].size) == 0)
-            return weft_fail(WEFT_ERR_FORMAT, "%s: is %s", name, known[i].is);
-    const char *zero = memchr(begin, 0, (size_t)(end - begin));
-    if (!zero) return WEFT_OK;
-    if (starts_utf16(begin, end))
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "%s: looks like text in UTF-16, and tables are read in UTF-8; save it as "
-                         "UTF-8",
-                         name);
-    return weft_fail(WEFT_ERR_FORMAT, "%s: byte %zu is zero, so this is not text", name,
-                     (size_t)(zero - begin));
-}
-
 static weft_status add_file(weft_csv *csv, const char *name, size_t *capacity)
 {
     WEFT_TRY(WEFT_GROW(&csv->file, capacity, csv->files));
@@ -194,13 +160,14 @@ weft_status weft_csv_add(weft_csv_parser *p, const char *name, const void *data,
         marked = sizeof(mark) - 1;
     const char *text = data, *end = text + size, *begin = text + marked;
     if (begin == end) return weft_fail(WEFT_ERR_FORMAT, "%s: is empty", name);
-    WEFT_TRY(check_text(name, begin, end));
+    WEFT_TRY(weft_csv_check_text(name, begin, (size_t)(end - begin)));
     weft_csv_reader r = {.name = name,
                          .next = begin,
                          .end = end,
                          .line = 1,
                          .next_line = 1,
                          .most = p->known ? p->known->most_columns : 0};
+    WEFT_TRY(skip_lines(&r, p->known ? p->known->skip : 0));
     WEFT_TRY(add_file(&p->csv, name, &p->file_capacity));
     weft_csv_read_separator(&r);
     p->text = text;

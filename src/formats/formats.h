@@ -195,6 +195,7 @@ typedef struct weft_csv_known {
         *id_given; /* name or number (from 0) of that column in this table; NULL: not given */
     const weft_csv_rules *rules; /* of a table of training; NULL: it has numbers alone */
     const weft_table *table;     /* how it became features, with as many columns; NULL: numbers */
+    int skip;                    /* lines before the table */
     bool unlabelled;             /* the label may be missing; weights are used only if requested */
     bool measured;               /* the label, called target, is numeric */
     bool several;                /* label= or target= gives several columns, COLUMN+COLUMN */
@@ -245,8 +246,12 @@ weft_status weft_csv_add(weft_csv_parser *parser, const char *name, const void *
 weft_status weft_csv_end(weft_csv_parser **parser, weft_csv *out) WEFT_NODISCARD;
 /* The file that has a row. */
 const weft_csv_file *weft_csv_file_of(const weft_csv *csv, int64_t row);
-/* Whether the first row of a text has this field. */
-bool weft_csv_has_name(const void *data, size_t size, const char *name);
+/* Whether the first row of a text, behind `skip` lines, has this field. */
+bool weft_csv_has_name(const void *data, size_t size, int skip, const char *name);
+/* csv_foreign.c: FORMAT: a file is no text in UTF-8, as how it begins shows. */
+weft_status weft_csv_check_text(const char *name, const void *data, size_t size) WEFT_NODISCARD;
+/* A clause for messages on a text that cannot be printed. */
+const char *weft_csv_unprintable(const char *text);
 /* The number, from 0 as in options, of column i in the file that is being read, for messages. */
 int weft_csv_shown(const weft_csv *csv, int i);
 /* Writes "column 3 (price)" of column i, with its number in the file that is being read. */

@@ -277,7 +277,7 @@ def tables():
         write_table([2, 3, 4, 0])
         says("t.csv: has no column 'h', which the model was trained with, but one named 'id'", *asks, "csv:t.csv,test=1")
         write_table([0, 1, 2, 3, 1])
-        says("t.csv: columns 1 and 4 are both named 'h'", *asks, "csv:t.csv,test=1")
+        says("t.csv:1: columns 1 and 4 are both named 'h'", *asks, "csv:t.csv,test=1")
         write_table(usual())
         says("no column is named 'sort'", *asks, "csv:t.csv,label=sort,test=1")
         write_table(usual(), header=False)

@@ -309,6 +309,44 @@ def line_breaks():
         check("a column of the file stays as it is", [r[0] for r in csv.reader(f)][1:] == list(names))
 
 
+def not_tables():
+    """Lines before a table are passed over in each file; files of other programs and codings are told."""
+    rows = "a,b,y\n" + "".join(f"{i},{i % 7},{'pq'[i % 2]}\n" for i in range(40))
+    for name, text in (("plain", rows), ("titled", 'Report "May"\n\n' + rows), ("other", "#,x\r\n\n" + rows)):
+        with open(name + ".csv", "w") as f:
+            f.write(text)
+    got = []
+    for spec in "plain.csv", "titled.csv,skip=2":
+        train("m", f"csv:{spec},label=y", "-e", 1, "-b", 8)
+        got.append(predictions("m", f"csv:{spec},test=1")[0])
+    check("the table behind two lines", got[0] == got[1] and len(got[0]) == 40, got[0][:2])
+    train("m", "csv:titled.csv+other.csv,skip=2,label=y", "-e", 1, "-b", 8)
+    for data, words in ((rows.encode().replace(b"p", b"gr\xfcn"), "t.csv:2: column 2 (y): the label 'gr\\xfcn' is not in UTF-8, but perhaps in Windows-1252 or Latin-1"),
+                        (b"Report\n" + rows.encode(), "t.csv:1: needs rows of at least one feature and a label, separated by commas; skip=N passes over lines"),
+                        (b"Report,,\n" + rows.encode(), "t.csv:1: columns 1 and 2 are both named ''; each needs a name of its own, and skip=N passes over"),
+                        (b"PK\x03\x04\x14\x00", "t.csv: is a zip archive, as workbooks of Excel (.xlsx) are"), (b"PAR1\x15\x04", "t.csv: is a Parquet file"),
+                        (b"BZh91", "t.csv: is compressed by bzip2"), (b"[{1", "t.csv: is JSON"), (b"a,b\0", "t.csv: byte 3 is zero, so this is not text")):
+        with open("t.csv", "wb") as f:
+            f.write(data)
+        said = train("bad", "csv:t.csv", "-e", 1, "-b", 2, code=1).stderr
+        check(words, words in said, said)
+    for skip in 43, 44:
+        said = train("bad", f"csv:titled.csv,skip={skip}", "-e", 1, "-b", 2, code=2).stderr
+        check("more lines than there are", f"titled.csv: has 43 lines, and skip={skip} passes over all" in said, said)
+
+
+def new_labels():
+    """A sample of a class that the training had not is predicted, and has no label; an evaluation refuses it."""
+    write_rows("t.csv", [["a", "y"]] + [[i, "pqr"[i % 3]] for i in range(60)])
+    train("m", "csv:t.csv", "-e", 1, "-b", 8)
+    write_rows("new.csv", [["a", "y"], [1, "q"], [2, "z"], [3, "p"], [4, "a"]])
+    rows, said = predictions("m", "csv:new.csv")
+    check("labels of predictions", [r["label"] for r in rows] == ["q", None, "p", None] and len({r["predicted"] for r in rows} - set("pqr")) == 0, rows)
+    check("a line tells of the first one", "new.csv: the label 'a' is not among the 3 classes the model was trained on; samples" in said, said)
+    said = run("eval", "m", "-d", "csv:new.csv", code=2).stderr
+    check("an evaluation", "new.csv: label 'a' is not among the 3 classes" in said, said)
+
+
 # --- predictions beside the columns of a table ---
 
 def joined():
@@ -390,4 +428,4 @@ def served():
     server.communicate(timeout=60)
 
 
-sys.exit(main(usual, oracle, later, sentences, inspected, line_breaks, joined, served))
+sys.exit(main(usual, oracle, later, sentences, inspected, line_breaks, not_tables, new_labels, joined, served))
