@@ -253,13 +253,6 @@ def sentences():
             f.write((head + some).encode(coding))
         said = train("bad", "csv:t.csv", "-e", 1, "-b", 2, code=1)
         check(coding, "t.csv: looks like text in UTF-16, and tables are read in UTF-8" in said.stderr, said.stderr)
-    for begin, words in ((b"PK\3\4", "is a zip archive, such as an Excel workbook; save the sheet as CSV"), (b"PAR1", "is Parquet; write it as CSV"),
-                         (b"BZh9", "is compressed by bzip2"), (b'[{"a": 1}]\n', "is JSON; write it as CSV"), (b'{"a": [1]}\n', "is JSON"),
-                         (b"SQLite format 3\0", "is a database of SQLite"), (b"\xfd7zXZ\0", "is compressed by xz")):
-        with open("t.csv", "wb") as f:
-            f.write(begin + bytes(range(200)))
-        said = train("bad", "csv:t.csv", "-e", 1, "-b", 2, code=1)
-        check(words, f"t.csv: {words}" in said.stderr, said.stderr)
     for text, options, features in (
             (head + some, "", 3), (some, "", 3), (head + some, "drop=b", 1), (head + some, "drop=1", 1), (some, "drop=1", 1), (head + some, "only=b", 2),
             (head + some + "x,u,p\n", "na=x+z,missing=mean", 3), (head + some, "categorical=a,rare=1", 7), (head + some + ",u,p\n" * 2, "categorical=0,rare=1,missing=category", 8)):
