@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test check bench bench-gate bench-links bench-serve bench-peers bench-estimates bench-shaped bench-memory bench-accuracy-time clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
+.PHONY: all deps demo test check bench bench-gate bench-links bench-serve bench-peers bench-estimates bench-shaped bench-memory bench-accuracy-time bench-tables clients torch tokenizers strategies precision soak soak-processes soak-serve hunt chaos mutate lint fuzz gpu-check dist install-test man clean
 
 all: $(BUILD)/weft
 
@@ -102,6 +102,12 @@ bench-serve: $(BUILD)/weft
 # What each strategy needs to learn and what it sends; about half an hour. EPOCHS and NAMES choose.
 strategies: $(BUILD)/weft
 	@/usr/bin/python3 bench/strategies.py $(BUILD)/weft $(or $(EPOCHS),5) $(NAMES)
+
+# What one command learns of a table, beside scikit-learn; some ten minutes. NAMES choose.
+bench-tables: $(BUILD)/weft
+	@test -x build/torch/bin/python || /usr/bin/python3 -m venv build/torch
+	@build/torch/bin/python -c 'import sklearn' 2>/dev/null || build/torch/bin/pip install -q scikit-learn
+	@build/torch/bin/python bench/tables.py $(BUILD)/weft $(NAMES)
 
 # What bf16 costs in accuracy, over three seeds; about half an hour. NAMES choose models.
 precision: $(BUILD)/weft

@@ -11,14 +11,15 @@ static bool is_channels(int64_t dim, int64_t side, int64_t other_side)
 }
 
 /* The values of layout=. Each letter is a dimension of a sample: c channels, d depth, h height, w
- * width. */
+ * width; tc is t positions of c features. */
 static const struct layout {
     const char *name;
     weft_channels channels;
-} layouts[] = {
-    {"w", WEFT_CHANNELS_NONE},   {"hw", WEFT_CHANNELS_NONE},    {"dhw", WEFT_CHANNELS_NONE},
-    {"cw", WEFT_CHANNELS_FIRST}, {"wc", WEFT_CHANNELS_LAST},    {"chw", WEFT_CHANNELS_FIRST},
-    {"hwc", WEFT_CHANNELS_LAST}, {"cdhw", WEFT_CHANNELS_FIRST}, {"dhwc", WEFT_CHANNELS_LAST}};
+} layouts[] = {{"w", WEFT_CHANNELS_NONE},    {"hw", WEFT_CHANNELS_NONE},
+               {"dhw", WEFT_CHANNELS_NONE},  {"cw", WEFT_CHANNELS_FIRST},
+               {"wc", WEFT_CHANNELS_LAST},   {"chw", WEFT_CHANNELS_FIRST},
+               {"hwc", WEFT_CHANNELS_LAST},  {"cdhw", WEFT_CHANNELS_FIRST},
+               {"dhwc", WEFT_CHANNELS_LAST}, {"tc", WEFT_CHANNELS_FIRST}};
 
 /* Writes the layouts for samples of `dims` dimensions (0: all) to `text`, as in "hw, cw, wc". */
 static const char *name_layouts(int dims, char *text, size_t room)
@@ -42,7 +43,7 @@ static weft_status said_layout(const char *name, const weft_shape *file, const c
     if (i == WEFT_COUNT(layouts))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "data 'npy': layout is '%s', must be one of %s (channels, depth, height, "
-                         "width)",
+                         "width; tc: positions of a sequence and their features)",
                          said, name_layouts(0, text, sizeof(text)));
     if ((int)strlen(said) != dims) {
         bool some = *name_layouts(dims, text, sizeof(text));

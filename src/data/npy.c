@@ -200,7 +200,8 @@ const weft_source_ops weft_source_npy = {
             "ignore is a label of positions or pixels that count nowhere; "
             "weight is a file [n] of sample weights, or of weights for all labels; layout "
             "names the dimensions of a sample: w, hw, dhw, cw, wc, chw, hwc, cdhw "
-            "or dhwc, for channels, depth, height and width. Several inputs have names: those of "
+            "or dhwc, for channels, depth, height and width, or tc, positions of a sequence and "
+            "their features. Several inputs have names: those of "
             "integers of 16 bits or more are tokens [n, positions] or lengths [n]",
     .open = npy_open,
     .close = npy_close,

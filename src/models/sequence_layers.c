@@ -52,7 +52,8 @@ bool weft_layer_reads_sequence(weft_model_builder *net, weft_value x, const weft
     (void)weft_graph_stick(net->graph,
                            weft_fail(WEFT_ERR_ARGUMENT,
                                      "layer '%s' (%s) needs samples [positions, width], such as "
-                                     "those of an embedding; here they have %d dimension%s",
+                                     "those of an embedding; here they have %d dimension%s "
+                                     "(samples [positions, width] of npy: have layout=tc)",
                                      layer->name, type, in.rank - 1, weft_plural(in.rank - 1)));
     return false;
 }
