@@ -22,19 +22,10 @@ typedef struct comparison {
     /* The current run, its batch per learner, and the bytes sent in its steps so far. */
     compared_run *now;
     double batch, comm_bytes;
+    const weft_output_choice *wanted; /* of the current run */
 } comparison;
 
 /* --- events of a run --- */
-
-static void take_evaluation(compared_run *c, const weft_report *report, point at)
-{
-    weft_figure f = {.value = NAN};
-    if (weft_report_figure(report, 1, &f)) {
-        (void)snprintf(c->quality_name, sizeof(c->quality_name), "%s", f.name);
-        (void)snprintf(c->quality_title, sizeof(c->quality_title), "%s", f.title);
-    }
-    add_evaluation(c, report->part, report->loss, f.value, at);
-}
 
 static void take_summary(comparison *k, const weft_event *e)
 {
@@ -57,13 +48,22 @@ static void take_summary(comparison *k, const weft_event *e)
     c->bytes = k->simulated ? exchanged : k->comm_bytes * e->learners + exchanged;
 }
 
-/* Samples that all learners have taken until this step; the last batch of an epoch may be smaller.
- */
+/* Samples that all learners have taken until a step; the last batch of an epoch may be smaller. */
 static double samples_by(const comparison *k, const weft_event *e)
 {
     double batch = k->batch * e->learners, all = (double)e->samples;
     double steps = ceil(all / batch), epochs = floor((double)e->step / steps);
     return epochs * all + fmin(((double)e->step - epochs * steps) * batch, all);
+}
+
+/* The figures of a report begin with the loss. */
+static void take_evaluation(const comparison *k, const weft_event *e)
+{
+    weft_figure f;
+    evaluation found = {.loss = e->report->loss, .best = e->best};
+    for (int i = 1; weft_report_figure(e->report, i, &f); i++)
+        add_metric(&found, k->wanted->metric, k->wanted->keep_best, &f);
+    add_evaluation(k->now, e->report->part, &found, (point){e->seconds, samples_by(k, e), 0});
 }
 
 static void on_event(void *user, const weft_event *e)
@@ -76,8 +76,7 @@ static void on_event(void *user, const weft_event *e)
             add_point(&k->now->courses[TRAINING], (point){e->seconds, samples_by(k, e), e->loss});
         if (k->bar) progress_event(k->bar, e);
     }
-    if (e->kind == WEFT_EVENT_EVAL)
-        take_evaluation(k->now, e->report, (point){e->seconds, samples_by(k, e), 0});
+    if (e->kind == WEFT_EVENT_EVAL) take_evaluation(k, e);
     if (e->kind == WEFT_EVENT_SUMMARY) take_summary(k, e);
 }
 
@@ -88,11 +87,20 @@ static weft_status init(const weft_context *context, void *options)
     return weft_compare_options_init(context, options);
 }
 
+/* Reads the options of all runs. */
 static weft_status read_options(const comparison *k, weft_compare_options *out)
 {
-    weft_compare_options scratch = {.target = 0};
-    return read_run_options(k->context, weft_compare_table(k->context), init, &scratch, out,
-                            k->argc, k->argv);
+    const weft_option *table = weft_compare_table(k->context);
+    weft_compare_options words = {.target = 0};
+    const char *file;
+    int files;
+    weft_status status = read_run_options(k->context, table, init, &words, out, k->argc, k->argv);
+    if (status == WEFT_OK) status = init(k->context, &words);
+    if (status == WEFT_OK)
+        status = weft_options_parse(table, &words, k->argc, k->argv, 1, &file, &files);
+    if (status == WEFT_OK) compare_leave_outputs(out, &words);
+    weft_options_free(table, &words);
+    return status;
 }
 
 static weft_status train(comparison *k, const weft_train_options *options)
@@ -113,6 +121,8 @@ static weft_status run_one(comparison *k)
     /* Communication is counted only if metrics are written. */
     if (status == WEFT_OK && !k->simulated)
         status = weft_options_set(table, &o, "metrics", "/dev/null");
+    if (status == WEFT_OK) status = compare_keep_length(table, &o);
+    k->wanted = &o.base.train.output;
     const weft_task_choice *task = &o.base.train.task;
     if (status == WEFT_OK && asprintf(&k->now->subject, "%s on %s", task->model, task->data) < 0)
         k->now->subject = NULL;
@@ -184,6 +194,7 @@ static int check_all(comparison *k)
         if (fits && status == WEFT_OK) status = set_strategy(table, &o, k->all[i].words);
         if (fits && status == WEFT_OK) status = weft_plugin_load_options(k->context, table, &o);
         if (fits && status == WEFT_OK) status = weft_options_check(table, &o);
+        if (fits && status == WEFT_OK) status = compare_keep_length(table, &o);
         weft_status checked = fits && status == WEFT_OK ? check_one(k, &o) : WEFT_OK;
         weft_options_free(table, &o);
         if (status != WEFT_OK) return usage_failure("compare");
@@ -313,18 +324,19 @@ const command command_compare = {
     .name = "compare",
     .usage = "[RUN.yaml] --strategies LIST | --sweep RANGE [options]\n"
              "       weft compare METRICS.jsonl METRICS.jsonl ... [--plot FILE] [--target LOSS] "
-             "[--json]",
+             "[--metric LIST] [--json]",
     .summary = "run several strategies on the same model, data and seed, and compare them",
     .text =
         "Runs one strategy after the other, on this machine or, with --cluster, in virtual\n"
         "time, each with the common options and its own. Then prints a table: the time at which\n"
         "the training loss reached the target (as a moving mean over a fortieth of the run) and\n"
-        "from which on it was never above twice of it,\n"
-        "samples per second (simulated: while all learners were training), the final metric on\n"
-        "the test set, bytes sent, mean staleness of updates, and utilisation, the share of\n"
-        "time in which learners computed. A real run has the loss of learner 0, a simulated one\n"
-        "the mean over learners; if its messages arrive after its last step, all its times are\n"
-        "stretched to its end. A dash marks a figure that a run does not have.",
+        "from which on it was never above twice of it, samples per second (simulated: while all\n"
+        "learners were training), loss and metrics (--metric) of the last evaluation of the part\n"
+        "of --validation, or without one of the test part, and with --keep-best or --patience of\n"
+        "the best evaluation, bytes sent, mean staleness of updates, and utilisation, the share\n"
+        "of time in which learners computed. A real run has the training loss of learner 0, a\n"
+        "simulated one the mean over learners; if its messages arrive after its last step, all\n"
+        "its times are stretched to its end. A dash marks a figure that a run does not have.",
     .examples = "  weft compare -n 4 --strategies 'exchange=average:every=4; exchange=gossip' "
                 "--plot losses.svg\n"
                 "  weft compare --cluster cluster.yaml --target 0.5 --strategies \\\n"

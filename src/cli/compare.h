@@ -7,10 +7,11 @@
 #include <stdint.h>
 
 #include "weft/output.h"
+#include "weft/report.h"
 #include "weft/simulate.h"
 #include "weft/train.h"
 
-enum { MOST_RUNS = 64 };
+enum { MOST_RUNS = 64, MOST_METRICS = 16 };
 
 /* A point of a curve: a figure after so many seconds and samples, or steps, of which metrics
  * files tell. */
@@ -27,6 +28,21 @@ typedef struct course {
  * the loss and the metric of its evaluations. */
 enum { TRAINING, HELD_OUT_LOSS, HELD_OUT_METRIC, COURSES };
 
+/* A metric of an evaluation, with its name and its title, as "r2" and "R2". */
+typedef struct compared_metric {
+    char name[32], title[32];
+    double value;
+} compared_metric;
+
+/* An evaluation: its loss (NaN: there is none), and the metrics that the table shows, the first of
+ * which has a curve. best: it is the best one so far, by --keep-best or --patience. */
+typedef struct evaluation {
+    double loss;
+    compared_metric metric[MOST_METRICS];
+    int metrics;
+    bool best;
+} evaluation;
+
 /* The origin of runs. */
 typedef enum run_source { RUNS_MEASURED, RUNS_SIMULATED, RUNS_OF_FILES } run_source;
 
@@ -40,10 +56,10 @@ typedef struct compared_run {
     double reached; /* time when the loss reached the target; below 0: never */
     /* Below 0: unknown. */
     double seconds, samples_per_second, bytes, staleness, utilisation;
-    /* The last evaluation: its split, its loss, and accuracy or R2, with the name and the title of
-     * that metric, as "r2" and "R2". "" and NaN: there is none. curve_part: of the curves. */
-    char part[16], curve_part[16], quality_name[32], quality_title[32];
-    double held_out_loss, quality;
+    /* The split by which runs choose, that of validation where there is one ("": no evaluation),
+     * and the evaluation of it that counts: the best one, or else the last one. */
+    char part[16];
+    evaluation held_out;
 } compared_run;
 
 /* compare_runs.c: a run that has no figures yet. */
@@ -51,9 +67,16 @@ compared_run compared_run_of(char *words, const char *label);
 void compared_run_free(compared_run *c);
 /* Adds a point to a curve; without memory the curve lacks it. */
 void add_point(course *c, point p);
-/* Adds an evaluation. The curves have those of the split that was evaluated first, as during the
- * run; the figures are those of the last one. */
-void add_evaluation(compared_run *c, const char *part, double loss, double quality, point at);
+/* Adds an evaluation, if it is of the split that was evaluated first, as during the run. */
+void add_evaluation(compared_run *c, const char *part, const evaluation *e, point at);
+/* Adds a figure to an evaluation, if `asked`, names with commas between them, has it (NULL: if it
+ * is the first), or if it is `best`. */
+void add_metric(evaluation *e, const char *asked, const char *best, const weft_figure *f);
+/* Whether the run of a file has all metrics of a list, that of its loss apart; prints an error if
+ * not. */
+bool has_metrics(const compared_run *c, const char *path, const char *names, const char *loss);
+/* NULL: the run has no such metric. */
+const compared_metric *find_metric(const compared_run *c, const char *name);
 /* Replaces each value by the mean of the last values up to it, over a fortieth of the curve. */
 void smooth_course(course *c);
 
@@ -66,6 +89,12 @@ bool compare_given_once(int argc, char *const *argv);
 /* Whether only options of the comparison of files are given; prints an error if not. */
 bool compare_files_fit(const weft_option *table, const weft_compare_options *given,
                        const weft_compare_options *usual);
+
+/* Gives the options of all runs the outputs of the command line alone, where they are refused: a
+ * run file of weft train may have some. The metrics, and when they are evaluated, stay. */
+void compare_leave_outputs(weft_compare_options *all, weft_compare_options *words);
+/* --keep-best without a checkpoint needs a --patience; one that was not asked for ends no run. */
+weft_status compare_keep_length(const weft_option *table, weft_compare_options *o);
 
 /* sweep.c: sets *out, which the caller frees, to the list of runs that take the values of a sweep,
  * each with every strategy of a list; false: the sweep is none, and an error was printed. */

@@ -49,7 +49,7 @@ bool compare_given_once(int argc, char *const *argv)
 bool compare_files_fit(const weft_option *table, const weft_compare_options *given,
                        const weft_compare_options *usual)
 {
-    static const char *const own[] = {"target", "plot", "quiet"};
+    static const char *const own[] = {"target", "plot", "quiet", "metric"};
     for (const weft_option *o = table; o->name; o++) {
         char *is = NULL, *was = NULL;
         bool fits = false;
@@ -69,4 +69,28 @@ bool compare_files_fit(const weft_option *table, const weft_compare_options *giv
         return false;
     }
     return true;
+}
+
+static void exchange_text(char **a, char **b)
+{
+    char *kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+void compare_leave_outputs(weft_compare_options *all, weft_compare_options *words)
+{
+    weft_output_choice *o = &all->base.train.output, *given = &words->base.train.output;
+    const weft_output_choice kept = *o;
+    *o = *given;
+    *given = kept;
+    exchange_text(&o->metric, &given->metric);
+    exchange_text(&o->keep_best, &given->keep_best);
+    o->evaluate_every = kept.evaluate_every;
+}
+
+weft_status compare_keep_length(const weft_option *table, weft_compare_options *o)
+{
+    bool chooses = o->base.train.output.keep_best && o->base.train.length.patience == 0;
+    return chooses ? weft_options_set(table, o, "patience", "1000000000") : WEFT_OK;
 }

@@ -38,13 +38,15 @@ static bool is_metrics(const char *word)
 /* --- lines --- */
 
 /* The events of a run that are compared, by their names in the lines. */
+static const char loss_key[] = "loss";
 enum { OF_STEP, OF_EVALUATION, OF_SUMMARY, EVENTS };
 static const char *const events[EVENTS] = {"step", "eval", "summary"};
 
 typedef struct line {
     int event; /* EVENTS: another one */
-    char split[16], metric[32];
-    double step, seconds, loss, quality, rate, comm_bytes, exchange_bytes, learners, utilisation;
+    char split[16];
+    evaluation found; /* its loss is `loss` */
+    double step, seconds, loss, train_loss, rate, comm_bytes, exchange_bytes, learners, utilisation;
     double staleness; /* mean; below 0: unknown */
 } line;
 
@@ -59,6 +61,12 @@ static void take_event(json_scan *s, line *out)
 static void take_split(json_scan *s, line *out)
 {
     json_take_text(s, out->split, sizeof(out->split));
+}
+
+static void take_best(json_scan *s, line *out)
+{
+    out->found.best = s->at < s->end && *s->at == 't';
+    json_skip(s);
 }
 
 /* Takes the mean of a histogram of 0, 1, 2 and so on. */
@@ -82,10 +90,12 @@ static const struct {
 } keys[] = {{"event", 0, take_event},
             {"split", 0, take_split},
             {"staleness", 0, take_staleness},
+            {"best", 0, take_best},
+            {"train_loss", offsetof(line, train_loss), NULL},
             {"step", offsetof(line, step), NULL},
             {"steps", offsetof(line, step), NULL},
             {"seconds", offsetof(line, seconds), NULL},
-            {"loss", offsetof(line, loss), NULL},
+            {loss_key, offsetof(line, loss), NULL},
             {"samples_per_second", offsetof(line, rate), NULL},
             {"comm_bytes", offsetof(line, comm_bytes), NULL},
             {"exchange_bytes", offsetof(line, exchange_bytes), NULL},
@@ -93,9 +103,9 @@ static const struct {
             {"learners", offsetof(line, learners), NULL}};
 enum { KEYS = sizeof(keys) / sizeof(*keys) };
 
-/* Reads a line; false: it is damaged. The metric of an evaluation is its first number behind the
- * loss. */
-static bool read_line(const char *text, size_t size, line *out)
+/* Reads a line; false: it is damaged. The metrics of an evaluation are the numbers behind the loss;
+ * asked: those that are wanted, NULL: the first one. */
+static bool read_line(const char *text, size_t size, const char *asked, line *out)
 {
     json_scan s = {.at = text, .end = text + size};
     char key[40];
@@ -104,7 +114,6 @@ static bool read_line(const char *text, size_t size, line *out)
                   .step = NAN,
                   .seconds = NAN,
                   .loss = NAN,
-                  .quality = NAN,
                   .utilisation = -1,
                   .staleness = -1};
     json_enter(&s, '{');
@@ -117,13 +126,14 @@ static bool read_line(const char *text, size_t size, line *out)
             double number = json_take_number(&s);
             memcpy((char *)out + keys[i].number, &number, sizeof(number));
         } else if (behind_loss && out->event == OF_EVALUATION) {
-            (void)snprintf(out->metric, sizeof(out->metric), "%.31s", key);
-            out->quality = json_take_number(&s);
+            add_metric(&out->found, asked, NULL,
+                       &(weft_figure){.name = key, .title = key, .value = json_take_number(&s)});
         } else {
             json_skip(&s);
         }
-        behind_loss = i < KEYS && keys[i].number == offsetof(line, loss);
+        behind_loss = behind_loss || (i < KEYS && keys[i].number == offsetof(line, loss));
     }
+    out->found.loss = out->loss;
     return json_ended(&s) && isfinite(out->step) && out->step >= 0 && !(out->seconds < 0);
 }
 
@@ -164,9 +174,7 @@ static void take_line(compared_run *c, const line *l, size_t number, reading *r)
         r->comm_bytes += l->comm_bytes;
         c->samples_per_second = l->rate;
     } else if (l->event == OF_EVALUATION) {
-        (void)snprintf(c->quality_name, sizeof(c->quality_name), "%s", l->metric);
-        (void)snprintf(c->quality_title, sizeof(c->quality_title), "%s", l->metric);
-        add_evaluation(c, l->split, l->loss, l->quality, (point){seconds, l->step, 0});
+        add_evaluation(c, l->split, &l->found, (point){seconds, l->step, 0});
     } else if (l->event == OF_SUMMARY) {
         r->ended = true;
         c->samples_per_second = l->rate;
@@ -191,7 +199,7 @@ static void note(const char *path, const reading *r)
             path);
 }
 
-static bool read_run(const char *path, compared_run *c)
+static bool read_run(const char *path, const char *asked, compared_run *c)
 {
     char *text;
     size_t size, number = 1;
@@ -201,7 +209,7 @@ static bool read_run(const char *path, compared_run *c)
         char *newline = memchr(at, '\n', (size_t)(end - at));
         size_t length = (size_t)((newline ? newline : end) - at);
         line l;
-        if (newline && read_line(at, length, &l)) {
+        if (newline && read_line(at, length, asked, &l)) {
             take_line(c, &l, number, &r);
             r.lines++;
         } else {
@@ -224,6 +232,7 @@ static bool read_run(const char *path, compared_run *c)
                 path, r.back_line, r.back, r.step);
         return false;
     }
+    if (!has_metrics(c, path, asked, loss_key)) return false;
     c->failed = r.infinite && !r.ended;
     note(path, &r);
     smooth_course(&c->courses[TRAINING]);
@@ -266,16 +275,15 @@ static void drop_other_metrics(file_runs *f)
     const compared_run *first = NULL;
     for (int i = 0; i < f->count; i++) {
         compared_run *c = &f->all[i];
-        if (!*c->quality_name) continue;
+        if (c->held_out.metrics == 0) continue;
         if (!first) first = c;
-        if (strcmp(c->quality_name, first->quality_name) == 0) continue;
+        if (strcmp(c->held_out.metric[0].name, first->held_out.metric[0].name) == 0) continue;
         fprintf(stderr,
                 "weft: %s has the metric %s, and %s has %s: their losses and metrics do not tell "
                 "which run is better, and the table leaves the second metric out\n",
-                first->label, first->quality_name, c->label, c->quality_name);
-        c->quality = NAN;
+                first->label, first->held_out.metric[0].name, c->label, c->held_out.metric[0].name);
         c->courses[HELD_OUT_METRIC].count = 0;
-        *c->quality_name = *c->quality_title = '\0';
+        c->held_out.metrics = 0;
     }
 }
 
@@ -292,7 +300,7 @@ static int show(file_runs *f, const weft_compare_options *o, bool json)
                     o->plot);
             return 2;
         }
-        if (!read_run(f->path[i], &f->all[i])) return 1;
+        if (!read_run(f->path[i], o->base.train.output.metric, &f->all[i])) return 1;
     }
     make_labels(f);
     drop_other_metrics(f);

@@ -15,8 +15,7 @@ compared_run compared_run_of(char *words, const char *label)
                           .bytes = -1,
                           .staleness = -1,
                           .utilisation = -1,
-                          .held_out_loss = NAN,
-                          .quality = NAN};
+                          .held_out = {.loss = NAN}};
 }
 
 void compared_run_free(compared_run *c)
@@ -38,18 +37,56 @@ void add_point(course *c, point p)
     c->points[c->count++] = p;
 }
 
-void add_evaluation(compared_run *c, const char *part, double loss, double quality, point at)
+static bool is_listed(const char *names, const char *name)
 {
-    if (!*c->curve_part) (void)snprintf(c->curve_part, sizeof(c->curve_part), "%s", part);
-    if (strcmp(c->curve_part, part) == 0) {
-        at.value = loss;
-        if (isfinite(loss)) add_point(&c->courses[HELD_OUT_LOSS], at);
-        at.value = quality;
-        if (isfinite(quality)) add_point(&c->courses[HELD_OUT_METRIC], at);
+    size_t size = strlen(name);
+    for (const char *at = names; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == size && strncmp(at, name, size) == 0) return true;
+    return false;
+}
+
+void add_metric(evaluation *e, const char *asked, const char *best, const weft_figure *f)
+{
+    bool wanted = (asked ? is_listed(asked, f->name) : e->metrics == 0) ||
+                  (best && strcmp(best, f->name) == 0);
+    if (!wanted || e->metrics == MOST_METRICS) return;
+    compared_metric *m = &e->metric[e->metrics++];
+    (void)snprintf(m->name, sizeof(m->name), "%s", f->name);
+    (void)snprintf(m->title, sizeof(m->title), "%s", f->title);
+    m->value = f->value;
+}
+
+const compared_metric *find_metric(const compared_run *c, const char *name)
+{
+    for (int i = 0; i < c->held_out.metrics; i++)
+        if (strcmp(c->held_out.metric[i].name, name) == 0) return &c->held_out.metric[i];
+    return NULL;
+}
+
+bool has_metrics(const compared_run *c, const char *path, const char *names, const char *loss)
+{
+    for (const char *at = names; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        char name[64];
+        (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, ","), at);
+        if (strcmp(name, loss) == 0 || find_metric(c, name)) continue;
+        fprintf(stderr,
+                "weft: %s: has no evaluation with the metric '%s'; leave it out, or compare runs "
+                "of weft train --metric %s\n",
+                path, name, name);
+        return false;
     }
-    c->held_out_loss = loss;
-    c->quality = quality;
-    (void)snprintf(c->part, sizeof(c->part), "%s", part);
+    return true;
+}
+
+void add_evaluation(compared_run *c, const char *part, const evaluation *e, point at)
+{
+    if (!*c->part) (void)snprintf(c->part, sizeof(c->part), "%s", part);
+    if (strcmp(c->part, part) != 0) return;
+    at.value = e->loss;
+    if (isfinite(at.value)) add_point(&c->courses[HELD_OUT_LOSS], at);
+    at.value = e->metrics > 0 ? e->metric[0].value : NAN;
+    if (isfinite(at.value)) add_point(&c->courses[HELD_OUT_METRIC], at);
+    if (e->best || !c->held_out.best) c->held_out = *e;
 }
 
 /* A window is as long as a block, so it is the rest of a block and the beginning of the next one,

@@ -67,7 +67,36 @@ static const char *number(double x, const char *form, char *out, size_t size)
     return out;
 }
 
-enum { REACHED, RATE, TRAINED, LOSS, QUALITY, SENT, STALENESS, UTILISATION, FIGURES, ROOM = 40 };
+enum {
+    REACHED,
+    RATE,
+    TRAINED,
+    LOSS,
+    METRICS,
+    SENT = METRICS + MOST_METRICS,
+    STALENESS,
+    UTILISATION
+};
+enum { FIGURES = UTILISATION + 1, ROOM = 40 };
+
+/* The metrics of all runs, in the order of their columns. */
+typedef struct metric_columns {
+    const compared_metric *of[MOST_METRICS];
+    int count;
+} metric_columns;
+
+static metric_columns find_columns(const compared_run *all, int count)
+{
+    metric_columns m = {.count = 0};
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < all[i].held_out.metrics && m.count < MOST_METRICS; k++) {
+            int same = 0;
+            const compared_metric *own = &all[i].held_out.metric[k];
+            while (same < m.count && strcmp(m.of[same]->name, own->name) != 0) same++;
+            if (same == m.count) m.of[m.count++] = own;
+        }
+    return m;
+}
 
 static void score(double x, char *out)
 {
@@ -77,33 +106,38 @@ static void score(double x, char *out)
         (void)snprintf(out, ROOM, "-");
 }
 
-static void figures_of(const compared_run *c, char text[FIGURES][ROOM])
+static void figures_of(const compared_run *c, const metric_columns *m, char text[FIGURES][ROOM])
 {
+    memset(text, 0, sizeof(*text) * FIGURES);
     (void)number(known(c->reached), "%.4g", text[REACHED], ROOM);
     (void)number(known(c->samples_per_second), "%.0f", text[RATE], ROOM);
     score(last_loss(c), text[TRAINED]);
-    score(c->held_out_loss, text[LOSS]);
-    score(c->quality, text[QUALITY]);
+    score(c->held_out.loss, text[LOSS]);
+    for (int k = 0; k < m->count; k++) {
+        const compared_metric *own = find_metric(c, m->of[k]->name);
+        score(own ? own->value : NAN, text[METRICS + k]);
+    }
     (void)snprintf(text[SENT], ROOM, "%s",
                    c->bytes < 0 ? "-" : bytes_text(c->bytes, (char[ROOM]){0}, ROOM));
     (void)number(known(c->staleness), "%.2f", text[STALENESS], ROOM);
     (void)number(100 * known(c->utilisation), "%.0f %%", text[UTILISATION], ROOM);
 }
 
-static void heads_of(const compared_run *all, int count, double target, char text[FIGURES][ROOM])
+static void heads_of(const compared_run *all, int count, const metric_columns *m, double target,
+                     char text[FIGURES][ROOM])
 {
-    const char *quality = "accuracy", *part = "test";
-    for (int i = 0; i < count; i++) {
-        if (*all[i].quality_title) quality = all[i].quality_title;
+    const char *part = "test";
+    memset(text, 0, sizeof(*text) * FIGURES);
+    for (int i = 0; i < count; i++)
         if (*all[i].part) part = all[i].part;
-    }
     for (int i = 0; i < count; i++)
         if (*all[i].part && strcmp(all[i].part, part) != 0) part = "held-out";
     (void)snprintf(text[REACHED], ROOM, "s to loss %.4g", target);
     (void)snprintf(text[RATE], ROOM, "samples/s");
     (void)snprintf(text[TRAINED], ROOM, "train loss");
     (void)snprintf(text[LOSS], ROOM, "%s loss", part);
-    (void)snprintf(text[QUALITY], ROOM, "%s", quality);
+    for (int k = 0; k < m->count; k++)
+        (void)snprintf(text[METRICS + k], ROOM, "%s", m->of[k]->title);
     (void)snprintf(text[SENT], ROOM, "sent");
     (void)snprintf(text[STALENESS], ROOM, "staleness");
     (void)snprintf(text[UTILISATION], ROOM, "utilisation");
@@ -118,12 +152,13 @@ typedef struct layout {
 static void widen(layout *l, char text[FIGURES][ROOM])
 {
     for (int k = 0; k < FIGURES; k++) {
-        int own = 2 + (int)strlen(text[k]);
+        int own = *text[k] ? 2 + (int)strlen(text[k]) : 0;
         if (own > l->figure[k]) l->figure[k] = own;
     }
 }
 
-static layout lay_out(const compared_run *all, int count, char heads[FIGURES][ROOM])
+static layout lay_out(const compared_run *all, int count, const metric_columns *m,
+                      char heads[FIGURES][ROOM])
 {
     layout l = {.label = (int)strlen("strategy")};
     char text[FIGURES][ROOM];
@@ -132,7 +167,7 @@ static layout lay_out(const compared_run *all, int count, char heads[FIGURES][RO
         int own = (int)strlen(all[i].label);
         if (own > l.label) l.label = own;
         if (all[i].failed) continue;
-        figures_of(&all[i], text);
+        figures_of(&all[i], m, text);
         widen(&l, text);
     }
     /* Real runs have no utilisation: no column is of dashes alone. */
@@ -163,21 +198,22 @@ static void print_best(const compared_run *all, int count)
     char loss[ROOM];
     const compared_run *best = NULL;
     for (int i = 0; i < count; i++) {
-        if (!all[i].failed && (!isfinite(all[i].held_out_loss) || strcmp(all[i].part, all[0].part)))
+        if (!all[i].failed && (!isfinite(all[i].held_out.loss) || strcmp(all[i].part, all[0].part)))
             return;
-        if (!all[i].failed && (!best || all[i].held_out_loss < best->held_out_loss)) best = &all[i];
+        if (!all[i].failed && (!best || all[i].held_out.loss < best->held_out.loss)) best = &all[i];
     }
     if (best && count > 1)
         printf("\nlowest %s loss: %s, of %s\n", best->part,
-               score_text(best->held_out_loss, loss, sizeof(loss)), best->label);
+               score_text(best->held_out.loss, loss, sizeof(loss)), best->label);
 }
 
 void print_comparison(compared_run *all, int count, double asked)
 {
     double target = find_reached(all, count, asked);
     char text[FIGURES][ROOM];
-    heads_of(all, count, target, text);
-    layout l = lay_out(all, count, text);
+    const metric_columns m = find_columns(all, count);
+    heads_of(all, count, &m, target, text);
+    layout l = lay_out(all, count, &m, text);
     print_row(&l, "strategy", text);
     for (int i = 0; i < count; i++) {
         if (all[i].failed) {
@@ -185,7 +221,7 @@ void print_comparison(compared_run *all, int count, double asked)
                    l.folds ? "\n" : "");
             continue;
         }
-        figures_of(&all[i], text);
+        figures_of(&all[i], &m, text);
         print_row(&l, all[i].label, text);
     }
     print_best(all, count);
@@ -219,8 +255,9 @@ static void print_object(const compared_run *c, double target)
     json_number("samples_per_second", known(c->samples_per_second));
     json_number("train_loss", last_loss(c));
     json_text("split", c->part);
-    json_number("loss", c->held_out_loss);
-    if (*c->quality_name) json_number(c->quality_name, c->quality);
+    json_number("loss", c->held_out.loss);
+    for (int k = 0; k < c->held_out.metrics; k++)
+        json_number(c->held_out.metric[k].name, c->held_out.metric[k].value);
     json_number("bytes_sent", known(c->bytes));
     json_number("staleness", known(c->staleness));
     json_number("utilisation", known(c->utilisation));

@@ -104,11 +104,11 @@ static void name_y(picture *p)
     const char *part = "", *title = "metric";
     for (int c = 0; c < p->count; c++) {
         const compared_run *k = &p->all[c];
-        if (*part && *k->curve_part && strcmp(part, k->curve_part) != 0)
+        if (*part && *k->part && strcmp(part, k->part) != 0)
             part = "held-out";
-        else if (*k->curve_part && strcmp(part, "held-out") != 0)
-            part = k->curve_part;
-        if (*k->quality_title) title = k->quality_title;
+        else if (*k->part && strcmp(part, "held-out") != 0)
+            part = k->part;
+        if (k->held_out.metrics > 0) title = k->held_out.metric[0].title;
     }
     const char *scale = p->panel.y.logarithmic ? " (logarithmic)" : "";
     if (p->row == TRAINING)

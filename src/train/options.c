@@ -226,8 +226,7 @@ const weft_option weft_train_rows[] = {
            .with = "checkpoint", .help = "also write a checkpoint every STEPS steps; 0: no"),
     OPTION("keep", "K", WHOLE("3", 1, 1e6), RUN(output.keep), .with = "checkpoint",
            .help = "number of checkpoints to keep"),
-    OPTION("keep-best", "METRIC", TEXT, RUN(output.keep_best), .with = "checkpoint",
-           .names = WEFT_KIND_METRIC,
+    OPTION("keep-best", "METRIC", TEXT, RUN(output.keep_best), .names = WEFT_KIND_METRIC,
            .help = "also keep the checkpoint that is best by a metric of --validation, such as "
                    "loss or accuracy, as DIR/best"),
     OPTION(

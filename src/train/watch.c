@@ -41,6 +41,11 @@ weft_status weft_watch_check(const weft_trainer *t)
     const weft_data_stats *s = weft_dataset_stats(t->data);
     WEFT_TRY(weft_metrics_check(t->context, "metric", o->output.metric, s));
     if (!metric_of(o)) return WEFT_OK;
+    if (o->output.keep_best && !o->output.checkpoint && o->length.patience == 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "keep-best is '%s', and there is no --checkpoint DIR that keeps anything; "
+                         "give it, or --patience, which follows the same metric",
+                         o->output.keep_best);
     if (t->watched != WEFT_VALIDATION)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s chooses by an evaluation, and test data that have chosen no longer "

@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import random
 import re
 import subprocess
 import sys
@@ -80,6 +81,37 @@ def same_as_run():
     check("the JSON is alone on standard output", ran[0]["run"] == "mlp on glyphs:size=16,train=200,test=40" and not ran[0]["diverged"], ran)
 
 
+def chosen():
+    """A run file of weft train is swept, though it has outputs. The table has the validation part, by which one chooses, not the test part; the
+    metrics that are asked for; and, with --keep-best or --patience, the best evaluation in place of the last one."""
+    chance = random.Random(3)
+    rows = [[chance.gauss(0, 1) for _ in range(3)] for _ in range(200)]
+    write("rare.csv", "a,b,c,y\n" + "".join(f"{a:.3f},{b:.3f},{c:.3f},{'yes' if a + b + chance.gauss(0, 1) > 2 else 'no'}\n" for a, b, c in rows))
+    write("run.yaml", "model: mlp\ndata: csv:rare.csv,label=y\nvalidation: 0.3\nbatch: 20\nepochs: 5\nthreads: 1\nlr: 0.03\n"
+          "metric: precision_macro,auc\nkeep-best: auc\ncheckpoint: swept\nkeep: 2\nmetrics: run.jsonl\n")
+    run("train", "run.yaml", "-q")
+    evals = [e for e in map(json.loads, open("run.jsonl")) if e["event"] == "eval" and e["split"] == "validation"]
+    best, last = [e for e in evals if e.get("best")][-1], evals[-1]
+    check("the best evaluation is not the last one", best["step"] < last["step"] and best["auc"] > last["auc"], evals)
+    before = sorted(os.listdir("swept")), open("run.jsonl").read()
+    done = run("compare", "run.yaml", "--sweep", "lr=0.01..0.03:linear:2", "--json", "--plot", "chosen.svg")
+    row = json.loads(done.stdout)[1]
+    check("the best by the metric of --keep-best", row["split"] == "validation" and row["auc"] == best["auc"] and math.isclose(row["loss"], best["loss"], rel_tol=1e-8), (row, best))
+    check("the outputs of the run file are left alone", (sorted(os.listdir("swept")), open("run.jsonl").read()) == before)
+    check("the first metric has the curve", any(re.search("validation .*precision", word) for word in texts("chosen.svg")), texts("chosen.svg"))
+    table = run("compare", "run.yaml", "-q", "--sweep", "lr=0.01..0.03:linear:2", "--metric", "f1_macro,auc").stdout.splitlines()
+    check("columns", re.match(r"strategy +s to loss [0-9.]+ +samples/s +train loss +validation loss +macro F1 +AUC +sent", table[0]), table)
+    file = run("compare", "run.jsonl", "--metric", "auc,f1_macro", "--json")
+    row = json.loads(file.stdout)[0]
+    check("the best of a file", row["split"] == "validation" and row["auc"] == best["auc"] and row["f1_macro"] == best["f1_macro"], (row, best))
+    refused = run("compare", "run.jsonl", "--metric", "rmse", code=1).stderr
+    check("a metric that a file has not", "run.jsonl: has no evaluation with the metric 'rmse'" in refused, refused)
+    for more, words in (("--checkpoint new", "all begin anew"), ("--metrics new.jsonl", "would write it in turn"), ("--metric aoc", "no metric is named 'aoc'"),
+                        ("--keep-best rmse", "must be of the metrics of classes")):
+        refused = run("compare", "run.yaml", "--sweep", "lr=0.01..0.03:linear:2", *more.split(), code=2).stderr
+        check(words, words in refused, refused)
+
+
 def damaged():
     """Damaged lines, a missing summary and unlike metrics are told, and the rest is compared."""
     train("whole", "--epochs", "2")
@@ -140,4 +172,4 @@ def resumed():
     check("seconds", len(steps) == 40 and row["seconds"] >= sum(sorted(ends)[-1:]) and row["seconds"] > steps[-1]["seconds"], (row, ends))
 
 
-sys.exit(main(same_figures, kept_target, same_as_run, damaged, out_of_order, resumed))
+sys.exit(main(same_figures, kept_target, same_as_run, chosen, damaged, out_of_order, resumed))

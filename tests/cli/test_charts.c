@@ -59,7 +59,11 @@ static void make_course(weft_random *r, int kind, course *c, point *points)
 static void add_evaluations(weft_random *r, compared_run *c)
 {
     for (int i = 0; i < 3; i++)
-        add_evaluation(c, "test", between(r, 0, 3), between(r, 0, 1), (point){0.5 * i, 100 * i, 0});
+        add_evaluation(c, "test",
+                       &(evaluation){.loss = between(r, 0, 3),
+                                     .metric[0] = {"f1", "F1", between(r, 0, 1)},
+                                     .metrics = 1},
+                       (point){0.5 * i, 100 * i, 0});
 }
 
 static void test_random(void **state)

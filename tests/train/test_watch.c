@@ -240,6 +240,10 @@ static void test_refused(void **state)
             train("model=mlp data=glyphs:size=9,train=100,test=13", cases[i].words, root, &r);
         assert_refused(status, WEFT_ERR_ARGUMENT, cases[i].sentence);
     }
+    record r = {0};
+    assert_refused(train(COMMON, "keep-best=loss", NULL, &r), WEFT_ERR_ARGUMENT,
+                   "keep-best is 'loss', and there is no --checkpoint DIR that keeps anything");
+    assert_ok(train(COMMON, "epochs=2 keep-best=loss patience=9", NULL, &r));
     remove_folder(root);
 }
 

@@ -37,6 +37,12 @@ static const weft_option compare_rows[] = {
                "reach"),
     OPTION("plot", "FILE", TEXT, COMPARE(plot),
            .help = "plot losses over time and over samples as SVG"),
+    {.name = "metric",
+     .help =
+         "metrics that the table shows, in place of accuracy or R2 (weft help metrics): auc,top5"},
+    {.name = "keep-best",
+     .help =
+         "take the evaluation of --validation that is best by a metric, in place of the last one"},
     {.name = NULL},
 };
 
@@ -55,10 +61,9 @@ static const weft_unused not_simulated[] = {
 };
 static const weft_unused not_compared[] = {
     {"engine,hosts,max-restarts", "runs are compared within one process"},
-    {"checkpoint,checkpoint-every,keep,keep-best,resume,drop-state",
+    {"checkpoint,checkpoint-every,keep,resume,drop-state",
      "runs that are compared all begin anew, and none is saved"},
     {"metrics,trace", "each run of a comparison would write it in turn"},
-    {"metric", "the table has the accuracy, or R2, of each run"},
     {.names = NULL},
 };
 
