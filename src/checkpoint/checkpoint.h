@@ -10,6 +10,7 @@
 #include "weft/comm.h"
 #include "weft/data.h"
 #include "weft/graph.h"
+#include "weft/model.h"
 #include "weft/options.h"
 #include "weft/plan.h"
 #include "weft/program.h"
@@ -130,22 +131,25 @@ weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint, weft_store *
 
 /* initial.c: weights from which a new run begins (--init): those of a checkpoint, of an exported
  * model, or of a safetensors file of another program. `spec` is FILE[:MAP], with a built-in map or
- * a file of rules (name_map.h). ARGUMENT: there is no such map. FORMAT: the file is damaged, or a
- * pickle. */
+ * a file of rules (name_map.h). here: of the data of the run, which the caller keeps. ARGUMENT:
+ * there is no such map. FORMAT: the file is damaged, or a pickle. */
 typedef struct weft_initial weft_initial;
 weft_status weft_initial_open(const char *spec, const weft_option *table,
-                              weft_initial **out) WEFT_NODISCARD;
+                              const weft_data_stats *here, weft_initial **out) WEFT_NODISCARD;
 void weft_initial_close(weft_initial **initial);
 /* ARGUMENT: `path`, the value of an output option, is a file of FILE[:MAP], which would be lost. */
 weft_status weft_initial_refuse_overwrite(const char *spec, const char *option,
                                           const char *path) WEFT_NODISCARD;
 /* A hash of the contents and the map, to compare ranks. */
 uint64_t weft_initial_hash(const weft_initial *w);
-/* Writes the parameters and statistics of a graph that a tensor fits by name and shape into the
- * store of a rank, of each its part; the others are left as they are. *out: a sentence about what
- * was loaded, is missing or does not fit; the caller frees it. ARGUMENT: nothing fits, or two
- * tensors are for one parameter. NUMERIC: a number is not finite. */
-weft_status weft_initial_load(const weft_initial *w, const weft_graph *graph, weft_store *store,
+/* Writes the parameters and statistics of the graph of a model that a tensor fits by name and shape
+ * into the store of a rank, of each its part; the others are left as they are. Features, classes
+ * and tokens that a checkpoint has under names keep their numbers at the places where the run has
+ * them (initial_names.h). *out: a sentence about what was loaded, is missing or does not fit; the
+ * caller frees it. ARGUMENT: nothing fits, or two tensors are for one parameter. NUMERIC: a number
+ * is not finite. */
+weft_status weft_initial_load(const weft_initial *w, const weft_graph *graph,
+                              const weft_model_values *values, weft_store *store,
                               char **out) WEFT_NODISCARD;
 
 /* tuning.c: lets programs of the store choose kernels by the checkpoint's table of measurements. If

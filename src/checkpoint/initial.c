@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "program/program.h"
 #include "weft/output.h"
 
 /* --- opening --- */
@@ -75,11 +76,13 @@ static weft_status split(const char *spec, weft_initial *w, const char **map)
                      spec, *map);
 }
 
-weft_status weft_initial_open(const char *spec, const weft_option *table, weft_initial **out)
+weft_status weft_initial_open(const char *spec, const weft_option *table,
+                              const weft_data_stats *here, weft_initial **out)
 {
     weft_initial *w;
     const char *map;
     WEFT_TRY(WEFT_NEW(&w, 1));
+    w->here = here;
     weft_status status = split(spec, w, &map);
     if (status == WEFT_OK) w->folder = is_folder(w->file);
     if (status == WEFT_OK)
@@ -134,51 +137,61 @@ uint64_t weft_initial_hash(const weft_initial *w)
 
 /* --- loading --- */
 
-/* Converts a whole tensor to the order and the type of a leaf. NUMERIC: a number of it is not
- * finite, or too large for the type. */
-static weft_status convert(const weft_initial *w, const weft_initial_source *s,
+/* Converts a whole tensor to the order and the type of leaf i; elements of which it has no number
+ * are left as they are. NUMERIC: a number of it is not finite, or too large for the type. */
+static weft_status convert(const weft_initial *w, const weft_initial_pairs *p, int i,
                            const weft_type *whole, void *out)
 {
+    const weft_initial_source *s = &p->of[i];
     const weft_tensor *t = s->tensor;
-    int64_t stride[WEFT_MAX_RANK], step = 1, at[WEFT_MAX_RANK] = {0}, from = 0;
+    int64_t stride[WEFT_MAX_RANK], along[WEFT_MAX_RANK], step = 1, at[WEFT_MAX_RANK] = {0};
+    int64_t from = 0;
     int rank = t->shape.rank;
     for (int d = rank; d-- > 0; step *= t->shape.dim[d]) stride[d] = step;
+    for (int d = 0; d < rank; d++) along[d] = stride[s->rule->rank > 0 ? s->rule->order[d] : d];
     if (s->rule->parts > 0)
         from = t->shape.dim[s->rule->cut] / s->rule->parts * s->rule->part * stride[s->rule->cut];
-    for (int64_t i = 0; i < weft_shape_elements(&whole->shape); i++) {
+    for (int64_t k = 0; k < weft_shape_elements(&whole->shape); k++) {
         double number = 0;
-        (void)weft_safetensors_number(t, from, &number);
-        weft_number_put(whole->dtype, out, i, number);
-        if (!isfinite(weft_number_get(whole->dtype, out, i)))
+        int64_t place = from;
+        bool there = weft_initial_move(p->names, p->leaf[i], rank, at, along, &place);
+        if (there) {
+            (void)weft_safetensors_number(t, place, &number);
+            weft_number_put(whole->dtype, out, k, number);
+        }
+        if (there && !isfinite(weft_number_get(whole->dtype, out, k)))
             return weft_fail(WEFT_ERR_NUMERIC,
                              "%s: '%s' holds a number that is not finite%s, and no run begins with "
                              "one",
                              w->file, t->name, isfinite(number) ? " in the type of this run" : "");
         for (int d = rank; d-- > 0;) {
-            int64_t along = stride[s->rule->rank > 0 ? s->rule->order[d] : d];
-            from += along;
+            from += along[d];
             if (++at[d] < whole->shape.dim[d]) break;
-            from -= along * at[d];
+            from -= along[d] * at[d];
             at[d] = 0;
         }
     }
     return WEFT_OK;
 }
 
-/* Writes the part that the store has of tensor i. */
-static weft_status load_one(const weft_initial *w, const weft_initial_source *s, weft_store *store,
-                            int i)
+/* Writes the part that the store has of leaf i, which is its tensor `at`. */
+static weft_status load_one(const weft_initial *w, const weft_initial_pairs *p, int i,
+                            weft_store *store, int at)
 {
-    weft_type part = weft_store_type(store, i), whole = part;
+    weft_type part = weft_store_type(store, at), whole = part;
     int64_t start[WEFT_MAX_RANK];
     void *all = NULL, *mine = NULL;
-    weft_store_part(store, i, &whole.shape, start);
+    weft_store_part(store, at, &whole.shape, start);
     weft_status status = weft_new_aligned(weft_type_bytes(&whole), &all);
-    if (status == WEFT_OK) status = convert(w, s, &whole, all);
     if (status == WEFT_OK) status = weft_new_aligned(weft_type_bytes(&part), &mine);
+    if (status == WEFT_OK && p->names) {
+        weft_store_draw(store, at, mine);
+        weft_copy_part(&whole, start, &part.shape, all, mine, false);
+    }
+    if (status == WEFT_OK) status = convert(w, p, i, &whole, all);
     if (status == WEFT_OK) {
         weft_copy_part(&whole, start, &part.shape, all, mine, true);
-        status = weft_store_write(store, i, mine);
+        status = weft_store_write(store, at, mine);
     }
     free(all);
     free(mine);
@@ -190,17 +203,19 @@ static weft_status load_pairs(const weft_initial *w, const weft_initial_pairs *p
     for (int i = 0; i < p->count; i++) {
         int at = weft_store_find(store, weft_graph_value_name(p->graph, p->leaf[i]));
         if (at < 0 || !weft_initial_fits(p, i)) continue; /* another rank has the leaf */
-        WEFT_TRY(load_one(w, &p->of[i], store, at));
+        WEFT_TRY(load_one(w, p, i, store, at));
     }
     return WEFT_OK;
 }
 
-weft_status weft_initial_load(const weft_initial *w, const weft_graph *graph, weft_store *store,
-                              char **out)
+weft_status weft_initial_load(const weft_initial *w, const weft_graph *graph,
+                              const weft_model_values *values, weft_store *store, char **out)
 {
     weft_initial_pairs p;
     char *text = NULL;
     weft_status status = weft_initial_pair(w, graph, &p);
+    if (status == WEFT_OK && w->folder)
+        status = weft_initial_names_find(w->here, &w->checkpoint.stats, graph, values, &p.names);
     if (status == WEFT_OK) status = weft_initial_report(w, &p, &text);
     if (status == WEFT_OK) status = load_pairs(w, &p, store);
     weft_initial_pairs_free(&p);

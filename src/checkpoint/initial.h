@@ -3,6 +3,7 @@
 #define WEFT_CHECKPOINT_INITIAL_H
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/initial_names.h"
 #include "checkpoint/name_map.h"
 
 struct weft_initial {
@@ -13,6 +14,7 @@ struct weft_initial {
     weft_checkpoint checkpoint; /* of a folder */
     weft_bytes bytes;           /* of a file */
     weft_safetensors tensors;
+    const weft_data_stats *here; /* of the data of the run */
 };
 
 /* A tensor, and the rule by which it has its name. */
@@ -29,7 +31,8 @@ typedef struct weft_initial_pairs {
     int count;
     const weft_tensor **unused; /* [unused_count] */
     size_t unused_count;
-    bool *applied; /* [rules of the map] the rule has named or left out a tensor */
+    weft_initial_names *names; /* NULL: positions are those of the file */
+    bool *applied;             /* [rules of the map] the rule has named or left out a tensor */
 } weft_initial_pairs;
 
 /* initial_pairs.c. ARGUMENT: two tensors are for one leaf. The caller frees the pairs, also after a

@@ -10,6 +10,7 @@ void weft_initial_pairs_free(weft_initial_pairs *p)
     free(p->of);
     free((void *)p->unused);
     free(p->applied);
+    weft_initial_names_free(&p->names);
 }
 
 enum { NO_LEAF = -1, LEFT_OUT = -2 };
@@ -101,7 +102,11 @@ bool weft_initial_fits(const weft_initial_pairs *p, int i)
     double number;
     if (!s->tensor) return false;
     weft_shape shape = shape_of(s);
-    return weft_shape_equal(&shape, &type.shape) &&
+    for (int d = 0; d < shape.rank && d < type.shape.rank; d++) {
+        const weft_named_axis *axis = weft_initial_axis(p->names, p->leaf[i], d);
+        if (axis && shape.dim[d] == axis->theirs) shape.dim[d] = axis->count;
+    }
+    return weft_shape_equal(&shape, &type.shape) && !weft_initial_anew(p->names, p->leaf[i]) &&
            (s->tensor->bytes == 0 || weft_safetensors_number(s->tensor, 0, &number));
 }
 
@@ -133,7 +138,9 @@ static void list_leaves(const weft_initial_pairs *p, bool wrong, list *l)
     for (int i = 0; i < p->count; i++) {
         const weft_initial_source *s = &p->of[i];
         weft_type type = weft_graph_value_type(p->graph, p->leaf[i]);
-        if ((s->tensor != NULL) != wrong || weft_initial_fits(p, i) || !begin_item(l)) continue;
+        if ((s->tensor != NULL) != wrong || weft_initial_fits(p, i) ||
+            weft_initial_anew(p->names, p->leaf[i]) || !begin_item(l))
+            continue;
         weft_text_add(l->text, "%s", weft_graph_value_name(p->graph, p->leaf[i]));
         if (!wrong) continue;
         weft_shape shape = shape_of(s);
@@ -224,6 +231,7 @@ weft_status weft_initial_report(const weft_initial *w, const weft_initial_pairs 
     add_part(&text, "missing", p, false);
     add_unused(&text, p);
     add_idle_rules(&text, w, p);
+    if (w->folder) weft_initial_names_tell(p->names, w->here, &w->checkpoint.stats, &text);
     WEFT_TRY(weft_text_take(&text, out));
     if (fitting > 0) return WEFT_OK;
     weft_status status = weft_fail(WEFT_ERR_ARGUMENT, "%s", *out);

@@ -222,7 +222,7 @@ static weft_status load_initial(const weft_rank *r)
     const weft_run_spec *k = r->run_spec;
     char *text;
     if (!k->initial) return WEFT_OK;
-    WEFT_TRY(weft_initial_load(k->initial, r->graph, r->store, &text));
+    WEFT_TRY(weft_initial_load(k->initial, r->graph, &r->values, r->store, &text));
     if (weft_rank_speaks(r)) weft_log(k->context, WEFT_LOG_NOTE, "%s", text);
     free(text);
     return WEFT_OK;

@@ -145,6 +145,8 @@ int weft_store_untuned(const weft_store *store);
 /* Allocates and initialises the entries of a store that were placed in its schema since the last
  * call. */
 weft_status weft_store_fill(weft_store *s) WEFT_NODISCARD;
+/* Writes the initial numbers of tensor i to `data`, as weft_store_read would. */
+void weft_store_draw(const weft_store *store, int i, void *data);
 /* store_small.c: a store with the parameters of a program with places, as vectors that are
  * `scale` times as short, of an element at least, all zero, in the order of WEFT_ALL_PARAMETERS. */
 weft_status weft_store_shrink(const weft_program *program, double scale,

@@ -257,6 +257,11 @@ static void fill(const weft_store *s, const store_entry *entry, void *data)
     weft_parallel(s->schema->devices[0]->threads, blocks, GRAIN, fill_blocks, &f);
 }
 
+void weft_store_draw(const weft_store *s, int i, void *data)
+{
+    fill(s, &s->schema->entries[i], data);
+}
+
 static weft_status start_entry(weft_store *s, int i)
 {
     store_entry *entry = &s->schema->entries[i];

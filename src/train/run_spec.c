@@ -62,7 +62,8 @@ static weft_status open_initial(weft_trainer *t)
 {
     const char *spec = t->options.task.init;
     if (!spec || t->resumed.path || t->rejoins || t->begun.step > 0) return WEFT_OK;
-    WEFT_TRY(weft_initial_open(spec, weft_train_table(t->context), &t->initial));
+    WEFT_TRY(weft_initial_open(spec, weft_train_table(t->context), weft_dataset_stats(t->data),
+                               &t->initial));
     t->run_spec.initial = t->initial;
     return WEFT_OK;
 }
