@@ -239,6 +239,7 @@ row(checkpoint checkpoint_mid_run       TM...........   10 internal WITH exchang
 row(checkpoint resume                   T.P.........C   10 script   resume.sh)
 row(checkpoint initial_names            T............    9 script   initial_names.py)
 row(checkpoint initial_weights          T............    7 script   initial_weights.py)
+row(checkpoint mapped_names             T............    7 script   mapped_names.py)
 row(checkpoint hostile_checkpoints      T............    2 script   hostile_checkpoints.py)
 row(checkpoint index_numbers            T............    6 script   index_numbers.py)
 

@@ -295,6 +295,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_text(weft_context *context, 
  * running statistics of batch normalisation and without optimizer state. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_export(weft_context *context, const char *path,
                                                            const char *file);
+/* As weft_checkpoint_export, under the names and in the layouts of another program, which a run
+ * reads with --init FILE:MAP: map is "torch", for PyTorch, or a file of rules. The running
+ * statistics of a batch normalisation have a counter, the steps of the checkpoint, where the map
+ * has one. ARGUMENT: there is no such map, or it has no rule for a tensor of the model. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_export_mapped(weft_context *context,
+                                                                  const char *path, const char *map,
+                                                                  const char *file);
 /* Exports a checkpoint to a folder, which is created: weights.safetensors, model.json (network,
  * shape of a sample, normalisation of features, names of classes) and, for a YAML model,
  * model.yaml. Functions that read a checkpoint for evaluation, prediction or serving accept the

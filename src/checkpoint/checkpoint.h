@@ -260,6 +260,12 @@ weft_status weft_checkpoint_check_leaves(const weft_checkpoint *checkpoint,
 weft_status weft_checkpoint_write_leaves(const weft_checkpoint *checkpoint, const weft_graph *graph,
                                          const char *file, weft_output_mode mode) WEFT_NODISCARD;
 
+/* mapped.c: writes the parameters and statistics of the graph as FILE:MAP of --init reads them: by
+ * a built-in map or a file of rules (name_map.h), in a file that the user names. ARGUMENT: there is
+ * no such map, or it has no rule for one of them. */
+weft_status weft_checkpoint_write_mapped(const weft_checkpoint *checkpoint, const weft_graph *graph,
+                                         const char *map, const char *file) WEFT_NODISCARD;
+
 /* Exports the tensors that are leaves of the graph, and the description of the model, to a folder:
  * weights.safetensors, model.json and, for a YAML model, model.yaml. ARGUMENT: the folder is a
  * checkpoint or has those of a run. */

@@ -39,19 +39,9 @@ static weft_status open_file(weft_initial *w)
 /* Adds the rules of a map, which is built in or a file, and behind them that a name may stay. */
 static weft_status open_map(const char *map, weft_initial *w)
 {
-    static const char stays[] = "* -> *";
-    const char *text = map ? weft_name_map_text(map) : NULL;
-    weft_bytes bytes = {0};
-    if (text) {
-        WEFT_TRY(weft_name_map_add(map, text, strlen(text), &w->map));
-    } else if (map) {
-        WEFT_TRY(weft_file_map(map, &bytes));
-        weft_status status = weft_name_map_add(map, (const char *)bytes.data, bytes.size, &w->map);
-        weft_file_unmap(&bytes);
-        WEFT_TRY(status);
-        w->own_rules = w->map.count;
-    }
-    return weft_name_map_add(w->file, stays, strlen(stays), &w->map);
+    if (map) WEFT_TRY(weft_name_map_open(map, &w->map));
+    if (map && !weft_name_map_text(map)) w->own_rules = w->map.count;
+    return weft_name_map_add(w->file, WEFT_NAME_STAYS, strlen(WEFT_NAME_STAYS), &w->map);
 }
 
 static bool is_folder(const char *path)
@@ -128,9 +118,11 @@ uint64_t weft_initial_hash(const weft_initial *w)
     for (int i = 0; i <= WEFT_STATE_FILE && w->folder; i++)
         hash = weft_mix(hash, weft_crc32(files[i].data, files[i].size));
     for (size_t i = 0; i < w->map.count; i++) {
-        hash = weft_mix(hash, weft_hash_text(w->map.rules[i].from));
-        hash = weft_mix(hash, weft_hash_text(w->map.rules[i].to));
-        hash = weft_mix(hash, (uint64_t)w->map.rules[i].part);
+        const weft_name_rule *rule = &w->map.rules[i];
+        const char *const words[] = {rule->from, rule->to, rule->beside, rule->op};
+        for (size_t k = 0; k < WEFT_COUNT(words); k++)
+            hash = weft_mix(hash, weft_hash_text(words[k] ? words[k] : ""));
+        hash = weft_mix(hash, (uint64_t)rule->part);
     }
     return hash;
 }
@@ -144,32 +136,20 @@ static weft_status convert(const weft_initial *w, const weft_initial_pairs *p, i
 {
     const weft_initial_source *s = &p->of[i];
     const weft_tensor *t = s->tensor;
-    int64_t stride[WEFT_MAX_RANK], along[WEFT_MAX_RANK], step = 1, at[WEFT_MAX_RANK] = {0};
-    int64_t from = 0;
-    int rank = t->shape.rank;
-    for (int d = rank; d-- > 0; step *= t->shape.dim[d]) stride[d] = step;
-    for (int d = 0; d < rank; d++) along[d] = stride[s->rule->rank > 0 ? s->rule->order[d] : d];
-    if (s->rule->parts > 0)
-        from = t->shape.dim[s->rule->cut] / s->rule->parts * s->rule->part * stride[s->rule->cut];
-    for (int64_t k = 0; k < weft_shape_elements(&whole->shape); k++) {
+    weft_rule_walk walk;
+    weft_rule_walk_begin(s->rule, &whole->shape, &t->shape, &walk);
+    for (int64_t k = 0; k < weft_shape_elements(&whole->shape); k++, weft_rule_walk_next(&walk)) {
         double number = 0;
-        int64_t place = from;
-        bool there = weft_initial_move(p->names, p->leaf[i], rank, at, along, &place);
-        if (there) {
-            (void)weft_safetensors_number(t, place, &number);
-            weft_number_put(whole->dtype, out, k, number);
-        }
-        if (there && !isfinite(weft_number_get(whole->dtype, out, k)))
+        int64_t place = walk.theirs;
+        if (!weft_initial_move(p->names, p->leaf[i], walk.rank, walk.at, walk.along, &place))
+            continue;
+        (void)weft_safetensors_number(t, place, &number);
+        weft_number_put(whole->dtype, out, k, number);
+        if (!isfinite(weft_number_get(whole->dtype, out, k)))
             return weft_fail(WEFT_ERR_NUMERIC,
                              "%s: '%s' holds a number that is not finite%s, and no run begins with "
                              "one",
                              w->file, t->name, isfinite(number) ? " in the type of this run" : "");
-        for (int d = rank; d-- > 0;) {
-            from += along[d];
-            if (++at[d] < whole->shape.dim[d]) break;
-            from -= along[d] * at[d];
-            at[d] = 0;
-        }
     }
     return WEFT_OK;
 }

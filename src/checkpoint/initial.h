@@ -27,6 +27,7 @@ typedef struct weft_initial_source {
 typedef struct weft_initial_pairs {
     const weft_graph *graph;
     weft_value *leaf;        /* [count] parameters and statistics */
+    const char **reader;     /* [count] the operator that reads it first; NULL: none does */
     weft_initial_source *of; /* [count] */
     int count;
     const weft_tensor **unused; /* [unused_count] */
@@ -35,7 +36,15 @@ typedef struct weft_initial_pairs {
     bool *applied;             /* [rules of the map] the rule has named or left out a tensor */
 } weft_initial_pairs;
 
-/* initial_pairs.c. ARGUMENT: two tensors are for one leaf. The caller frees the pairs, also after a
+/* initial_pairs.c: takes the leaves of a graph, alone. The caller frees the pairs, also after a
+ * failure. */
+weft_status weft_initial_leaves(const weft_graph *g, weft_initial_pairs *p) WEFT_NODISCARD;
+/* The leaf of this name; below 0: there is none. */
+int weft_initial_leaf(const weft_initial_pairs *p, const char *name);
+/* Whether the conditions of a rule hold for a leaf; `name` fits the side `side` of the rule. */
+bool weft_initial_allows(const weft_initial_pairs *p, const weft_name_rule *rule, int leaf,
+                         const char *side, const char *name);
+/* ARGUMENT: two tensors are for one leaf. The caller frees the pairs, also after a
  * failure. */
 weft_status weft_initial_pair(const weft_initial *w, const weft_graph *g,
                               weft_initial_pairs *p) WEFT_NODISCARD;

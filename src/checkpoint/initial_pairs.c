@@ -7,6 +7,7 @@ enum { LISTED = 10 };
 void weft_initial_pairs_free(weft_initial_pairs *p)
 {
     free(p->leaf);
+    free((void *)p->reader);
     free(p->of);
     free((void *)p->unused);
     free(p->applied);
@@ -15,18 +16,36 @@ void weft_initial_pairs_free(weft_initial_pairs *p)
 
 enum { NO_LEAF = -1, LEFT_OUT = -2 };
 
+int weft_initial_leaf(const weft_initial_pairs *p, const char *name)
+{
+    for (int i = 0; i < p->count; i++)
+        if (weft_names_alike(weft_graph_value_name(p->graph, p->leaf[i]), name)) return i;
+    return NO_LEAF;
+}
+
+bool weft_initial_allows(const weft_initial_pairs *p, const weft_name_rule *rule, int leaf,
+                         const char *side, const char *name)
+{
+    char beside[WEFT_MAPPED_NAME];
+    if (rule->op && (!p->reader[leaf] || strcmp(p->reader[leaf], rule->op) != 0)) return false;
+    return !rule->beside || (weft_name_rewrite(side, name, rule->beside, false, beside) &&
+                             weft_initial_leaf(p, beside) >= 0);
+}
+
 /* Finds the leaf of a tensor by the first rule, from rule *next on, whose name the graph has, or
  * that leaves it out. *next becomes the rule from which to go on for other parts of the tensor. */
-static int find_leaf(const weft_initial *w, const weft_initial_pairs *p, const weft_tensor *t,
+static int find_leaf(const weft_name_map *map, const weft_initial_pairs *p, const weft_tensor *t,
                      size_t *next, const weft_name_rule **rule)
 {
-    char name[1024];
-    while (*next < w->map.count) {
-        *rule = &w->map.rules[(*next)++];
-        if (!weft_name_rule_apply(*rule, t->name, t->shape.rank, name, sizeof(name))) continue;
+    char name[WEFT_MAPPED_NAME];
+    while (*next < map->count) {
+        const weft_name_rule *r = *rule = &map->rules[(*next)++];
+        if ((r->rank > 0 && r->rank != t->shape.rank) ||
+            !weft_name_rewrite(r->from, t->name, r->to, false, name))
+            continue;
         if (strcmp(name, "-") == 0) return LEFT_OUT;
-        for (int i = 0; i < p->count; i++)
-            if (weft_names_alike(weft_graph_value_name(p->graph, p->leaf[i]), name)) return i;
+        int leaf = weft_initial_leaf(p, name);
+        if (leaf >= 0 && weft_initial_allows(p, r, leaf, r->from, t->name)) return leaf;
     }
     return NO_LEAF;
 }
@@ -39,7 +58,7 @@ static weft_status pair_tensor(const weft_initial *w, const weft_tensor *t, bool
     size_t next = 0;
     bool cut = false;
     do {
-        int leaf = find_leaf(w, p, t, &next, &rule);
+        int leaf = find_leaf(&w->map, p, t, &next, &rule);
         if (leaf == NO_LEAF && tells && !cut) p->unused[p->unused_count++] = t;
         if (leaf != NO_LEAF) p->applied[rule - w->map.rules] = true;
         if (leaf < 0 || (cut && rule->parts == 0)) break;
@@ -61,23 +80,44 @@ static weft_status pair_file(const weft_initial *w, const weft_safetensors *file
     return WEFT_OK;
 }
 
-/* Other state of a checkpoint, as that of its optimizer, is not for a new run. */
-weft_status weft_initial_pair(const weft_initial *w, const weft_graph *g, weft_initial_pairs *p)
+/* Sets the operators that read each leaf first, which are those of its layer. */
+static weft_status find_readers(weft_initial_pairs *p)
+{
+    const char **first = NULL;
+    const weft_value *in;
+    WEFT_TRY(WEFT_NEW(&first, weft_graph_value_count(p->graph)));
+    for (int n = weft_graph_node_count(p->graph); n-- > 0;)
+        for (int i = weft_graph_node_inputs(p->graph, n, &in); i-- > 0;)
+            if (in[i] != WEFT_NO_VALUE) first[in[i]] = weft_graph_node_op(p->graph, n);
+    for (int i = 0; i < p->count; i++) p->reader[i] = first[p->leaf[i]];
+    free((void *)first);
+    return WEFT_OK;
+}
+
+weft_status weft_initial_leaves(const weft_graph *g, weft_initial_pairs *p)
 {
     int values = weft_graph_value_count(g);
-    const weft_safetensors *first =
-        w->folder ? &w->checkpoint.tensors[WEFT_PARAMETERS_FILE] : &w->tensors;
     *p = (weft_initial_pairs){.graph = g};
     WEFT_TRY(WEFT_NEW(&p->leaf, values));
-    WEFT_TRY(WEFT_NEW(&p->of, values));
-    WEFT_TRY(WEFT_NEW(&p->unused, first->count + 1));
-    WEFT_TRY(WEFT_NEW(&p->applied, w->map.count));
+    WEFT_TRY(WEFT_NEW(&p->reader, values));
     for (weft_value v = 0; v < values; v++) {
         weft_value_kind kind = weft_graph_value_kind(g, v);
         if (kind == WEFT_VALUE_PARAM ||
             (kind == WEFT_VALUE_STATE && weft_graph_role(g, v, NULL) == WEFT_ROLE_STATISTIC))
             p->leaf[p->count++] = v;
     }
+    return find_readers(p);
+}
+
+/* Other state of a checkpoint, as that of its optimizer, is not for a new run. */
+weft_status weft_initial_pair(const weft_initial *w, const weft_graph *g, weft_initial_pairs *p)
+{
+    const weft_safetensors *first =
+        w->folder ? &w->checkpoint.tensors[WEFT_PARAMETERS_FILE] : &w->tensors;
+    WEFT_TRY(weft_initial_leaves(g, p));
+    WEFT_TRY(WEFT_NEW(&p->of, p->count + 1));
+    WEFT_TRY(WEFT_NEW(&p->unused, first->count + 1));
+    WEFT_TRY(WEFT_NEW(&p->applied, w->map.count));
     WEFT_TRY(pair_file(w, first, true, p));
     if (!w->folder) return WEFT_OK;
     return pair_file(w, &w->checkpoint.tensors[WEFT_STATE_FILE], false, p);

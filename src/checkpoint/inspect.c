@@ -93,7 +93,7 @@ weft_status weft_checkpoint_write_leaves(const weft_checkpoint *c, const weft_gr
             const weft_tensor *t = &c->tensors[part].tensors[i];
             if (weft_graph_find(graph, t->name) != WEFT_NO_VALUE) e.tensors[e.count++] = t;
         }
-    weft_tensor_list list = {e.count, export_name, export_type, export_read, &e};
+    weft_tensor_list list = {e.count, export_name, export_type, export_read, &e, NULL};
     weft_status status = weft_safetensors_write(file, mode, &list, NULL, NULL);
     free(e.tensors);
     return status;

@@ -5,8 +5,9 @@
  * Each * of the left side stands for any characters, which the * of the same number on the right
  * repeats. Names of dimensions restrict a rule to tensors with as many, and their order on the
  * right side is that of the parameter. [out 2/3, in] is the second of three equal parts along the
- * first dimension: several rules may then share a tensor. The name - leaves a tensor out. # begins
- * a comment. */
+ * first dimension: several rules may then share a tensor. The name - leaves a tensor out. Behind
+ * the right side, (dense) restricts a rule to parameters that this operator reads, and `beside
+ * block/key` to models that have this parameter, too. # begins a comment. */
 #include "checkpoint/name_map.h"
 
 #include <ctype.h>
@@ -15,26 +16,30 @@
 enum { MOST_STARS = 4, LONGEST = 512 };
 
 /* How PyTorch names and lays out what Weft's layers have. */
-static const char torch[] = "*.weight [out, in] -> */weight [in, out]\n"
-                            "*.in_proj_weight [out 1/3, in] -> */query/weight [in, out]\n"
-                            "*.in_proj_weight [out 2/3, in] -> */key/weight [in, out]\n"
-                            "*.in_proj_weight [out 3/3, in] -> */value/weight [in, out]\n"
-                            "*.in_proj_bias [out 1/3] -> */query/bias [out]\n"
-                            "*.in_proj_bias [out 2/3] -> */key/bias [out]\n"
-                            "*.in_proj_bias [out 3/3] -> */value/bias [out]\n"
-                            "*.out_proj.weight [out, in] -> */output/weight [in, out]\n"
-                            "*.out_proj.bias -> */output/bias\n"
-                            "*.linear_1.weight [out, in] -> */0/weight [in, out]\n"
-                            "*.linear_1.bias -> */0/bias\n"
-                            "*.linear_2.weight [out, in] -> */3/weight [in, out]\n"
-                            "*.linear_2.bias -> */3/bias\n"
-                            "*.weight -> */weight\n"
-                            "*.bias -> */bias\n"
-                            "*.weight -> */gamma\n"
-                            "*.bias -> */beta\n"
-                            "*.running_mean -> */mean\n"
-                            "*.running_var -> */variance\n"
-                            "*.num_batches_tracked -> -\n";
+static const char torch[] =
+    "*.in_proj_weight [out 1/3, in] -> */query/weight [in, out]\n"
+    "*.in_proj_weight [out 2/3, in] -> */key/weight [in, out]\n"
+    "*.in_proj_weight [out 3/3, in] -> */value/weight [in, out]\n"
+    "*.in_proj_bias [out 1/3] -> */query/bias [out]\n"
+    "*.in_proj_bias [out 2/3] -> */key/bias [out]\n"
+    "*.in_proj_bias [out 3/3] -> */value/bias [out]\n"
+    "*.out_proj.weight [out, in] -> */output/weight [in, out] beside */query/weight\n"
+    "*.out_proj.bias -> */output/bias beside */query/weight\n"
+    "*.weight [out, in] -> */weight [in, out] (dense)\n"
+    "*.weight -> */weight\n"
+    "*.bias -> */bias\n"
+    "*.weight -> */gamma\n"
+    "*.bias -> */beta\n"
+    "*.running_mean -> */mean\n"
+    "*.running_var -> */variance\n"
+    "*.num_batches_tracked -> - beside */mean\n"
+    "class_token -> class_token\n"
+    "*.pos_embedding -> */pos_embedding\n"
+    /* an older name, which is read */
+    "*.linear_1.weight [out, in] -> */0/weight [in, out]\n"
+    "*.linear_1.bias -> */0/bias\n"
+    "*.linear_2.weight [out, in] -> */3/weight [in, out]\n"
+    "*.linear_2.bias -> */3/bias\n";
 
 const char *weft_name_map_text(const char *name)
 {
@@ -81,27 +86,52 @@ static bool matches(const char *pattern, const char *name, stars *s)
     return true;
 }
 
-bool weft_name_rule_apply(const weft_name_rule *rule, const char *name, int rank, char *out,
-                          size_t size)
+bool weft_name_rewrite(const char *side, const char *name, const char *pattern, bool dots,
+                       char *out)
 {
     stars s = {0};
     size_t used = 0;
     int star = 0;
-    if ((rule->rank > 0 && rule->rank != rank) || !matches(rule->from, name, &s)) return false;
-    for (const char *c = rule->to; *c; c++) {
+    if (!matches(side, name, &s)) return false;
+    for (const char *c = pattern; *c; c++) {
+        if (*c == '*' && star == s.count) return false;
         const char *piece = *c == '*' ? s.begin[star] : c;
         size_t more = *c == '*' ? s.size[star++] : 1;
-        if (used + more >= size) return false;
-        memcpy(out + used, piece, more);
-        used += more;
+        if (used + more >= WEFT_MAPPED_NAME) return false;
+        for (size_t i = 0; i < more; i++)
+            out[used++] = dots && *c == '*' && piece[i] == '/' ? '.' : piece[i];
     }
     out[used] = '\0';
     return true;
 }
 
+void weft_rule_walk_begin(const weft_name_rule *rule, const weft_shape *ours,
+                          const weft_shape *theirs, weft_rule_walk *walk)
+{
+    int64_t stride[WEFT_MAX_RANK], step = 1;
+    *walk = (weft_rule_walk){.rank = ours->rank};
+    for (int d = theirs->rank; d-- > 0; step *= theirs->dim[d]) stride[d] = step;
+    for (int d = 0; d < ours->rank; d++) {
+        walk->dim[d] = ours->dim[d];
+        walk->along[d] = stride[rule->rank > 0 ? rule->order[d] : d];
+    }
+    if (rule->parts > 0)
+        walk->theirs = theirs->dim[rule->cut] / rule->parts * rule->part * stride[rule->cut];
+}
+
+void weft_rule_walk_next(weft_rule_walk *walk)
+{
+    for (int d = walk->rank; d-- > 0;) {
+        walk->theirs += walk->along[d];
+        if (++walk->at[d] < walk->dim[d]) break;
+        walk->theirs -= walk->along[d] * walk->at[d];
+        walk->at[d] = 0;
+    }
+}
+
 /* One side of a rule: a name, and the names of its dimensions, if they are given. */
 typedef struct side {
-    char name[LONGEST];
+    char name[LONGEST], beside[LONGEST], op[64]; /* the latter two: empty if not given */
     int stars, rank, part, parts, cut; /* the part K/N of dimension `cut`; parts 0: the whole */
     char dims[WEFT_MAX_RANK][32];
 } side;
@@ -140,19 +170,59 @@ static bool take_dims(const char **at, const char *end, side *out)
     return *at < end && *(*at)++ == ']' && out->rank > 0;
 }
 
-static bool take_side(const char *at, const char *end, side *out)
+static void skip_spaces(const char **at, const char *end)
+{
+    while (*at < end && isspace((unsigned char)**at)) ++*at;
+}
+
+/* Takes the text up to a space or one of the characters `stops`, and the spaces behind it. */
+static bool take_word(const char **at, const char *end, const char *stops, char *out, size_t room)
 {
     size_t size = 0;
+    while (*at + size < end && !isspace((unsigned char)(*at)[size]) && !strchr(stops, (*at)[size]))
+        size++;
+    if (size == 0 || size >= room) return false;
+    memcpy(out, *at, size);
+    out[size] = '\0';
+    *at += size;
+    skip_spaces(at, end);
+    return true;
+}
+
+/* Takes the conditions behind the right side: (OPERATOR) and beside NAME. */
+static bool take_conditions(const char **at, const char *end, side *out)
+{
+    char word[16];
+    if (*at < end && **at == '(') {
+        ++*at;
+        if (!take_word(at, end, ")", out->op, sizeof(out->op)) || *at == end || *(*at)++ != ')')
+            return false;
+        skip_spaces(at, end);
+    }
+    if (*at == end) return true;
+    return take_word(at, end, "", word, sizeof(word)) && strcmp(word, "beside") == 0 &&
+           take_word(at, end, "", out->beside, sizeof(out->beside));
+}
+
+static int count_stars(const char *name)
+{
+    int count = 0;
+    for (; *name; name++) count += *name == '*';
+    return count;
+}
+
+static bool take_side(const char *at, const char *end, bool right, side *out)
+{
     *out = (side){.rank = 0};
-    while (at < end && isspace((unsigned char)*at)) at++;
-    while (at + size < end && at[size] != '[' && !isspace((unsigned char)at[size])) size++;
-    if (size == 0 || size >= sizeof(out->name)) return false;
-    memcpy(out->name, at, size);
-    for (size_t i = 0; i < size; i++) out->stars += at[i] == '*';
-    at += size;
-    while (at < end && isspace((unsigned char)*at)) at++;
-    if (at < end && (*at++ != '[' || !take_dims(&at, end, out))) return false;
-    while (at < end && isspace((unsigned char)*at)) at++;
+    skip_spaces(&at, end);
+    if (!take_word(&at, end, "[", out->name, sizeof(out->name))) return false;
+    out->stars = count_stars(out->name);
+    if (at < end && *at == '[') {
+        at++;
+        if (!take_dims(&at, end, out)) return false;
+        skip_spaces(&at, end);
+    }
+    if (right && !take_conditions(&at, end, out)) return false;
     return at == end && out->stars <= MOST_STARS;
 }
 
@@ -175,30 +245,48 @@ static bool find_order(const side *from, const side *to, weft_name_rule *rule)
     return from->rank == to->rank && to->parts == 0;
 }
 
+static void free_rule(weft_name_rule *rule)
+{
+    free(rule->from);
+    free(rule->to);
+    free(rule->beside);
+    free(rule->op);
+}
+
+static weft_status copy_names(const side *from, const side *to, weft_name_rule *rule)
+{
+    WEFT_TRY(weft_strdup(from->name, &rule->from));
+    WEFT_TRY(weft_strdup(to->name, &rule->to));
+    if (*to->beside) WEFT_TRY(weft_strdup(to->beside, &rule->beside));
+    if (*to->op) WEFT_TRY(weft_strdup(to->op, &rule->op));
+    return WEFT_OK;
+}
+
 static weft_status add_rule(const char *file, int line, const char *at, const char *end,
                             weft_name_map *map)
 {
     side from, to;
-    weft_name_rule rule;
+    weft_name_rule rule = {0};
     const char *arrow = at;
     while (arrow + 1 < end && (arrow[0] != '-' || arrow[1] != '>')) arrow++;
-    bool fits = arrow + 1 < end && take_side(at, arrow, &from) && take_side(arrow + 2, end, &to);
+    bool fits = arrow + 1 < end && take_side(at, arrow, false, &from) &&
+                take_side(arrow + 2, end, true, &to);
     if (!fits)
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s:%d: '%.*s' is no rule; give their/name -> our/name, with * for any "
                          "text, and the names of dimensions where their order differs, as in "
                          "*.weight [out, in] -> */weight [in, out]",
                          file, line, (int)WEFT_MIN(end - at, (ptrdiff_t)100), at);
-    if (to.stars > from.stars || !find_order(&from, &to, &rule))
+    int most = WEFT_MAX(to.stars, count_stars(to.beside));
+    if (most > from.stars || !find_order(&from, &to, &rule))
         return weft_fail(WEFT_ERR_FORMAT, "%s:%d: the right side has %s that the left side has not",
-                         file, line, to.stars > from.stars ? "a *" : "other dimensions");
+                         file, line, most > from.stars ? "a *" : "other dimensions");
     WEFT_TRY(WEFT_GROW(&map->rules, &map->capacity, map->count));
-    WEFT_TRY(weft_strdup(from.name, &rule.from));
-    weft_status status = weft_strdup(to.name, &rule.to);
+    weft_status status = copy_names(&from, &to, &rule);
     if (status == WEFT_OK)
         map->rules[map->count++] = rule;
     else
-        free(rule.from);
+        free_rule(&rule);
     return status;
 }
 
@@ -221,12 +309,25 @@ weft_status weft_name_map_add(const char *file, const char *text, size_t size, w
     return weft_fail(WEFT_ERR_FORMAT, "%s: has no rule their/name -> our/name", file);
 }
 
+weft_status weft_name_map_open(const char *map, weft_name_map *out)
+{
+    const char *text = weft_name_map_text(map);
+    weft_bytes bytes = {0};
+    if (text) return weft_name_map_add(map, text, strlen(text), out);
+    if (!*map || !weft_file_exists(map))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "there is no map '%s'; give torch for names and layouts of PyTorch, or a "
+                         "file of lines their/name -> our/name",
+                         map);
+    WEFT_TRY(weft_file_map(map, &bytes));
+    weft_status status = weft_name_map_add(map, (const char *)bytes.data, bytes.size, out);
+    weft_file_unmap(&bytes);
+    return status;
+}
+
 void weft_name_map_free(weft_name_map *map)
 {
-    for (size_t i = 0; i < map->count; i++) {
-        free(map->rules[i].from);
-        free(map->rules[i].to);
-    }
+    for (size_t i = 0; i < map->count; i++) free_rule(&map->rules[i]);
     free(map->rules);
     *map = (weft_name_map){0};
 }

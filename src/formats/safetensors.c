@@ -256,7 +256,8 @@ static weft_status put_header(writer *w, const weft_tensor_list *list)
 {
     weft_text text = {0};
     size_t offset = 0;
-    weft_text_add(&text, "{\"__metadata__\":{\"format\":\"weft\"}");
+    weft_text_add(&text, "{\"__metadata__\":{\"format\":\"%s\"}",
+                  list->format ? list->format : "weft");
     for (size_t i = 0; i < list->count; i++) {
         weft_type type = list->type(list->user, i);
         weft_text_add(&text, ",");

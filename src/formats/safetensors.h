@@ -42,6 +42,7 @@ typedef struct weft_tensor_list {
     weft_type (*type)(void *user, size_t i);
     weft_status (*read)(void *user, size_t i, void *data);
     void *user;
+    const char *format; /* the program whose names these are; NULL: "weft" */
 } weft_tensor_list;
 
 /* Writes the tensors to a file, which is replaced atomically: WEFT_OUTPUT_REPLACE or, for a file

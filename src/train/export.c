@@ -48,24 +48,28 @@ weft_status weft_checkpoint_text(weft_context *context, const char *path, char *
     return status == WEFT_OK ? weft_text_take(&text, out) : status;
 }
 
-typedef weft_status (*write_fn)(const weft_checkpoint *, const weft_graph *, const char *);
+/* An export: to a folder, or to a file, perhaps by the names of a map. */
+typedef struct target {
+    const char *folder, *map, *file; /* NULL: none */
+} target;
 
-static weft_status write_file(const weft_checkpoint *c, const weft_graph *graph, const char *file)
+static weft_status write(const weft_checkpoint *c, const weft_graph *graph, const target *to)
 {
-    return weft_checkpoint_write_leaves(c, graph, file, WEFT_OUTPUT_REPLACE);
+    if (to->folder) return weft_exported_write(c, graph, to->folder);
+    if (to->map) return weft_checkpoint_write_mapped(c, graph, to->map, to->file);
+    return weft_checkpoint_write_leaves(c, graph, to->file, WEFT_OUTPUT_REPLACE);
 }
 
-static weft_status export_with(weft_context *context, const char *path, const char *file,
-                               write_fn write)
+static weft_status export_to(weft_context *context, const char *path, const target *to)
 {
     weft_checkpoint c;
     weft_graph *model = NULL;
     weft_model_values values;
-    WEFT_TRY(weft_checkpoint_refuse_overwrite("output", file));
+    WEFT_TRY(weft_checkpoint_refuse_overwrite("output", to->folder ? to->folder : to->file));
     WEFT_TRY(weft_checkpoint_open_model(path, weft_train_table(context), &c));
     weft_status status = build_plain(context, &c, &model, &values);
     if (status == WEFT_OK) status = weft_checkpoint_check_leaves(&c, model);
-    if (status == WEFT_OK) status = write(&c, model, file);
+    if (status == WEFT_OK) status = write(&c, model, to);
     weft_graph_destroy(&model);
     weft_checkpoint_close(&c);
     return status;
@@ -74,7 +78,14 @@ static weft_status export_with(weft_context *context, const char *path, const ch
 weft_status weft_checkpoint_export(weft_context *context, const char *path, const char *file)
 {
     WEFT_NEED(context, path, file);
-    return export_with(context, path, file, write_file);
+    return export_to(context, path, &(target){.file = file});
+}
+
+weft_status weft_checkpoint_export_mapped(weft_context *context, const char *path, const char *map,
+                                          const char *file)
+{
+    WEFT_NEED(context, path, map, file);
+    return export_to(context, path, &(target){.map = map, .file = file});
 }
 
 weft_status weft_checkpoint_export_folder(weft_context *context, const char *path,
@@ -82,5 +93,5 @@ weft_status weft_checkpoint_export_folder(weft_context *context, const char *pat
 {
     WEFT_NEED(context, path, folder);
     if (!*folder) return weft_fail(WEFT_ERR_ARGUMENT, "the folder of an export has no name");
-    return export_with(context, path, folder, weft_exported_write);
+    return export_to(context, path, &(target){.folder = folder});
 }

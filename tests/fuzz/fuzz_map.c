@@ -1,5 +1,6 @@
 /* Fuzzes the maps of --init: the first line is the name of a tensor, the others are rules. An order
- * of dimensions is a permutation, and a rule with equal sides keeps a name. */
+ * of dimensions is a permutation, a rule with equal sides keeps a name, and a name that a rule
+ * makes fits its other side. */
 #include "fuzz.h"
 
 #include "checkpoint/name_map.h"
@@ -11,14 +12,15 @@ static void must(bool right)
 
 static void check_rule(const weft_name_rule *rule, const char *name)
 {
-    char out[256];
+    char out[WEFT_MAPPED_NAME], back[WEFT_MAPPED_NAME];
     uint32_t seen = 0;
     must(rule->rank >= 0 && rule->rank <= WEFT_MAX_RANK);
     for (int d = 0; d < rule->rank; d++) seen |= UINT32_C(1) << rule->order[d];
     must(rule->rank == 0 || seen == (UINT32_C(1) << rule->rank) - 1);
-    if (!weft_name_rule_apply(rule, name, rule->rank, out, sizeof(out))) return;
+    if (!weft_name_rewrite(rule->from, name, rule->to, false, out)) return;
     must(strlen(out) < sizeof(out));
     if (strcmp(rule->from, rule->to) == 0) must(weft_names_alike(name, out));
+    must(weft_name_rewrite(rule->to, out, rule->to, true, back));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

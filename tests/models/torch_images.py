@@ -3,7 +3,8 @@
 
 Each case saves the weights of a network of torchvision, by its names and layouts, as safetensors, and weft begins with them
 (--init FILE:torch): in float64 the losses of ten steps of SGD with momentum, every gradient of the first, all weights and running
-statistics after the last one, and the loss of a prediction with these must be torchvision's within 1e-10. In the case `tuned` the network
+statistics after the last one, and the loss of a prediction with these must be torchvision's within 1e-10. What `weft export -o
+FILE:torch` writes then has the names and shapes of torchvision's state, which takes it and makes the same prediction. In the case `tuned` the network
 had other classes, so that its last layer begins anew, and the samples are a folder of PNG in two batches an epoch. The numbers of the weights
 are a function of their names, so that --golden needs no PyTorch: it reads the shapes and the figures that --write has saved.
 """
@@ -14,12 +15,13 @@ import json
 import math
 import os
 import random
+import subprocess
 import sys
 import zlib
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from png import png
-from torch_compare import main, single, write_npy, write_safetensors
+from torch_compare import main, read_safetensors, single, write_npy, write_safetensors
 
 SAMPLES, CLASSES, MOMENTUM = 7, 3, 0.9
 
@@ -237,6 +239,7 @@ def torch_tensor(values, dtype):
 
 class Case:
     samples, steps, evaluates = SAMPLES, 10, True
+    anew = ()  # beginnings of names whose shapes differ
 
     def __init__(self, name, golden):
         self.name, (self.model, sides, self.rate) = name, CASES[name]
@@ -289,6 +292,28 @@ class Case:
                 found[(self.named(layer) + "/" if layer else "") + leaf] = turned.reshape(-1).tolist()
         return found
 
+    def check_export(self, weft):
+        """Whether what goes out has the names and shapes of what came in."""
+        done = subprocess.run([weft, "export", "run", "-q", "-o", "back.safetensors:torch"], capture_output=True, text=True)
+        self.back = read_safetensors("back.safetensors") if done.returncode == 0 else {}
+        ours, theirs = ({key: shape for key, shape in some if not key.startswith(self.anew)}
+                        for some in (((key, shape) for key, (shape, _) in self.back.items()), self.shapes))
+        if ours != theirs:
+            print(f"{self.name}: {done.stderr}there are {set(ours) - set(theirs)} in place of {set(theirs) - set(ours)}, or other shapes")
+        return ours == theirs
+
+    def predict_again(self):
+        """The loss of a prediction by torchvision with the weights of weft."""
+        network = network_of(self.name).double()
+        if self.anew:
+            network.fc = type(network.fc)(network.fc.in_features, CLASSES).double()
+        network.load_state_dict({key: torch_tensor(values, "int64" if key.endswith("tracked") else "float64").view(shape)
+                                 for key, (shape, values) in self.back.items()}, strict=True)
+        network.eval()
+        loss = self.loss(network, slice(None)).item()
+        if abs(loss - self.figures["prediction"]) > 1e-8 * abs(loss):
+            sys.exit(f"{self.name}: torchvision predicts {loss} with the weights of weft, which predicts {self.figures['prediction']}")
+
     def named(self, layer):
         return layer.replace(".", "/").replace("out_proj", "output")
 
@@ -318,6 +343,7 @@ class Case:
                 gradients |= {key: torch.zeros_like(value) for key, value in network.named_buffers()}
             optimizer.step()
         network.eval()
+        self.predict_again()
         return {"losses": losses, "prediction": self.loss(network, slice(None)).item(), "gradients": self.ours(network, gradients), "weights": self.ours(network, network.state_dict()),
                 "shapes": self.shapes}
 
@@ -336,7 +362,7 @@ class Reconstructed(Case):
 
 class Tuned(Case):
     """A folder of pictures, and a last layer for other classes, which begins as weft has drawn it."""
-    samples = 3
+    samples, anew = 3, ("fc.",)
 
     def make_data(self, draw, sides):
         self.shape, self.label = (2 * self.samples, 3, *sides), [i % CLASSES for i in range(2 * self.samples)]
@@ -362,7 +388,7 @@ class Tuned(Case):
         every = range(2 * self.samples)
         if step % 2:
             return [i for i in every if i not in self.before]
-        self.before = min(itertools.combinations(every, self.samples), key=lambda some: abs(loss_of(some) - self.losses[step]))
+        self.before = min(itertools.combinations(every, self.samples), key=lambda some: abs(loss_of(some) - self.figures["losses"][step]))
         return self.before
 
 
