@@ -7,11 +7,11 @@
 
 #include "formats/table.h"
 
-/* Whether a feature has the numbers of the rows, from 0 or from 1 on. */
-static bool counts_rows(const weft_csv *csv, int j)
+/* Whether a feature has the numbers of the rows, from 0 or from 1 on, or from any number on. */
+static bool counts_rows(const weft_csv *csv, int j, bool any)
 {
     double first = csv->values[j];
-    bool counts = first == 0 || first == 1;
+    bool counts = any || first == 0 || first == 1;
     for (int64_t i = 1; i < csv->rows && counts; i++)
         counts = csv->values[i * csv->features + j] == first + (double)i;
     return counts;
@@ -35,7 +35,9 @@ static void note_count(const weft_csv *csv, const char *path, weft_context *cont
     const char *name = csv->header ? csv->header[0] : "";
     int j = 0;
     while (j < csv->features && csv->order[j] != 0) j++;
-    if (j == csv->features || csv->rows < FEW || !names_rows(name) || !counts_rows(csv, j)) return;
+    if (j == csv->features || csv->rows < FEW || !names_rows(name) ||
+        !counts_rows(csv, j, *name != '\0'))
+        return;
     weft_log(context, WEFT_LOG_WARNING,
              "%s: column 0 (%s) counts the rows, so a model learns the order of the file from it; "
              "id=0 makes it an identifier and no feature",

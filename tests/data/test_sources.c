@@ -322,6 +322,7 @@ static void test_counting_columns(void **state)
                  {NULL, "", 0, 25, "column 0 (without a name) counts the rows"},
                  {",x,y", ",label=y,id=0", 0, 25, NULL},
                  {"Id,x,y", ",label=y,id=Id", 1, 25, NULL},
+                 {"id,x,y", ",label=y", 1000, 25, "column 0 (id) counts the rows"},
                  {"day,x,y", ",label=y", 1, 25, NULL},
                  {",x,y", ",label=y", -1, 25, NULL},
                  {",x,y", ",label=y", 2, 25, NULL},
