@@ -13,8 +13,7 @@ from .job import CORES, ROOT, Result
 
 Stage = namedtuple("Stage", "name says packages reads run")
 CODE = ("src/", "include/", "cmake/", "CMake", "tests/", "examples/", "scripts/", "bench/", ".ci/", "Makefile")
-# PoCL optimizes no kernels, which takes more than half of the time of tests in a new build. Tests in full have optimized ones.
-FAST = {"WEFT_FAST": "1", "POCL_EXTRA_BUILD_FLAGS": "-cl-opt-disable"}
+FAST = {"WEFT_FAST": "1"}
 # Leaks in libraries below are theirs; ours are found, since every test frees all it makes.
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0", "UBSAN_OPTIONS": "print_stacktrace=1",
               "LSAN_OPTIONS": f"suppressions={ROOT}/tests/support/leaks.supp:print_suppressions=0"}

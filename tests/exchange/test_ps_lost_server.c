@@ -61,8 +61,8 @@ static weft_status note_moment(void *user)
     return WEFT_OK;
 }
 
-/* Runs r, and then again with the next server killed at each moment of that run: the learners end
- * with the same bits. Returns the number of moments. */
+/* Runs r, and then again with the next server killed at each moment of that run (in short, with one
+ * of the servers): the learners end with the same bits. Returns the number of moments. */
 static size_t lose_at_any_moment(run r, const char *what)
 {
     int next = r.deaths[0].who ? 1 : 0;
@@ -72,6 +72,8 @@ static size_t lose_at_any_moment(run r, const char *what)
     simulate(&whole);
     for (size_t i = 0; i < moments.count; i++)
         for (int lost = next; lost < r.servers; lost++) {
+            if (getenv("WEFT_FAST") && (int)(i % (size_t)(r.servers - next)) != lost - next)
+                continue;
             run now = r;
             now.deaths[next].who = (weft_actor_id)(FIRST_SERVER + lost);
             now.deaths[next].when = moments.at[i];
