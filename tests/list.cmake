@@ -102,7 +102,7 @@ row(device     number_types             T......UA.R..    1 internal)
 row(device     tiles                    T......UA.R..    1 internal)
 
 row(ops        ops                      T......UA.R.C   13 internal WITH op_ways op_fixture)
-row(ops        opencl_ops               TM........R.C   60 internal WITH op_fixture)
+row(ops        opencl_ops               TM........R.C   60 internal WITH op_fixture TIMEOUT 3600)
 row(ops        kernel_guards            T......U..R..    3 internal WITH op_fixture)
 row(ops        stochastic_round         T......UA.R..    1 public)
 row(ops        mixed_ops                T......UA.R..    4 internal WITH op_fixture op_ways)
