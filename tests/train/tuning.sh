@@ -192,7 +192,7 @@ rmdir killed
 
 # A run that is killed while it measures leaves no file, or a whole one.
 mkdir killed
-background out err "$weft" train -q --model inception --data glyphs:size=16,train=40,test=20 --batch 20 --steps 1 -t 1 --tune killed/table
+background out err "$weft" train --model inception --data glyphs:size=16,train=40,test=20 --batch 20 --steps 1 -t 1 --tune killed/table
 within 'grep -q "measures the kernels" err' || flunk "it does not measure"
 kill -KILL $! 2>/dev/null
 wait $! 2>/dev/null
