@@ -30,6 +30,7 @@ STRATEGIES = [
     "-n 2 --mesh domain=2", "-n 2 --mesh pipeline=2 --microbatches 4", "-n 4 --mesh data=2,tensor=2",
     "-n 2 --exchange average", "-n 2 --exchange hogwild", "-n 2 --exchange server", "-n 2 --exchange easgd", "-n 2 --exchange gossip",
     "-n 2 --engine mpi", "-n 2 --engine mpi --zero 3", "-n 4 --engine mpi --mesh data=2,tensor=2", "-n 2 --engine mpi --exchange average",
+    "-n 2 --engine processes --exchange server", "-n 2 --engine processes --exchange easgd", "-n 2 --engine processes --exchange gossip",
 ]
 
 

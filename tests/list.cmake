@@ -367,7 +367,7 @@ row(cli        plan_auto                T.P..........   12 script   plan_auto.sh
 row(cli        plan_cluster             T.P.........C   12 script   plan_cluster.sh ${MPI_TESTS})
 row(cli        compare_files            T............    6 script   compare_files.py)
 row(cli        layer_summary            T............    3 script   layer_summary.py)
-row(cli        plan_memory              T.P..........   12 script   plan_memory.sh NOT_SANITIZED)
+row(cli        plan_memory              T.P..........   12 script   plan_memory.sh ${MPI_TESTS} NOT_SANITIZED)
 row(cli        plan_scale               T............    4 script   plan_scale.py)
 row(cli        plan_timeline            T............    4 script   plan_timeline.py)
 row(cli        plan_verify              T.P........W.   12 script   plan_verify.sh)

@@ -49,6 +49,15 @@ size_t weft_comm_share(const weft_context *context, const char *engine, int size
     return of->share ? of->share(size) : 0;
 }
 
+size_t weft_comm_process(const weft_context *context, const char *engine)
+{
+    const weft_entry *entry;
+    if (weft_registry_find(context, WEFT_KIND_ENGINE, engine, strlen(engine), &entry) != WEFT_OK)
+        return 0;
+    const weft_engine *of = entry->ops;
+    return of->process ? of->process() : 0;
+}
+
 void weft_comm_close(weft_comm **comm)
 {
     if (!comm || !*comm) return;

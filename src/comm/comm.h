@@ -119,6 +119,8 @@ typedef struct weft_engine {
     /* The bytes that a rank takes for an operation, whose head is filled and that is not prepared;
      * NULL: few. */
     size_t (*room)(weft_operation *operation);
+    /* The bytes that the engine takes in a process beside both; NULL: few. */
+    size_t (*process)(void);
 } weft_engine;
 /* The bytes that a rank takes for an operation between `size` ranks by the engine, beside the
  * caller's buffers, whose addresses only have to be there; 0: few, or not known. */
@@ -126,6 +128,9 @@ size_t weft_comm_room(const weft_context *context, const char *engine, const wef
                       int size);
 /* The bytes that a rank takes for a communicator of the engine; 0: few, or not known. */
 size_t weft_comm_share(const weft_context *context, const char *engine, int size);
+/* The bytes that the engine takes in a process of a run, which are measured in this one, where some
+ * of them stay; 0: few, not known, or this process has them already. */
+size_t weft_comm_process(const weft_context *context, const char *engine);
 
 extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi,
     weft_engine_processes;

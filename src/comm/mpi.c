@@ -132,6 +132,18 @@ static size_t mpi_operation_room(weft_operation *o)
     return bytes;
 }
 
+/* The tool interface makes MPI load its parts, as MPI_Init does, and needs no launcher. */
+static size_t mpi_process_bytes(void)
+{
+    int started = 0, level;
+    size_t before = weft_resident_memory(), after;
+    MPI_Initialized(&started);
+    if (started || MPI_T_init_thread(MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS) return 0;
+    after = weft_resident_memory();
+    MPI_T_finalize();
+    return after > before ? after - before : 0;
+}
+
 static weft_status mpi_start(weft_operation *o)
 {
     mpi_pending *p = o->state;
@@ -289,6 +301,11 @@ static size_t mpi_operation_room(weft_operation *o)
     return 0;
 }
 
+static size_t mpi_process_bytes(void)
+{
+    return 0;
+}
+
 static weft_status mpi_open(const weft_engine *engine, weft_context *context, int ranks,
                             weft_comm **out, int *local)
 {
@@ -307,4 +324,5 @@ const weft_engine weft_engine_mpi = {
     .summary = "ranks are the processes that mpirun or srun starts, on one machine or many",
     .open = mpi_open,
     .room = mpi_operation_room,
+    .process = mpi_process_bytes,
 };

@@ -8,7 +8,9 @@ task="--model lenet --data glyphs:size=28,train=400,test=100 --batch 50 -t 1 --s
 predicted() { awk '/^[0-9]+ process/ { for (i = 2; i <= NF; i++) if ($i ~ /^[kMG]B$/) { f = $i == "kB" ? 1e3 : $i == "MB" ? 1e6 : 1e9; print $(i - 1) * f; exit } }' out; }
 
 # The peak of a process is what the plan says, within a twentieth: libraries differ by a little from run to run.
-for way in '-n 1' '-n 1 --dtype bf16' '-n 2 --mesh data=2' '-n 2 --zero 3' '-n 2 --mesh tensor=2' '-n 2 --exchange average'; do
+for way in '-n 1' '-n 1 --dtype bf16' '-n 2 --mesh data=2' '-n 2 --zero 3' '-n 2 --mesh tensor=2' '-n 2 --exchange average' '-n 2 --engine processes --exchange server' \
+    '-n 2 --engine processes --exchange gossip' '-n 2 --engine mpi'; do
+    case $way in *mpi) [ "${2:-OFF}" = ON ] && command -v mpirun >/dev/null || continue ;; esac
     accepts "plan of $way" "$weft" plan $task $way --checkpoint saved
     said=$(predicted)
     rm -rf saved
@@ -16,6 +18,16 @@ for way in '-n 1' '-n 1 --dtype bf16' '-n 2 --mesh data=2' '-n 2 --zero 3' '-n 2
     was=$(sed -n 's/.*"peak_rss_bytes":\([0-9]*\).*/\1/p' run.jsonl)
     awk -v a="${said:-0}" -v b="${was:-0}" 'BEGIN { exit !(a > b * 0.95 && a < b * 1.05) }' && pass || flunk "$way: $said bytes predicted, $was measured"
 done
+
+# Servers, the coordinator and what starts processes are on the machine, too; two servers share what one has.
+others() { awk -v n="$1" '/^beside/ { for (i = 2; i <= NF; i++) if ($i ~ /^[kMG]B,?$/ && ++k == n) { f = $i ~ /^kB/ ? 1e3 : $i ~ /^MB/ ? 1e6 : 1e9; print $(i - 1) * f; exit } }' out; }
+accepts "a server" "$weft" plan $task -n 2 --engine processes --exchange server
+one=$(others 1) bare=$(others 3)
+accepts "two servers" "$weft" plan $task -n 2 --engine processes --exchange server --servers 2
+holds out '^beside them 2 servers of [0-9.]+ MB, the coordinator with [0-9.]+ [kM]B, [0-9.]+ [kM]B to start and watch processes$'
+awk -v a="${one:-0}" -v b="$(others 1)" -v c="${bare:-0}" 'BEGIN { r = (a - c) / (2 * (b - c)); exit !(c > 0 && r > 0.9 && r < 1.1) }' && pass || flunk "one server has $one bytes, each of two $(others 1), a bare process $bare"
+accepts "threads" "$weft" plan $task -n 2 --exchange server
+grep -q '^beside' out && flunk "threads have no other processes" || pass
 
 # Whether it fits, and what would take less: an option that is named takes what it says.
 accepts "it fits" "$weft" plan $task --memory 16GB

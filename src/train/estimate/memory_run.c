@@ -1,4 +1,5 @@
 /* Sums up the memory of ranks over the processes and machines of a run. */
+#include "comm/comm.h"
 #include "train/estimate/memory.h"
 #include "train/estimate/site.h"
 
@@ -21,7 +22,7 @@ static double largest(const double moment[MOMENTS])
 /* A process that has `count` ranks of the job, from `first` on. */
 static double bytes_of_process(const weft_memory_plan *m, int first, int count)
 {
-    double bytes = m->shared, moment[MOMENTS] = {0};
+    double bytes = m->shared + m->engine, moment[MOMENTS] = {0};
     for (int r = first; r < first + count; r++) {
         int place = r % m->mesh;
         for (int p = 0; p < WEFT_MEMORY_PARTS; p++) bytes += m->part[place][p];
@@ -89,9 +90,11 @@ void weft_memory_plan_sum_up(const weft_memory_plan *m, const weft_trainer *t,
 /* The share is measured once for a model and its data, so that compared runs have the same. */
 typedef struct process_share {
     pthread_mutex_t lock;
-    uint64_t of;  /* hash of the model and its data */
-    double bytes; /* 0: not measured */
-    double bare;  /* without both; 0: not measured */
+    uint64_t of;        /* hash of the model and its data */
+    double bytes;       /* 0: not measured */
+    double bare;        /* without both; 0: not measured */
+    uint64_t engine_of; /* hash of the engine that was measured */
+    double engine;
 } process_share;
 
 static weft_status make_share(weft_context *context, void **out)
@@ -124,6 +127,22 @@ static weft_status find_bare(weft_context *context, const weft_site *site, doubl
     if (s->bare == 0) weft_trim_memory();
     if (s->bare == 0) s->bare = (double)weft_resident_memory() - site->own;
     *bytes = s->bare;
+    pthread_mutex_unlock(&s->lock);
+    return WEFT_OK;
+}
+
+/* Sets m->engine. Some of it stays in this process, whose share has been measured before. */
+static weft_status find_engine(const weft_trainer *t, weft_memory_plan *m)
+{
+    void *thing;
+    const char *engine = t->options.job.engine;
+    WEFT_TRY(weft_context_singleton(t->context, &share_kind, &thing));
+    process_share *s = thing;
+    pthread_mutex_lock(&s->lock);
+    if (s->engine_of != weft_hash_text(engine))
+        s->engine = (double)weft_comm_process(t->context, engine);
+    s->engine_of = weft_hash_text(engine);
+    m->engine = s->engine;
     pthread_mutex_unlock(&s->lock);
     return WEFT_OK;
 }
@@ -180,9 +199,10 @@ weft_status weft_memory_run_sum_up(weft_memory_run *run, weft_memory_estimate *o
 {
     const weft_cluster *cluster = &run->site->cluster;
     *out = (weft_memory_estimate){.struct_size = sizeof(*out), .parameters = run->parameters};
+    WEFT_TRY(find_engine(run->t, &run->plan));
     weft_memory_plan_sum_up(&run->plan, run->t, cluster->group_count > 0 ? cluster : NULL, out);
     out->ranks = run->plan.mesh;
-    out->shared = run->plan.shared;
+    out->shared = run->plan.shared + run->plan.engine;
     return share_of(run->t, &run->plan.shared);
 }
 
