@@ -311,6 +311,29 @@ static void test_stopped(void **state)
     remove_folder(root);
 }
 
+/* A cluster with more candidates than memory has room for: the search ends when its time is out,
+ * and counts them all. */
+static void test_time_out(void **state)
+{
+    char *root = temporary_folder(), path[4200];
+    weft_search_options o;
+    weft_strategies s;
+    (void)state;
+    weft_search_options_init(&o);
+    (void)write_cluster(root, 0);
+    (void)snprintf(path, sizeof(path), "%s/huge.yaml", root);
+    FILE *to = fopen(path, "w");
+    assert_non_null(to);
+    fputs("times: paper.times\nmachines:\n  - {count: 1024, cores: 64}\n", to);
+    assert_int_equal(fclose(to), 0);
+    o.seconds = 0.5;
+    assert_ok(search(runs[0].words, path, o, &s));
+    assert_true(s.timed_out && s.candidates > 1000000000);
+    assert_true(s.estimated + s.refused + s.bounded < s.candidates);
+    weft_strategies_free(&s);
+    remove_folder(root);
+}
+
 static void test_nothing_fits(void **state)
 {
     char *root = temporary_folder(), path[4200];
@@ -356,9 +379,10 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exhaustive),   cmocka_unit_test(test_meshes),
-        cmocka_unit_test(test_given),        cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_nothing_fits), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_meshes),
+        cmocka_unit_test(test_given),      cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_time_out),   cmocka_unit_test(test_nothing_fits),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests_name("strategies", tests, setup, teardown);
 }

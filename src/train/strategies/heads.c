@@ -36,22 +36,42 @@ static int values_with(const strategy_space *space, int option, int exchange)
     return space->reads[option][exchange] ? (int)space->values[option].count : 1;
 }
 
-static weft_status add_exchange(strategy_search *s, strategy_candidate c)
+/* Whether there is no room or time for further heads, in a search that has a limit of time. */
+static bool is_full(strategy_search *s)
+{
+    enum { LEAST_HEADS = 1000, MOST_HEADS = 200000 };
+    static const double SHARE = 0.2; /* of the time, for listing heads */
+    bool late = weft_seconds() - s->began > SHARE * s->options->seconds;
+    if (s->options->seconds > 0 && s->head_count >= (late ? LEAST_HEADS : MOST_HEADS))
+        s->full = true;
+    return s->full;
+}
+
+/* Heads for which there is no room are counted alone. */
+static weft_status add_exchange(strategy_search *s, strategy_candidate c, int tails)
 {
     int codecs = values_with(&s->space, STRATEGY_COMPRESS, c.at[STRATEGY_EXCHANGE]);
     int servers = values_with(&s->space, STRATEGY_SERVERS, c.at[STRATEGY_EXCHANGE]);
+    if (is_full(s)) {
+        s->out->candidates += (int64_t)codecs * servers * tails;
+        return WEFT_OK;
+    }
     for (c.at[STRATEGY_COMPRESS] = 0; c.at[STRATEGY_COMPRESS] < codecs; c.at[STRATEGY_COMPRESS]++)
         for (c.at[STRATEGY_SERVERS] = 0; c.at[STRATEGY_SERVERS] < servers; c.at[STRATEGY_SERVERS]++)
             WEFT_TRY(add_head(s, &c));
     return WEFT_OK;
 }
 
-/* Without an exchange there is one learner. With one that the user gives there may be one. */
-static weft_status add_mesh(strategy_search *s, int mesh)
+/* Heads of a mesh: with the exchange that is given or none, or with the others. Without an exchange
+ * there is one learner. With one that the user gives there may be one. */
+static weft_status add_mesh(strategy_search *s, int mesh, bool others)
 {
     const strategy_space *space = &s->space;
     int64_t ranks = space->mesh_ranks[mesh];
-    for (int e = 0; e < (int)space->values[STRATEGY_EXCHANGE].count; e++) {
+    int end = others ? (int)space->values[STRATEGY_EXCHANGE].count : 1;
+    const strategy_candidate first = {.at = {[STRATEGY_MESH] = mesh}, .learners = 1};
+    int tails = strategy_space_tails(space, &first);
+    for (int e = others; e < end; e++) {
         bool exchanges = e > 0 || space->given->parallel.exchange;
         int64_t most = exchanges ? space->ranks / ranks : 1;
         for (int64_t learners = e > 0 ? 2 : 1; learners <= most; learners++) {
@@ -59,7 +79,7 @@ static weft_status add_mesh(strategy_search *s, int mesh)
             c.at[STRATEGY_MESH] = mesh;
             c.at[STRATEGY_EXCHANGE] = e;
             if (space->fixed && ranks * learners != space->fixed) continue;
-            WEFT_TRY(add_exchange(s, c));
+            WEFT_TRY(add_exchange(s, c, tails));
         }
     }
     return WEFT_OK;
@@ -93,7 +113,9 @@ weft_status strategy_list_heads(strategy_search *s)
     WEFT_TRY(WEFT_NEW(&s->kinds, s->kind_count));
     WEFT_TRY(WEFT_NEW(&s->rates, s->kind_count));
     WEFT_TRY(make_kernels(s));
-    for (int m = 0; m < (int)values[STRATEGY_MESH].count; m++) WEFT_TRY(add_mesh(s, m));
+    for (int others = 0; others < 2; others++)
+        for (int m = 0; m < (int)values[STRATEGY_MESH].count; m++)
+            WEFT_TRY(add_mesh(s, m, others > 0));
     strategy_sort_heads(s);
     return strategy_make_own(s);
 }

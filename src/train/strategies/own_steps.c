@@ -21,14 +21,15 @@ weft_status strategy_make_own(strategy_search *s)
 
 void strategy_free_own(strategy_search *s)
 {
-    for (size_t i = 0; s->own && i < s->own_count; i++) {
-        strategy_candidate c = {.learners = 1};
-        while (c.at[STRATEGY_MESH] + 1 < (int)s->space.values[STRATEGY_MESH].count &&
-               s->own_of[c.at[STRATEGY_MESH] + 1] <= i)
-            c.at[STRATEGY_MESH]++;
-        int tails = s->own[i] ? strategy_space_tails(&s->space, &c) : 0;
-        for (int t = 0; t < tails; t++) free(s->own[i][t]);
-        free((void *)s->own[i]);
+    size_t i = 0;
+    for (int m = 0; s->own && m < (int)s->space.values[STRATEGY_MESH].count; m++) {
+        const strategy_candidate c = {.at = {[STRATEGY_MESH] = m}, .learners = 1};
+        bool last = m + 1 == (int)s->space.values[STRATEGY_MESH].count;
+        for (size_t end = last ? s->own_count : s->own_of[m + 1]; i < end; i++) {
+            int tails = s->own[i] ? strategy_space_tails(&s->space, &c) : 0;
+            for (int t = 0; t < tails; t++) free(s->own[i][t]);
+            free((void *)s->own[i]);
+        }
     }
     free((void *)s->own);
     free(s->own_of);

@@ -266,6 +266,7 @@ static weft_status run_search(strategy_search *s, const char *cluster)
     WEFT_TRY(open_search(s, cluster));
     weft_status status = try_all(s);
     if (status != WEFT_ERR_INTERRUPTED || !strategy_asked_to_stop(s)) WEFT_TRY(status);
+    if (s->full && !s->out->interrupted) s->out->timed_out = true;
     s->done = true;
     s->ends = WEFT_MAX(s->ends, weft_seconds() + ADVICE);
     if (s->out->estimated == 0 && s->out->refused > 0) return weft_error_raise(&s->refusal);

@@ -47,6 +47,7 @@ typedef struct strategy_search {
     const weft_stop *stop;
     double began, ends; /* time of the start; when the search stops by itself */
     bool done;          /* candidates have been looked at; rows are made */
+    bool full;          /* some heads are not listed */
     weft_site site;
     strategy_space space;
     strategy_work work;
