@@ -79,6 +79,12 @@ rm -rf once
 "$weft" train $data -n 4 --epochs 3 --rechoose 'slow.yaml: exchange=average; exchange=gossip' -c once --metrics last.jsonl >out 2>err || flunk "gossip"
 holds err 'begins with exchange=gossip'
 [ "$(choices last.jsonl | wc -l)" = 1 ] && pass || flunk "chose again: $(choices last.jsonl)"
+# A run that --patience ends makes no choice behind its last epoch: there is none to come.
+rm -rf once
+"$weft" train ${data/--noise-scale 1/--noise-scale 1 --lr 1e-30 --validation 0.25} -n 4 --epochs 9 --patience 2 --rechoose "$ways" -c once >out 2>err || flunk "patience"
+holds err '^weft: the run ends after step 15: '
+holds err '^weft: epoch 3 goes on with '
+! grep -q '^weft: epoch 4 ' err && pass || flunk "a choice of the fourth epoch"
 # A plain checkpoint may go on so, and a run that chose may go on without.
 rm -rf once
 "$weft" train -q $data -n 4 --epochs 1 --exchange average -c once >out 2>err || flunk plain

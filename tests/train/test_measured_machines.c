@@ -219,6 +219,25 @@ static void messages_take_time(void **state)
     weft_times_free(&times);
 }
 
+/* A machine may have more cores than the batch of a network has samples: each rank gets one in each
+ * micro-batch. The time of a sample is that of the batch which the ranks had. */
+static void more_ranks_than_samples(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 9; ranks += 4) {
+        const weft_measured_network network = {"mlp", "glyphs:size=9,train=60,test=10", "4", "2",
+                                               "5"};
+        const weft_measured_setting setting = {.threads = 1, .ranks = ranks};
+        weft_times *times;
+        double sample = 0;
+        assert_ok(weft_times_new(&times));
+        assert_ok(weft_measure_network(context, &network, setting, NULL, NULL, times, &sample));
+        assert_true(sample > 0 && isfinite(sample));
+        assert_true(weft_times_count(times) > 0);
+        weft_times_free(&times);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +245,7 @@ int main(void)
         cmocka_unit_test(unlike_ones_are_named),
         cmocka_unit_test(each_link_is_measured),
         cmocka_unit_test(messages_take_time),
+        cmocka_unit_test(more_ranks_than_samples),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
