@@ -165,6 +165,8 @@ mv kept.yaml here.yaml
 refuses 2 "here.yaml: exists; --overwrite replaces it" "$weft" measure -o here.yaml
 refuses 1 "nowhere/here.yaml: cannot create" "$weft" measure -o nowhere/here.yaml --seconds 1000
 refuses 2 "two files are written; give the name of a file" "$weft" measure -o -
+refuses 1 "nofile: cannot open" "$weft" measure -o there.yaml --transfers nofile --seconds 1000
+refuses 1 "one.yaml:1: this is no table of times" "$weft" measure -o there.yaml --transfers one.yaml --seconds 1000
 accepts "a network that was measured" "$weft" plan --cluster here.yaml --model mlp --data glyphs:size=28,train=2000,test=10 --batch 100
 holds out '^kernels: (100|99)\.[0-9] % measured with these sizes'
 accepts "another one" "$weft" plan --cluster here.yaml --model mlp --data glyphs:size=12,train=200,test=10 --batch 30
