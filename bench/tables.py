@@ -89,11 +89,12 @@ def of_scikit(parts, answer, measured, texts, dates, gone, epochs, seed):
     for name, rows in parts.items():
         x[name], count = features(rows[1:], header, texts, dates, gone + [answer])
     some, words = slice(0, count), slice(count, None)
+    of_words = lambda encoder: [(encoder, words)] if texts else []
     seen = make_column_transformer((make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler()), some),
-                                   (OneHotEncoder(handle_unknown="ignore", sparse_output=False), words))
+                                   *of_words(OneHotEncoder(handle_unknown="ignore", sparse_output=False)))
     net = (MLPRegressor if measured else MLPClassifier)(hidden_layer_sizes=HIDDEN, batch_size=BATCH, max_iter=epochs, alpha=0, random_state=seed)
     trees = (HistGradientBoostingRegressor if measured else HistGradientBoostingClassifier)(random_state=seed)
-    as_it_is = make_column_transformer(("passthrough", some), (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), words))
+    as_it_is = make_column_transformer(("passthrough", some), *of_words(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)))
     mean, deviation = (numpy.mean(y["train"]), numpy.std(y["train"])) if measured else (0, 1)
     scaled = {name: [(value - mean) / deviation for value in values] if measured else values for name, values in y.items()}
     return [make_pipeline(columns, model).fit(x["train"], scaled["train"]).score(x["test"], scaled["test"])
