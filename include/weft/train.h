@@ -243,10 +243,11 @@ typedef struct weft_eval_options {
     char *checkpoint, *data, *split, *device, *output;
     int64_t batch, threads;
     bool json, quiet, confusion;
-    char *metric;  /* names, with commas between them */
-    bool by_class; /* whether the command prints the metrics of each class */
-    bool join;     /* predictions have the fields of the table's row */
-    char *masks;   /* of weft_predict: a new folder for pictures of predicted classes of pixels */
+    char *metric;    /* names, with commas between them */
+    bool by_class;   /* whether the command prints the metrics of each class */
+    bool join;       /* predictions have the fields of the table's row */
+    char *masks;     /* of weft_predict: a new folder for pictures of predicted classes of pixels */
+    char *mask_size; /* "sample": masks have the size of samples; NULL, "picture": of pictures */
 } weft_eval_options;
 
 /* The option tables of weft_evaluate and of weft_predict, for the same struct. */
@@ -264,7 +265,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_evaluate(weft_context *context,
 
 /* Predicts each sample of such a part, and passes each prediction to fn. The data need not have a
  * target. With `masks`, DIR, the classes of the pixels of each picture also become DIR/NAME.png, a
- * palette of weft_class_color; ARGUMENT: DIR is not empty, or pixels have no classes. NUMERIC:
+ * palette of weft_class_color, of the size that the picture has of its own; pixels that were cut
+ * off the picture are 255. ARGUMENT: DIR is not empty, or pixels have no classes. NUMERIC:
  * predictions of some samples, which fn has got as they are, are not finite. */
 WEFT_API WEFT_NODISCARD weft_status weft_predict(weft_context *context,
                                                  const weft_eval_options *options,

@@ -157,8 +157,10 @@ const command command_predict = {
         "follow as columns NAME or NAME_0, NAME_1, ..., in JSON as the object outputs. An output\n"
         "file whose name ends as another format, such as .json without --json, is refused.\n"
         "With --masks the classes of the pixels of each picture are written as a PNG of its name,\n"
-        "of which each pixel is the number of its class and a palette has colours; lines for each\n"
-        "pixel are printed only with --output or --json.",
+        "of which each pixel is the number of its class and a palette has colours. A mask has the\n"
+        "size of its picture; the edges that were cut off, as samples have other proportions, are\n"
+        "255. With --mask-size sample it has the size of samples. Lines for each pixel are\n"
+        "printed only with --output or --json.",
     .examples =
         "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
         "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"

@@ -105,6 +105,15 @@ const char *weft_dataset_id(const weft_dataset *d, weft_split split, int64_t i)
     return d->source->ops->id ? d->source->ops->id(d->source, split, i) : NULL;
 }
 
+weft_status weft_dataset_picture_size(const weft_dataset *d, weft_split split, int64_t i,
+                                      int *width, int *height)
+{
+    d = weft_dataset_part(d, &split);
+    *width = *height = 0;
+    if (!d->source->ops->picture_size) return WEFT_OK;
+    return d->source->ops->picture_size(d->source, split, i, width, height);
+}
+
 weft_status weft_dataset_summary(const weft_dataset *d, char **out)
 {
     WEFT_NEED(d, out);

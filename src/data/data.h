@@ -75,6 +75,10 @@ struct weft_source_ops {
     const char *(*file)(const weft_source *source, weft_split split, int64_t i);
     /* The identifier of sample i; NULL, also in place of the function: there is none. */
     const char *(*id)(const weft_source *source, weft_split split, int64_t i);
+    /* The size of the picture that sample i is, before it was scaled and cut; NULL: samples are no
+     * such pictures. */
+    weft_status (*picture_size)(const weft_source *source, weft_split split, int64_t i, int *width,
+                                int *height);
     /* The fields of a sample of a table as they are in the file, until the next call, and the names
      * of the columns (NULL: none); of a source opened with `fields`. NULL: there are none. */
     weft_status (*fields)(const weft_source *source, weft_split split, int64_t i,
@@ -412,6 +416,10 @@ int64_t weft_dataset_row(const weft_dataset *dataset, weft_split split, int64_t 
 /* The file of a sample, if there are several; else NULL. */
 const char *weft_dataset_file(const weft_dataset *dataset, weft_split split, int64_t i);
 const char *weft_dataset_id(const weft_dataset *dataset, weft_split split, int64_t i);
+/* The size that the picture of a sample has of its own; *width 0: samples are no scaled pictures.
+ */
+weft_status weft_dataset_picture_size(const weft_dataset *dataset, weft_split split, int64_t i,
+                                      int *width, int *height) WEFT_NODISCARD;
 /* The row of a sample as it is in the file; count 0: there are no fields. */
 weft_status weft_dataset_fields(const weft_dataset *dataset, weft_split split, int64_t i,
                                 weft_table_row *out) WEFT_NODISCARD;

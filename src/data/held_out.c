@@ -88,6 +88,13 @@ static const char *id(const weft_source *source, weft_split split, int64_t i)
     return p.source->ops->id(p.source, p.split, p.i);
 }
 
+static weft_status picture_size(const weft_source *source, weft_split split, int64_t i, int *width,
+                                int *height)
+{
+    place p = place_of(source, split, i);
+    return p.source->ops->picture_size(p.source, p.split, p.i, width, height);
+}
+
 static weft_status fields(const weft_source *source, weft_split split, int64_t i,
                           weft_table_row *out)
 {
@@ -210,6 +217,7 @@ weft_status weft_source_hold_out(weft_source **source, double share, uint64_t se
                             .row = row,
                             .file = ops->file ? file : NULL,
                             .id = ops->id ? id : NULL,
+                            .picture_size = ops->picture_size ? picture_size : NULL,
                             .fields = ops->fields ? fields : NULL,
                             .describe = describe,
                             .draw = ops->draw ? draw : NULL,

@@ -296,7 +296,7 @@ static weft_status images_open(const char *arguments, const weft_source_request 
     .open = images_open, .close = weft_pictures_close, .prepare = weft_pictures_prepare,           \
     .features = weft_pictures_features, .draw = weft_pictures_draw,                                \
     .status = weft_pictures_status, .label = weft_pictures_label, .row = weft_pictures_row,        \
-    .id = weft_pictures_id, .describe = weft_pictures_describe
+    .id = weft_pictures_id, .picture_size = weft_pictures_size, .describe = weft_pictures_describe
 
 const weft_source_ops weft_source_images = {IMAGES, .divide = weft_pictures_divide};
 const weft_source_ops weft_source_images_parts = {IMAGES};

@@ -49,6 +49,18 @@ void weft_pictures_close_item(const weft_picture_item *item, char *path, const w
     free(path);
 }
 
+weft_status weft_pictures_size(const weft_source *source, weft_split split, int64_t i, int *width,
+                               int *height)
+{
+    const weft_picture_item *item = weft_pictures_item(own(source), split, i);
+    char *path = NULL;
+    weft_bytes bytes = {0};
+    weft_status status = weft_pictures_open_item(own(source), item, &path, &bytes);
+    if (status == WEFT_OK) status = weft_picture_seen_size(path, &bytes, width, height);
+    weft_pictures_close_item(item, path, &bytes);
+    return status;
+}
+
 static weft_status read_file(const weft_pictures *s, const weft_picture_item *item,
                              const weft_shape *shape, float *x)
 {

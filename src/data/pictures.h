@@ -144,6 +144,8 @@ weft_status weft_pictures_prepare(weft_source *source, weft_split split) WEFT_NO
 weft_status weft_pictures_divide(weft_source *source, double share) WEFT_NODISCARD;
 weft_status weft_pictures_status(const weft_source *source) WEFT_NODISCARD;
 int64_t weft_pictures_row(const weft_source *source, weft_split split, int64_t i);
+weft_status weft_pictures_size(const weft_source *source, weft_split split, int64_t i, int *width,
+                               int *height) WEFT_NODISCARD;
 const char *weft_pictures_id(const weft_source *source, weft_split split, int64_t i);
 void weft_pictures_label(const weft_source *source, weft_split split, int64_t i, int32_t *label);
 void weft_pictures_features(const weft_source *source, weft_split split, int64_t i, int input,

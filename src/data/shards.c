@@ -329,7 +329,7 @@ static weft_status shards_open(const char *arguments, const weft_source_request 
     .open = shards_open, .close = shards_close, .prepare = weft_pictures_prepare,                  \
     .features = weft_pictures_features, .draw = weft_pictures_draw,                                \
     .status = weft_pictures_status, .label = weft_pictures_label, .row = weft_pictures_row,        \
-    .id = weft_pictures_id
+    .id = weft_pictures_id, .picture_size = weft_pictures_size
 
 const weft_source_ops weft_source_tar = {SHARDS, .divide = weft_pictures_divide};
 const weft_source_ops weft_source_tar_parts = {SHARDS};

@@ -45,6 +45,9 @@ static const weft_option predict_table[] = {
            .help =
                "write the predicted classes of the pixels of each picture to DIR/NAME.png, in a "
                "new folder"),
+    OPTION("mask-size", "SIZE", TEXT, EVAL(mask_size), .choices = "picture,sample",
+           .help = "size of masks: that of the picture, of which 255 marks the edges that samples "
+                   "lack, or that of samples; default: picture"),
     {.name = NULL},
 };
 

@@ -315,9 +315,21 @@ weft_status weft_predict(weft_context *context, const weft_eval_options *options
     weft_not_finite lost = {0};
     WEFT_TRY(weft_options_take(weft_predict_table(), options, &own));
     weft_mask_files *masks = NULL;
+    if (own.mask_size && !own.masks)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "mask-size is %s, and no masks are written; give --masks DIR",
+                         own.mask_size);
     weft_status status = session_open(context, &own, true, &s);
-    if (status == WEFT_OK && own.masks)
-        status = weft_mask_files_open(own.masks, &s.checkpoint.stats, fn, user, &masks);
+    const weft_mask_request request = {.context = s.context,
+                                       .folder = own.masks,
+                                       .stats = &s.checkpoint.stats,
+                                       .data = s.data,
+                                       .split = s.split,
+                                       .sampled =
+                                           own.mask_size && strcmp(own.mask_size, "sample") == 0,
+                                       .fn = fn,
+                                       .user = user};
+    if (status == WEFT_OK && own.masks) status = weft_mask_files_open(&request, &masks);
     if (status == WEFT_OK)
         status = weft_evaluator_run(s.evaluator, s.data, s.split, NULL, NULL,
                                     masks ? weft_mask_files_take : fn, masks ? masks : user, &lost);

@@ -3,7 +3,7 @@
 
 images:DIR,masks trains to the bits of the same numbers as arrays; palettes, grey of 1, 2, 4 and 8 bits, and black and white have the
 same classes; a mask is scaled and cut as its picture is; ignored pixels count nowhere; predicted masks are what the table of predictions says, in a folder of their
-own; --plot lays them over the pictures; and what is wrong is refused with a sentence.
+own, and have the size of their pictures; --plot lays them over the pictures; and what is wrong is refused with a sentence.
 """
 import base64
 import csv
@@ -252,6 +252,46 @@ def ignored():
         write_npy("t.npy", "u1", (COUNT,), range(COUNT))
         refused = run("train", "--model", "mlp", "--data", data, code=2).stderr
         check(f"refused: {said}", said in refused, refused)
+def of_own_size():
+    """Masks have the size of their pictures, whatever that of samples: read as masks of these, they are what was predicted."""
+    draw = random.Random(4)
+    sizes = [(31, 23), (17, 40), (8, 8), (24, 24), (9, 8)]
+    for i, (width, height) in enumerate(sizes):
+        write(f"sizes/images/{i}.png", png(width, height, [draw.randrange(256) for _ in range(3 * width * height)], 2))
+        write(f"sizes/masks/{i}.png", mask_png(width, height, [draw.randrange(CLASSES) for _ in range(width * height)]))
+    write("tiny/a.png", png(4, 2, [draw.randrange(256) for _ in range(24)], 2))
+    run("train", *UNET, "--data", "images:sizes,masks,size=8,test=0", "-c", "sizes_run")
+    done = run("predict", "-c", "sizes_run", "--split", "all", "--masks", "own", "-t", "1")
+    said = "3 of 5 pictures have other proportions than samples; the pixels that were cut off have no prediction, and are 255 in their masks"
+    check("a line tells of what was cut", said in done.stderr, done.stderr)
+    found = {name: [predicted for _, predicted in each] for name, each in labels_of("-c", "sizes_run", "--split", "all").items()}
+    shutil.copytree("sizes/images", "again/images")
+    shutil.copytree("own", "again/masks")
+    again = labels_of("-c", "sizes_run", "--data", "images:again,masks,classes=3", "--split", "all")
+    for i, (width, height) in enumerate(sizes):
+        with open(f"own/{i}.png", "rb") as file:
+            wide, high, numbers, palette = read_palette_png(file.read())
+        check(f"the size of mask {i}", (wide, high) == (width, height))
+        check(f"mask {i} is what was predicted", [label for label, _ in again[f"{i}.png"]] == found[f"{i}.png"] and len(found[f"{i}.png"]) == 64)
+        side = 8 * max(width, height) // min(width, height)  # of the scaled picture, of which the middle is seen
+        unseen = [not 0 <= (2 * k + 1) * side // (2 * max(width, height)) - round((side - 8) / 2) < 8 for k in range(max(width, height))]
+        check(f"edges of mask {i}", [number == 255 for number in numbers] == [unseen[x if width > height else y] for y in range(height) for x in range(width)])
+        check("the colour of edges", list(palette[:6] + palette[-3:]) == [0, 0, 0, 128, 0, 0, 255, 255, 255])
+    run("predict", "-c", "sizes_run", "--split", "all", "--masks", "sampled", "--mask-size", "sample", "-t", "1")
+    for i in range(len(sizes)):
+        with open(f"sampled/{i}.png", "rb") as file:
+            check(f"mask {i} of the size of samples", read_palette_png(file.read())[:3] == (8, 8, found[f"{i}.png"]))
+    # The pixels of a picture that is smaller than samples are in the middle of several of these.
+    run("predict", "-c", "sizes_run", "--data", "images:tiny", "--masks", "small", "-t", "1")
+    seen = [predicted for _, predicted in labels_of("-c", "sizes_run", "--data", "images:tiny")["a.png"]]
+    with open("small/a.png", "rb") as file:
+        check("a small picture", read_palette_png(file.read())[:3] == (4, 2, [255, seen[8 * 2 + 2], seen[8 * 2 + 6], 255, 255, seen[8 * 6 + 2], seen[8 * 6 + 6], 255]))
+    run("predict", "-c", "sizes_run", "--split", "all", "--masks", "same", "--mask-size", "picture", "-t", "1")
+    check("the default", all(open(f"same/{i}.png", "rb").read() == open(f"own/{i}.png", "rb").read() for i in range(len(sizes))))
+    refused = run("predict", "-c", "sizes_run", "--mask-size", "sample", code=2).stderr
+    check("a size of no masks", "no masks are written; give --masks DIR" in refused, refused)
+    refused = run("predict", "-c", "sizes_run", "--masks", "none", "--mask-size", "own", code=2).stderr
+    check("another size", "picture" in refused and "sample" in refused and not os.path.exists("none"), refused)
 
 
 def pictures_of(path):
@@ -328,4 +368,4 @@ def refusals():
 
 
 if __name__ == "__main__":
-    sys.exit(main(arrays, black_and_white, scaled, predictions, sheet, ignored, refusals))
+    sys.exit(main(arrays, black_and_white, scaled, predictions, of_own_size, sheet, ignored, refusals))

@@ -1,11 +1,12 @@
 /* Decodes masks: PNG whose pixels are numbers of classes, as palette indices or grey values. They
- * are scaled as the picture that they belong to, without mixing numbers. */
+ * are scaled as the picture that they belong to, without mixing numbers, and predicted ones back.
+ */
 #include <math.h>
 
 #include "formats/picture/picture.h"
 
-/* The size of a picture as it is seen, that of a JPEG once it is turned. */
-static weft_status seen_size(const char *name, const weft_bytes *bytes, int *width, int *height)
+weft_status weft_picture_seen_size(const char *name, const weft_bytes *bytes, int *width,
+                                   int *height)
 {
     WEFT_TRY(weft_picture_size(name, bytes->data, bytes->size, width, height));
     bool turned = weft_picture_begins(bytes->data, bytes->size) == WEFT_JPEG &&
@@ -21,7 +22,7 @@ static weft_status check_size(const char *name, const weft_bytes *bytes, int64_t
 {
     int width, height, wide, high;
     WEFT_TRY(weft_picture_size(name, bytes->data, bytes->size, &width, &height));
-    WEFT_TRY(seen_size(of, picture, &wide, &high));
+    WEFT_TRY(weft_picture_seen_size(of, picture, &wide, &high));
     if (width != wide || height != high)
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s: the mask is %d pixels wide and %d high, and its picture %s is %d "
@@ -53,4 +54,23 @@ weft_status weft_mask_fill(const char *name, const weft_bytes *bytes, int64_t mo
         }
     weft_picture_free(&mask);
     return status;
+}
+
+bool weft_mask_spread(const weft_picture *from, unsigned char outside, weft_picture *to)
+{
+    bool cut = false;
+    int wide = from->width, high = from->height;
+    unsigned char *out = to->pixels;
+    weft_picture_cover(&wide, &high, to);
+    int left = (int)lrint((wide - from->width) / 2.0),
+        top = (int)lrint((high - from->height) / 2.0);
+    for (int y = 0; y < to->height; y++)
+        for (int x = 0; x < to->width; x++) {
+            int64_t row = (2 * (int64_t)y + 1) * high / (2 * (int64_t)to->height) - top,
+                    column = (2 * (int64_t)x + 1) * wide / (2 * (int64_t)to->width) - left;
+            bool inside = row >= 0 && row < from->height && column >= 0 && column < from->width;
+            *out++ = inside ? from->pixels[row * from->width + column] : outside;
+            cut = cut || !inside;
+        }
+    return cut;
 }

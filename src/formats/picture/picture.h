@@ -21,6 +21,9 @@ WEFT_PRIVATE_API weft_picture_kind weft_picture_begins(const void *data, size_t 
 /* Reads width and height from the header. FORMAT: no picture, or a broken header. */
 WEFT_PRIVATE_API weft_status weft_picture_size(const char *name, const void *data, size_t size,
                                                int *width, int *height) WEFT_NODISCARD;
+/* As weft_picture_size, as the picture is seen: that of a JPEG once it is turned. */
+weft_status weft_picture_seen_size(const char *name, const weft_bytes *bytes, int *width,
+                                   int *height) WEFT_NODISCARD;
 /* Decodes a picture of at most `most` pixels to 1, 3 or 4 channels of 8 bits; larger pictures are
  * refused before decoding. Grey is 0.299 red + 0.587 green + 0.114 blue; palettes and deeper
  * samples become 8 bits, and colour profiles are ignored. With 1 or 3 channels, transparent pixels
@@ -65,6 +68,11 @@ void weft_picture_cover(int *width, int *height, const weft_picture *p);
 weft_status weft_mask_fill(const char *name, const weft_bytes *bytes, int64_t most, const char *of,
                            const weft_bytes *picture, int width, int height,
                            uint8_t *out) WEFT_NODISCARD;
+
+/* Gives each pixel of the mask `to`, which has the size of a picture, the number of the nearest one
+ * of the mask `from`, which has that of the picture as weft_picture_fill gives it, or `outside`
+ * where the picture was cut off. Returns whether it was. */
+bool weft_mask_spread(const weft_picture *from, unsigned char outside, weft_picture *to);
 
 /* Brightness of a colour. */
 unsigned char weft_picture_grey(unsigned red, unsigned green, unsigned blue);
