@@ -261,8 +261,9 @@ weft_status weft_checkpoint_write_leaves(const weft_checkpoint *checkpoint, cons
                                          const char *file, weft_output_mode mode) WEFT_NODISCARD;
 
 /* mapped.c: writes the parameters and statistics of the graph as FILE:MAP of --init reads them: by
- * a built-in map or a file of rules (name_map.h), in a file that the user names. ARGUMENT: there is
- * no such map, or it has no rule for one of them. */
+ * a built-in map or a file of rules (name_map.h), in a file that the user names. The leaves have
+ * been checked (weft_checkpoint_check_leaves). ARGUMENT: there is no such map, or it has no rule
+ * for one of them. */
 weft_status weft_checkpoint_write_mapped(const weft_checkpoint *checkpoint, const weft_graph *graph,
                                          const char *map, const char *file) WEFT_NODISCARD;
 

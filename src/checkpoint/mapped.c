@@ -39,9 +39,21 @@ static const char *leaf_name(const mapping *m, int leaf)
     return weft_graph_value_name(m->leaves.graph, m->leaves.leaf[leaf]);
 }
 
+/* The tensor of the checkpoint, which weft_checkpoint_check_leaves has found. */
+static const weft_tensor *leaf_tensor(const mapping *m, int leaf)
+{
+    const weft_tensor *found = NULL;
+    for (int file = 0; file < 2 && !found; file++)
+        found = weft_safetensors_find(&m->checkpoint->tensors[file], leaf_name(m, leaf));
+    return found;
+}
+
+/* The type in the checkpoint, whose weights may be narrower than the graph has them. */
 static weft_type leaf_type(const mapping *m, int leaf)
 {
-    return weft_graph_value_type(m->leaves.graph, m->leaves.leaf[leaf]);
+    weft_type type = weft_graph_value_type(m->leaves.graph, m->leaves.leaf[leaf]);
+    (void)weft_safetensors_real(leaf_tensor(m, leaf)->dtype, &type.dtype);
+    return type;
 }
 
 /* Whether the rule makes a tensor, whose name is set, of the leaf, perhaps with other leaves. */
@@ -183,10 +195,7 @@ static weft_status mapped_read(void *user, size_t i, void *data)
     weft_rule_walk walk;
     if (t->parts == 0) memcpy(data, &m->checkpoint->position.step, size);
     for (int k = 0; k < t->parts; k++) {
-        const weft_tensor *ours = NULL;
-        for (int file = 0; file < 2 && !ours; file++)
-            ours = weft_safetensors_find(&m->checkpoint->tensors[file], leaf_name(m, t->leaf[k]));
-        if (!ours) return weft_fail(WEFT_ERR_INTERNAL, "'%s' is missing", leaf_name(m, t->leaf[k]));
+        const weft_tensor *ours = leaf_tensor(m, t->leaf[k]);
         weft_rule_walk_begin(t->rule[k], &ours->shape, &t->type.shape, &walk);
         for (size_t at = 0; at < ours->bytes; at += size, weft_rule_walk_next(&walk))
             memcpy((char *)data + (size_t)walk.theirs * size, ours->data + at, size);

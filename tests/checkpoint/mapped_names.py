@@ -86,6 +86,20 @@ def there_and_back():
         check(f"{model} comes back", left(model, data, "out.st:torch") == left(model, data, "given.st"))
 
 
+def types():
+    """Tensors keep their types, those of narrow weights, too."""
+    for dtype in ("f64", "bf16"):
+        run("train", "-m", "vit:patch=4,layers=1,heads=2,width=8", "--data", IMAGES, *STILL, "--dtype", dtype, *(["--weights", "bf16"] if dtype == "bf16" else []), "--checkpoint", dtype)
+        run("export", dtype, "-q", "-o", "own.st")
+        run("export", dtype, "-q", "-o", "out.st:torch")
+        own, out = read_safetensors("own.st"), read_safetensors("out.st")
+        prefix = "encoder/layers/encoder_layer_0/self_attention"
+        check(f"parts in {dtype}", out[f"{prefix}/in_proj_bias".replace("/", ".")][1] == [x for part in ("query", "key", "value") for x in own[f"{prefix}/{part}/bias"][1]])
+        with open("out.st", "rb") as file:
+            check(f"the type {dtype}", file.read().count(b'"dtype":"%s"' % dtype.upper().encode()) == len(out) and sorted(x for _, v in own.values() for x in v) ==
+                  sorted(x for _, v in out.values() for x in v))
+
+
 def rules():
     """A map of one's own, and what it cannot do."""
     run("train", "-m", "vit:patch=4,layers=1,heads=2,width=8", "--data", IMAGES, *STILL, "--checkpoint", "vit")
@@ -119,4 +133,4 @@ def rules():
         check("standard output", file.read() == done.stdout)
 
 
-sys.exit(main(there_and_back, rules, first=first))
+sys.exit(main(there_and_back, types, rules, first=first))
