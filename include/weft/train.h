@@ -112,7 +112,9 @@ typedef struct weft_event {
     const weft_series *series; /* summary: [series_count] metrics of the exchange */
     int series_count;
     const weft_report *report; /* metrics of an evaluation */
-    const char *path;          /* folder of a checkpoint */
+    /* The folder of a checkpoint that was written, or whose weights were evaluated (NULL: those
+     * that the run has). */
+    const char *path;
     /* For a step: seconds in which the host wrote the batch and queued the kernels of the reporting
      * rank, without waits; on a device that shares host memory also those of the kernels. */
     double host_seconds;

@@ -214,6 +214,7 @@ typedef struct weft_checkpoint_source {
 } weft_checkpoint_source;
 
 /* The contents of a checkpoint that is written, beside its tensors. */
+#define WEFT_BEST "best" /* the link in the folder of a run */
 typedef struct weft_checkpoint_record {
     weft_position position;
     const weft_settings *settings;

@@ -28,7 +28,6 @@ weft_status weft_folder_enter(const char *directory, const char *temporary,
                               const char *name) WEFT_NODISCARD;
 /* Links of a folder: to its newest checkpoint, and to the best one. */
 #define WEFT_LATEST "latest"
-#define WEFT_BEST "best"
 /* Points such a link at a checkpoint. */
 weft_status weft_folder_point(const char *directory, const char *link,
                               const char *name) WEFT_NODISCARD;

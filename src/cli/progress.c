@@ -224,6 +224,7 @@ static void on_evaluation(const weft_event *e)
         printf("%s%s %s", i ? "  " : " ", f.title, figure_text(&f, number, sizeof(number)));
     if (!isnan(e->train_loss))
         printf("  training loss %s", score_text(e->train_loss, number, sizeof(number)));
+    if (e->path) printf("  (weights of %s)", e->path);
     printf("%s\n", e->best ? "  (best)" : "");
 }
 

@@ -10,7 +10,7 @@
 /* Options of both evaluation and prediction. */
 #define EVAL_ROWS                                                                                  \
     OPTION("checkpoint", "DIR", TEXT, EVAL(checkpoint), .letter = 'c', .group = "Input",           \
-           .help = "a checkpoint: DIR/latest, DIR/step-N, or DIR"),                                \
+           .help = "a checkpoint: DIR (its newest), DIR/best, or DIR/step-N"),                     \
         OPTION("data", "SPEC", TEXT, EVAL(data), .letter = 'd',                                    \
                .help = "data; default: those of the training run, which an export does not name"), \
         OPTION("split", "PART", TEXT, EVAL(split), .choices = "train,validation,test,all",         \

@@ -14,7 +14,7 @@
 
 static const weft_option generate_table[] = {
     OPTION("checkpoint", "DIR", TEXT, AT(checkpoint), .letter = 'c', .group = "Input",
-           .help = "a checkpoint: DIR/latest, DIR/step-N, or DIR"),
+           .help = "a checkpoint: DIR (its newest), DIR/best, or DIR/step-N"),
     OPTION(
         "prompt", "TEXT", TEXT, AT(prompt), .letter = 'p',
         .help =

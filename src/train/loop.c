@@ -213,9 +213,7 @@ static weft_status finish(weft_run *run)
         run->saved_step = -1;
     WEFT_TRY(weft_throughput_end(run));
     WEFT_TRY(weft_rank_check_finite(r));
-    if (done) WEFT_TRY(weft_run_evaluate(run, t->watched));
-    if (done) WEFT_TRY(weft_run_evaluate(run, WEFT_TEST));
-    if (done || t->clock.seconds <= 0) WEFT_TRY(weft_run_save(run));
+    WEFT_TRY(weft_run_finish_outputs(run, done));
     WEFT_TRY(summarise(run));
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
     weft_status_page_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);

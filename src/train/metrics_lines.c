@@ -196,6 +196,8 @@ static void add_event(weft_text *f, const weft_event *e)
                       (long long)e->step, (long long)e->epoch, e->report->part);
         add_event_numbers(f, e);
         if (e->best) weft_text_add(f, ",\"best\":true");
+        if (e->path) weft_text_add(f, ",\"weights\":");
+        if (e->path) weft_text_add_json(f, e->path);
         break;
     case WEFT_EVENT_CHOICE: add_choice(f, e); break;
     case WEFT_EVENT_SUMMARY:

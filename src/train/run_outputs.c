@@ -54,7 +54,8 @@ weft_status weft_run_evaluate(weft_run *run, weft_split split)
         run->evaluated_step[split] == r->position.step)
         return WEFT_OK;
     WEFT_TRY(weft_rank_evaluate(r, split, &report));
-    weft_event e = {.kind = WEFT_EVENT_EVAL, .report = &report, .train_loss = NAN};
+    weft_event e = {
+        .kind = WEFT_EVENT_EVAL, .report = &report, .train_loss = NAN, .path = run->weights};
     weft_status status = WEFT_OK;
     if (split == run->job->watched) {
         run->watched_loss = report.loss;
@@ -108,5 +109,75 @@ weft_status weft_run_save(weft_run *run)
     weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .path = path};
     weft_status status = weft_run_report(run, &e);
     free(path);
+    return status;
+}
+
+/* --- the end --- */
+
+/* Whether the run has kept weights that are better than its last ones. */
+static bool has_better(const weft_run *run)
+{
+    const weft_output_choice *o = &run->job->options.output;
+    return o->keep_best && o->checkpoint && run->watch.best_step > 0 &&
+           run->watch.best_step != run->rank.position.step;
+}
+
+/* Whether the checkpoint is that of the best evaluation, and tells what this run evaluates: a run
+ * that averages its parameters (--ema) has no averages of one that did not. */
+static bool is_best(const weft_run *run, const weft_checkpoint *c)
+{
+    bool averages = run->job->options.weights.ema && !weft_settings_find(&c->settings, "ema");
+    return c->position.step == run->watch.best_step && !averages;
+}
+
+/* Loads the weights in DIR/best, if all ranks can read them. State that this run has no place for,
+ * since it resumed with other options, is left. Collective over all ranks. */
+static weft_status load_best(weft_run *run, const char *folder, bool *loaded)
+{
+    static const char what[] = "whether the best weights are there";
+    const weft_rank *r = &run->rank;
+    const weft_option *table = weft_train_table(run->job->context);
+    weft_checkpoint c = {0};
+    weft_dropped dropped = {0};
+    double lacks = weft_checkpoint_open_model(folder, table, &c) != WEFT_OK || !is_best(run, &c);
+    weft_status status = weft_sum_over(r->learner, what, &lacks, 1);
+    if (status == WEFT_OK && r->exchange) status = weft_exchange_sum(r->exchange, what, &lacks);
+    *loaded = status == WEFT_OK && lacks == 0;
+    if (*loaded)
+        status =
+            weft_checkpoint_load_learner(&c, r->store, r->graph, r->learner_index, false, &dropped);
+    weft_dropped_free(&dropped);
+    weft_checkpoint_close(&c);
+    return status;
+}
+
+static void note_best(const weft_run *run, const char *folder, bool loaded)
+{
+    const weft_output_choice *o = &run->job->options.output;
+    if (run->rank.rank != 0 || !weft_run_reports(run)) return;
+    weft_log(run->job->context, loaded ? WEFT_LOG_NOTE : WEFT_LOG_WARNING,
+             "%s %s the weights that were best by %s of the validation, those after step %lld%s; "
+             "%s alone names the last ones, those after step %lld",
+             folder, loaded ? "has" : "should have", o->keep_best, (long long)run->watch.best_step,
+             loaded ? "" : ", and the last ones are evaluated in their place", o->checkpoint,
+             (long long)run->rank.position.step);
+}
+
+weft_status weft_run_finish_outputs(weft_run *run, bool done)
+{
+    char *folder = NULL;
+    bool saves = done || run->job->clock.seconds <= 0, loaded = false;
+    if (done) WEFT_TRY(weft_run_evaluate(run, run->job->watched));
+    const bool better = done && has_better(run);
+    if (done && !better) WEFT_TRY(weft_run_evaluate(run, WEFT_TEST));
+    if (saves) WEFT_TRY(weft_run_save(run));
+    if (!better) return WEFT_OK;
+    WEFT_TRY(weft_format(&folder, "%s/" WEFT_BEST, run->job->options.output.checkpoint));
+    weft_status status = load_best(run, folder, &loaded);
+    if (status == WEFT_OK) note_best(run, folder, loaded);
+    run->weights = loaded ? folder : NULL;
+    if (status == WEFT_OK) status = weft_run_evaluate(run, WEFT_TEST);
+    run->weights = NULL;
+    free(folder);
     return status;
 }

@@ -39,9 +39,10 @@ typedef struct weft_run {
     int64_t saved_step, evaluated_step[WEFT_SPLITS], first_step;
     double watched_loss; /* of the last evaluation of the split that is watched */
     weft_watch watch;
-    bool changes;   /* the run goes on in another phase, which it has chosen */
-    bool dismissed; /* the learner was asked to leave (weft leave), and the run continues */
-    double started; /* time of the start */
+    const char *weights; /* the checkpoint that is evaluated; NULL: the run's own weights */
+    bool changes;        /* the run goes on in another phase, which it has chosen */
+    bool dismissed;      /* the learner was asked to leave (weft leave), and the run continues */
+    double started;      /* time of the start */
     /* For the throughput (throughput.c). */
     double last_step;                      /* time at which the last step ended */
     double counted;                        /* samples of all learners until then */
@@ -208,6 +209,10 @@ bool weft_run_is_best(const weft_run *run);
 /* Saves a checkpoint of the current step, unless that was done: rank 0 gathers the parts of the
  * other ranks, and writes. Learners that are not saved return at once. */
 weft_status weft_run_save(weft_run *run) WEFT_NODISCARD;
+/* The last evaluations and checkpoint. A run that is done evaluates the test part with the weights
+ * that it has kept as the best ones, which then take the places of the last ones. Collective over
+ * all ranks. */
+weft_status weft_run_finish_outputs(weft_run *run, bool done) WEFT_NODISCARD;
 
 /* throughput.c: begins the time of the next step, which leaves out what came before. */
 void weft_throughput_begin(weft_run *run);

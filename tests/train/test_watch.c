@@ -19,6 +19,7 @@ typedef struct record {
         double value, train, all[12]; /* all: of all figures */
         bool best;
     } eval[MOST];
+    char weights[4300]; /* those of the last evaluation; "": of the run */
 } record;
 
 static void on_event(void *user, const weft_event *e)
@@ -38,6 +39,7 @@ static void on_event(void *user, const weft_event *e)
     for (int i = 0; weft_report_figure(e->report, i, &f); i++) r->eval[r->count].all[i] = f.value;
     r->eval[r->count].train = e->train_loss;
     r->eval[r->count++].best = e->best;
+    (void)snprintf(r->weights, sizeof(r->weights), "%s", e->path ? e->path : "");
 }
 
 static const char COMMON[] =
@@ -125,6 +127,40 @@ static void check_best(const char *folder, int64_t step, double value)
     assert_true(weft_report_figure(&report, 1, &f) && f.value == value);
     weft_report_free(&report);
     weft_options_free(weft_eval_table(), &o);
+}
+
+/* The run ends with the test of the weights that DIR/best has, on any number of ranks. */
+static void test_best_is_tested(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"ranks=1",
+                                       "ranks=2",
+                                       "ranks=2 zero=3",
+                                       "ranks=1 ema=0.9",
+                                       "ranks=2 mesh=tensor=2",
+                                       "ranks=2 exchange=average:every=3 batch=5"};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        char *root = temporary_folder(), words[200], best[4300];
+        record r = {0};
+        weft_eval_options o = {0};
+        weft_report report;
+        (void)snprintf(words, sizeof(words), "keep-best=accuracy patience=4 keep=1 %s", ways[i]);
+        (void)snprintf(best, sizeof(best), "%s/best", root);
+        assert_ok(train(COMMON, words, root, &r));
+        assert_string_equal(r.weights, best);
+        assert_string_equal(r.eval[r.count - 1].part, "test");
+        assert_int_equal(r.eval[r.count - 1].step, r.last);
+        assert_ok(weft_options_init(weft_eval_table(), &o));
+        assert_ok(weft_options_set(weft_eval_table(), &o, "checkpoint", best));
+        assert_ok(weft_evaluate(context, &o, &report));
+        double off = fabs(r.eval[r.count - 1].all[0] - report.loss);
+        if (!(off <= 1e-5 * report.loss))
+            fail_msg("%s: the test loss is %.9g, and that of the best weights %.9g", ways[i],
+                     r.eval[r.count - 1].all[0], report.loss);
+        weft_report_free(&report);
+        weft_options_free(weft_eval_table(), &o);
+        remove_folder(root);
+    }
 }
 
 static double value_at(const record *r, int64_t step)
@@ -250,9 +286,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_evaluations), cmocka_unit_test(test_patience),
-        cmocka_unit_test(test_learners),    cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_evaluations),    cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_best_is_tested), cmocka_unit_test(test_learners),
+        cmocka_unit_test(test_metrics),        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests_name("watch", tests, setup, teardown);
 }
