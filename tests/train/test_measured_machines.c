@@ -241,10 +241,8 @@ static void more_ranks_than_samples(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds_come_back),
-        cmocka_unit_test(unlike_ones_are_named),
-        cmocka_unit_test(each_link_is_measured),
-        cmocka_unit_test(messages_take_time),
+        cmocka_unit_test(kinds_come_back),         cmocka_unit_test(unlike_ones_are_named),
+        cmocka_unit_test(each_link_is_measured),   cmocka_unit_test(messages_take_time),
         cmocka_unit_test(more_ranks_than_samples),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
