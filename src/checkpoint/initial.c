@@ -196,6 +196,7 @@ weft_status weft_initial_load(const weft_initial *w, const weft_graph *graph,
     weft_status status = weft_initial_pair(w, graph, &p);
     if (status == WEFT_OK && w->folder)
         status = weft_initial_names_find(w->here, &w->checkpoint.stats, graph, values, &p.names);
+    weft_initial_pair_columns(w, &p);
     if (status == WEFT_OK) status = weft_initial_report(w, &p, &text);
     if (status == WEFT_OK) status = load_pairs(w, &p, store);
     weft_initial_pairs_free(&p);

@@ -51,6 +51,8 @@ weft_status weft_initial_pair(const weft_initial *w, const weft_graph *g,
 void weft_initial_pairs_free(weft_initial_pairs *pairs);
 /* Whether leaf i has a tensor of its shape and of real numbers. */
 bool weft_initial_fits(const weft_initial_pairs *pairs, int i);
+/* initial_embeddings.c: pairs embeddings of columns with those of the columns of their names. */
+void weft_initial_pair_columns(const weft_initial *w, weft_initial_pairs *pairs);
 /* Sets *out to a sentence; the caller frees it. ARGUMENT: nothing fits. */
 weft_status weft_initial_report(const weft_initial *w, const weft_initial_pairs *p,
                                 char **out) WEFT_NODISCARD;

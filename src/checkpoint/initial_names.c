@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "data/tokenizer.h"
+#include "formats/table.h"
 
 /* --- names --- */
 
@@ -38,6 +39,7 @@ static weft_status names_of(const weft_data_stats *s, int which, const char **wh
     bool again = s->targets > 1 && s->targets == features && !s->target_names;
     if (which == WEFT_NAMED_INPUTS || again) {
         *what = "features";
+        if (which == WEFT_NAMED_INPUTS) return weft_initial_feature_names(s, out, count);
         names = s->column_names;
         *count = features;
     } else if (s->classes > 0) {
@@ -109,18 +111,27 @@ weft_status weft_initial_names_find(const weft_data_stats *here, const weft_data
     *out = NULL;
     WEFT_TRY(WEFT_NEW(&n, 1));
     n->graph = graph;
-    weft_status status = WEFT_OK;
+    weft_status status =
+        WEFT_NEW(&n->of, WEFT_NAMED_AXES + (here->table ? here->table->columns : 0));
+    n->axes = status == WEFT_OK ? WEFT_NAMED_AXES : 0;
     for (int i = 0; i < WEFT_NAMED_AXES && status == WEFT_OK; i++)
         status = read_axis(here, there, i, &n->of[i]);
+    if (status == WEFT_OK) status = weft_initial_read_columns(here, there, n);
+    bool needed = false;
+    for (int i = WEFT_NAMED_AXES; i < n->axes && status == WEFT_OK; i++) status = match(&n->of[i]);
+    if (status != WEFT_OK) {
+        weft_initial_names_free(&n);
+        return status;
+    }
     weft_named_axis *in = &n->of[WEFT_NAMED_INPUTS], *made = &n->of[WEFT_NAMED_OUTPUTS];
     n->outputs = made;
-    if (status == WEFT_OK && strcmp(in->what, made->what) == 0) {
+    if (strcmp(in->what, made->what) == 0) {
         n->outputs = in;
         free(made->from);
         made->from = NULL;
     }
-    bool needed = in->from || made->from;
-    if (status == WEFT_OK && needed) status = weft_named_dimensions_find(n, values);
+    for (int i = 0; i < n->axes; i++) needed |= n->of[i].from != NULL;
+    if (needed) status = weft_named_dimensions_find(here, n, values);
     if (status == WEFT_OK && needed)
         *out = n;
     else
@@ -132,11 +143,13 @@ void weft_initial_names_free(weft_initial_names **names)
 {
     weft_initial_names *n = *names;
     if (!n) return;
-    for (int i = 0; i < WEFT_NAMED_AXES; i++) {
+    for (int i = 0; i < n->axes; i++) {
         weft_strings_free(&n->of[i].name, n->of[i].count);
         weft_strings_free(&n->of[i].their_name, n->of[i].theirs);
         free(n->of[i].from);
+        free(n->of[i].tensor);
     }
+    free(n->of);
     free(n->weight);
     free(n->anew);
     free(n->mixed);
@@ -159,6 +172,14 @@ bool weft_initial_anew(const weft_initial_names *n, weft_value leaf)
         anew |= a && a->known == 0;
     }
     return anew;
+}
+
+void weft_initial_shape_there(const weft_initial_names *n, weft_value leaf, weft_shape *shape)
+{
+    for (int d = 0; d < shape->rank; d++) {
+        const weft_named_axis *a = weft_initial_axis(n, leaf, d);
+        if (a) shape->dim[d] = a->theirs;
+    }
 }
 
 bool weft_initial_move(const weft_initial_names *n, weft_value leaf, int rank, const int64_t *at,
@@ -223,12 +244,14 @@ static void tell_axis(const weft_initial_names *n, const weft_named_axis *a, wef
     weft_text leaves = {0};
     int count = a->from ? add_leaves(&leaves, n, a) : 0;
     if (count > 0 && leaves.data && a->known == 0)
-        weft_text_add(text, "; all %s have other names, so these begin anew: %.*s", a->what,
-                      (int)leaves.size, leaves.data);
-    else if (count > 0 && leaves.data)
-        weft_text_add(text, "; %lld of %lld %s are known by name and keep their numbers in %.*s",
-                      (long long)a->known, (long long)a->count, a->what, (int)leaves.size,
+        weft_text_add(text, "; all %s%s%s have other names, so these begin anew: %.*s", a->what,
+                      a->column ? " of " : "", a->column ? a->column : "", (int)leaves.size,
                       leaves.data);
+    else if (count > 0 && leaves.data)
+        weft_text_add(text,
+                      "; %lld of %lld %s%s%s are known by name and keep their numbers in %.*s",
+                      (long long)a->known, (long long)a->count, a->what, a->column ? " of " : "",
+                      a->column ? a->column : "", (int)leaves.size, leaves.data);
     text->failed |= leaves.failed;
     free(leaves.data);
     if (count == 0 || a->known == 0) return;
@@ -250,17 +273,17 @@ static void tell_scale(const weft_initial_names *n, const weft_data_stats *here,
                        const weft_data_stats *there, weft_text *text)
 {
     const double matters = 0.1;
-    const weft_named_axis *a = n && n->of[WEFT_NAMED_INPUTS].from ? &n->of[0] : NULL;
+    const weft_named_axis *in = n ? n->of : NULL;
+    bool moved = in && in->from && here->features > 1 && there->features > 1;
     int64_t most = -1, their = 0, count = WEFT_MAX(here->features, there->features);
     double worst = matters;
-    if (here->bytes != there->bytes) return;
-    if (here->features > 1 && there->features > 1 && here->features != there->features && !a)
+    if (moved ? in->count != here->features || in->theirs != there->features
+              : here->features > 1 && there->features > 1 && here->features != there->features)
         return;
-    for (int64_t i = 0; i < (a && a->count == here->features ? a->count : count); i++) {
-        int64_t j = here->features > 1 ? i : 0, k = a && here->features > 1 ? a->from[i] : i;
-        k = there->features > 1 ? k : 0;
-        if (j >= here->features || k < 0 || k >= there->features) continue;
-        if (apart(here, j, there, k) <= worst) continue;
+    for (int64_t i = 0; i < count && here->bytes == there->bytes; i++) {
+        int64_t j = here->features > 1 ? i : 0;
+        int64_t k = there->features == 1 ? 0 : !moved ? i : j < in->count ? in->from[j] : -1;
+        if (k < 0 || apart(here, j, there, k) <= worst) continue;
         worst = apart(here, j, there, k);
         most = j;
         their = k;
@@ -280,7 +303,7 @@ static void tell_scale(const weft_initial_names *n, const weft_data_stats *here,
 void weft_initial_names_tell(const weft_initial_names *n, const weft_data_stats *here,
                              const weft_data_stats *there, weft_text *text)
 {
-    for (int i = 0; i < WEFT_NAMED_AXES && n; i++) tell_axis(n, &n->of[i], text);
+    for (int i = 0; n && i < n->axes; i++) tell_axis(n, &n->of[i], text);
     bool mixed = false;
     for (weft_value v = 0; n && v < weft_graph_value_count(n->graph); v++) mixed |= n->anew[v];
     if (mixed) {

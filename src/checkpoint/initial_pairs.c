@@ -142,10 +142,7 @@ bool weft_initial_fits(const weft_initial_pairs *p, int i)
     double number;
     if (!s->tensor) return false;
     weft_shape shape = shape_of(s);
-    for (int d = 0; d < shape.rank && d < type.shape.rank; d++) {
-        const weft_named_axis *axis = weft_initial_axis(p->names, p->leaf[i], d);
-        if (axis && shape.dim[d] == axis->theirs) shape.dim[d] = axis->count;
-    }
+    weft_initial_shape_there(p->names, p->leaf[i], &type.shape);
     return weft_shape_equal(&shape, &type.shape) && !weft_initial_anew(p->names, p->leaf[i]) &&
            (s->tensor->bytes == 0 || weft_safetensors_number(s->tensor, 0, &number));
 }

@@ -2,6 +2,7 @@
  * the labels of operators: from the features onwards, and from the outputs back. */
 #include "checkpoint/initial_names.h"
 #include "graph/graph.h"
+#include "models/models.h"
 
 static void set(weft_initial_names *n, bool *flag)
 {
@@ -32,7 +33,7 @@ static void spread(weft_initial_names *n, const weft_node *node, const weft_sign
                    int d)
 {
     const weft_label *label = &s->operand[o].label[d];
-    unsigned char which = n->along[operand(node, o)][d];
+    int which = n->along[operand(node, o)][d];
     int64_t size = weft_value_type(n->graph, operand(node, o))->shape.dim[d];
     for (int other = 0; other < s->inputs + s->outputs; other++)
         for (int e = 0; e < s->operand[other].rank; e++) {
@@ -113,17 +114,17 @@ static void visit(weft_initial_names *n, const weft_node *node, const weft_signa
     }
 }
 
-/* Goes over the nodes, onwards and back, until nothing changes. */
-static weft_status trace(weft_initial_names *n, weft_value features)
+/* Goes over the nodes from `first` on, onwards and back, until nothing changes. */
+static weft_status trace(weft_initial_names *n, int first, weft_value features)
 {
-    int count = (int)n->graph->node_count;
+    int count = (int)n->graph->node_count - first;
     weft_signature *all;
     WEFT_TRY(WEFT_NEW(&all, 1));
     weft_status status = WEFT_OK;
     do {
         n->changed = false;
         for (int k = 0; k < 2 * count && status == WEFT_OK; k++) {
-            const weft_node *node = n->graph->nodes[k < count ? k : 2 * count - 1 - k];
+            const weft_node *node = n->graph->nodes[first + (k < count ? k : 2 * count - 1 - k)];
             if (node->phase == WEFT_PHASE_BACKWARD) continue;
             status = weft_node_signature(n->graph, node, all);
             if (status == WEFT_OK) visit(n, node, all, features);
@@ -143,9 +144,12 @@ static void find_weights(weft_initial_names *n)
     }
 }
 
-weft_status weft_named_dimensions_find(weft_initial_names *n, const weft_model_values *values)
+weft_status weft_named_dimensions_find(const weft_data_stats *here, weft_initial_names *n,
+                                       const weft_model_values *values)
 {
-    weft_value in = weft_model_value(values, WEFT_PORT_FEATURES);
+    int node;
+    weft_value in = weft_model_embedded(n->graph, here->table, &node);
+    if (in == WEFT_NO_VALUE) in = weft_model_value(values, WEFT_PORT_FEATURES);
     weft_value out = weft_model_value(values, WEFT_PORT_LOGITS);
     const weft_type *type = weft_value_type(n->graph, in);
     int all = weft_graph_value_count(n->graph);
@@ -160,6 +164,8 @@ weft_status weft_named_dimensions_find(weft_initial_names *n, const weft_model_v
     type = weft_value_type(n->graph, out);
     int last = type->shape.rank - 1;
     if (n->outputs->from && last > 0 && type->shape.dim[last] == n->outputs->count)
-        n->along[out][last] = (unsigned char)(n->outputs - n->of + 1);
-    return trace(n, other && selects ? in : WEFT_NO_VALUE);
+        n->along[out][last] = (int)(n->outputs - n->of) + 1;
+    for (int i = WEFT_NAMED_AXES; i < n->axes; i++)
+        if (n->of[i].leaf != WEFT_NO_VALUE && n->of[i].from) n->along[n->of[i].leaf][0] = i + 1;
+    return trace(n, node + 1, other && selects ? in : WEFT_NO_VALUE);
 }

@@ -35,6 +35,20 @@ static weft_value add_part(weft_model_builder *net, weft_value x, const weft_tab
     return part;
 }
 
+weft_value weft_model_embedded(const weft_graph *graph, const weft_table *t, int *node)
+{
+    bool embeds = false;
+    for (int i = 0; t && i < t->columns; i++) embeds |= t->column[i].embedding > 0;
+    for (*node = 0; embeds && *node < weft_graph_node_count(graph); ++*node) {
+        weft_value out;
+        const char *name = weft_graph_node_name(graph, *node);
+        (void)weft_graph_node_outputs(graph, *node, &out);
+        if (strcmp(name, t->columns > 1 ? "columns" : "column0") == 0) return out;
+    }
+    *node = -1;
+    return WEFT_NO_VALUE;
+}
+
 void weft_model_builder_embed(weft_model_builder *net)
 {
     const weft_table *t = net->options->table;

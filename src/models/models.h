@@ -285,6 +285,10 @@ weft_status weft_losses_register(weft_context *context) WEFT_NODISCARD; /* loss.
 weft_status weft_model_builder_read(weft_model_builder *net, const char *name, const void *data,
                                     size_t size, weft_value *logits) WEFT_NODISCARD;
 
+/* column_embeddings.c: the features of a model that was built for a table, with embeddings in place
+ * of categories, and the node that makes them; WEFT_NO_VALUE, -1: no column is embedded. */
+weft_value weft_model_embedded(const weft_graph *graph, const struct weft_table *table, int *node);
+
 /* Sets the shape of a sample and the kind of target to those of the data. */
 WEFT_PRIVATE_API void weft_model_options_fit(weft_model_options *options,
                                              const weft_data_stats *stats);

@@ -97,12 +97,31 @@ def features():
         new = by_name(rows(found["fc1/weight"]), names)
         check(f"known columns, {way}", all(new[k] == old[k] for k in names[1:]), (new, old))
         check(f"a new column, {way}", new["rent"] == fresh["rent"], (new, fresh))
-    # A layer in front of which features are mixed begins anew, and only that.
-    embedded = "embedding=city:2"
-    run("train", *MLP, "--data", f"csv:a.csv,label=label,{embedded}", "-t", "1", "--steps", "2", "--batch", "20", "--checkpoint", "mixed")
-    _, note = left(MLP, f"csv:b.csv,label=label,{embedded}", "mixed", told=["begin anew, since positions there are mixed"])
-    check("the head stays", "fc1/weight" in note and "fc2/weight" not in note, note)
     left(MLP, "csv:f.csv,label=label,test=0.5", "given", told=["normalised otherwise than those the weights were trained with: 'age' by mean 4"])
+
+
+def embeddings():
+    """Vectors of categories move with their columns and categories, and the layer behind them with both."""
+    spec = "label=label,test=0.5,embedding=city:2+town:3"
+    more = lambda names: lambda row: {"town": names[len(row["city"]) * 7 % len(names) if row["pay"] < 3 else int(row["age"]) % len(names)]}
+    table("old.csv", ["age", "city", "town", "pay", "label"], more(["east", "north", "west"]))
+    table("new.csv", ["town", "label", "pay", "city", "height"], more(["east", "south", "west", "far"]))
+    run("train", *MLP, "--data", f"csv:old.csv,{spec}", "-t", "1", "--steps", "3", "--batch", "20", "--checkpoint", "vectors")
+    run("export", "vectors", "-q", "-o", "vectors.st")
+    given = read_safetensors("vectors.st")
+    for way in ("", "-n 2 --mesh tensor=2 --shard fc1/weight:out=tensor", "-n 2 --zero 3"):
+        found, note = left(MLP, f"csv:new.csv,{spec}", "vectors", *way.split(),
+                           told=["6 of 7 features are known by name", "(1): 'height'", "(1): 'age'", "2 of 4 categories of town", "6 of 6 param"])
+        check("all tensors are used", "stand for nothing" not in note, note)
+        check("cities", found["column2/weight"] == given["column1/weight"], note)
+        old, new = by_name(rows(given["column2/weight"]), "enw"), by_name(rows(found["column0/weight"]), "efsw")
+        check("towns", old["e"] == new["e"] and old["w"] == new["w"], (old, new))
+        old = by_name(rows(given["fc1/weight"]), ["age", "c0", "c1", "t0", "t1", "t2", "pay"])
+        new = by_name(rows(found["fc1/weight"]), ["t0", "t1", "t2", "pay", "c0", "c1", "height"])
+        check("the layer behind", all(old[k] == new[k] for k in old if k != "age"), (old, new))
+    # A column that was not embedded there begins anew.
+    found, note = left(MLP, "csv:new.csv,label=label,test=0.5,embedding=city:2+town:3", "given", told=["categories of town have other names"])
+    check("new vectors", "column0/weight" in note and "column2/weight" in note, note)
 
 
 def outputs():
@@ -157,4 +176,4 @@ def tokens():
             check(f"{model} has tokens before and behind", moved >= 2 and f"{len(given)} of {len(given)} parameters" in note, note)
 
 
-sys.exit(main(features, outputs, tokens, first=first))
+sys.exit(main(features, embeddings, outputs, tokens, first=first))
