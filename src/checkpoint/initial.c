@@ -1,5 +1,6 @@
 /* Weights from which a new run begins (--init): those of a checkpoint, of an exported model, or of
  * a safetensors file of another program, by name and shape. */
+#include "checkpoint/about.h"
 #include "checkpoint/initial.h"
 
 #include <math.h>
@@ -33,7 +34,13 @@ static weft_status open_file(weft_initial *w)
     WEFT_TRY(weft_file_map(w->file, &w->bytes));
     if (w->bytes.size == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: is empty", w->file);
     WEFT_TRY(refuse_pickle(w->file, &w->bytes));
-    return weft_safetensors_parse(w->file, w->bytes.data, w->bytes.size, &w->tensors);
+    WEFT_TRY(weft_safetensors_parse(w->file, w->bytes.data, w->bytes.size, &w->tensors));
+    if (!w->tensors.about) return WEFT_OK;
+    json_t *about = json_loads(w->tensors.about, JSON_REJECT_DUPLICATES, NULL);
+    weft_status status = weft_stats_read(w->file, about, &w->file_stats);
+    json_decref(about);
+    if (status == WEFT_OK) w->there = &w->file_stats;
+    return status;
 }
 
 /* Adds the rules of a map, which is built in or a file, and behind them that a name may stay. */
@@ -78,6 +85,7 @@ weft_status weft_initial_open(const char *spec, const weft_option *table,
     if (status == WEFT_OK)
         status =
             w->folder ? weft_checkpoint_open_model(w->file, table, &w->checkpoint) : open_file(w);
+    if (w->folder) w->there = &w->checkpoint.stats;
     if (status == WEFT_OK) status = open_map(map, w);
     if (status != WEFT_OK) weft_initial_close(&w);
     *out = w;
@@ -90,6 +98,7 @@ void weft_initial_close(weft_initial **initial)
     if (!w) return;
     weft_checkpoint_close(&w->checkpoint);
     weft_safetensors_free(&w->tensors);
+    weft_data_stats_free(&w->file_stats);
     weft_file_unmap(&w->bytes);
     weft_name_map_free(&w->map);
     free(w->file);
@@ -194,8 +203,8 @@ weft_status weft_initial_load(const weft_initial *w, const weft_graph *graph,
     weft_initial_pairs p;
     char *text = NULL;
     weft_status status = weft_initial_pair(w, graph, &p);
-    if (status == WEFT_OK && w->folder)
-        status = weft_initial_names_find(w->here, &w->checkpoint.stats, graph, values, &p.names);
+    if (status == WEFT_OK && w->there)
+        status = weft_initial_names_find(w->here, w->there, graph, values, &p.names);
     weft_initial_pair_columns(w, &p);
     if (status == WEFT_OK) status = weft_initial_report(w, &p, &text);
     if (status == WEFT_OK) status = load_pairs(w, &p, store);

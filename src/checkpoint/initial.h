@@ -14,7 +14,9 @@ struct weft_initial {
     weft_checkpoint checkpoint; /* of a folder */
     weft_bytes bytes;           /* of a file */
     weft_safetensors tensors;
-    const weft_data_stats *here; /* of the data of the run */
+    weft_data_stats file_stats;   /* in the metadata of the file */
+    const weft_data_stats *here;  /* of the data of the run */
+    const weft_data_stats *there; /* of the data of the weights; NULL: unknown */
 };
 
 /* A tensor, and the rule by which it has its name. */

@@ -72,7 +72,8 @@ weft_status weft_initial_read_columns(const weft_data_stats *here, const weft_da
 /* An embedding is named by the place of its column. */
 void weft_initial_pair_columns(const weft_initial *w, weft_initial_pairs *p)
 {
-    const weft_safetensors *file = &w->checkpoint.tensors[WEFT_PARAMETERS_FILE];
+    const weft_safetensors *file =
+        w->folder ? &w->checkpoint.tensors[WEFT_PARAMETERS_FILE] : &w->tensors;
     size_t kept = 0;
     for (int k = WEFT_NAMED_AXES; p->names && k < p->names->axes; k++)
         for (int i = 0; i < p->count; i++) {

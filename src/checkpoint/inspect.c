@@ -1,5 +1,5 @@
 /* Describes a checkpoint as text, and writes its weights to a safetensors file. */
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/about.h"
 
 /* Appends a line that says what the model predicts: a class, or numbers. */
 static void describe_target(const weft_data_stats *s, weft_text *text)
@@ -93,8 +93,13 @@ weft_status weft_checkpoint_write_leaves(const weft_checkpoint *c, const weft_gr
             const weft_tensor *t = &c->tensors[part].tensors[i];
             if (weft_graph_find(graph, t->name) != WEFT_NO_VALUE) e.tensors[e.count++] = t;
         }
-    weft_tensor_list list = {e.count, export_name, export_type, export_read, &e, NULL};
-    weft_status status = weft_safetensors_write(file, mode, &list, NULL, NULL);
+    json_t *about = weft_stats_json(&c->stats);
+    char *text = about ? json_dumps(about, JSON_COMPACT) : NULL;
+    const weft_tensor_list list = {e.count, export_name, export_type, export_read, &e, NULL, text};
+    weft_status status =
+        text ? weft_safetensors_write(file, mode, &list, NULL, NULL) : weft_fail_memory(1);
+    free(text);
+    json_decref(about);
     free(e.tensors);
     return status;
 }

@@ -211,7 +211,7 @@ static weft_status write_mapped(mapping *m, const char *title, const char *file)
     if (status == WEFT_OK) status = add_counters(m);
     if (status == WEFT_OK) status = check_way_back(m, title);
     if (status != WEFT_OK) return status;
-    const weft_tensor_list list = {m->count, mapped_name, mapped_type, mapped_read, m, "pt"};
+    const weft_tensor_list list = {m->count, mapped_name, mapped_type, mapped_read, m, "pt", NULL};
     return weft_safetensors_write(file, WEFT_OUTPUT_REPLACE, &list, NULL, NULL);
 }
 

@@ -241,7 +241,7 @@ static weft_status write_tensors(selection *s, const char *folder, const char *f
     uint32_t crc = 0;
     size_t bytes = 0;
     WEFT_TRY(weft_format(&path, "%s/%s", folder, file));
-    weft_tensor_list list = {s->count, selected_name, selected_type, request_read, s, NULL};
+    weft_tensor_list list = {s->count, selected_name, selected_type, request_read, s, NULL, NULL};
     weft_status status = weft_safetensors_write(path, WEFT_OUTPUT_OWN, &list, &crc, &bytes);
     (void)snprintf(crc_text, sizeof(crc_text), "%08x", crc);
     if (status == WEFT_OK)

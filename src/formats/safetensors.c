@@ -149,7 +149,10 @@ static int by_data(const void *a, const void *b)
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-static weft_status check_metadata(const char *file, json_t *metadata)
+/* The key of a description of the data in the metadata. */
+static const char about_key[] = "weft.data";
+
+static weft_status read_metadata(const char *file, json_t *metadata, char **about)
 {
     const char *key;
     json_t *value;
@@ -157,7 +160,8 @@ static weft_status check_metadata(const char *file, json_t *metadata)
         return weft_fail(WEFT_ERR_FORMAT, "%s: __metadata__ must be an object", file);
     json_object_foreach(metadata, key, value) if (!json_is_string(value)) return weft_fail(
         WEFT_ERR_FORMAT, "%s: __metadata__ may hold strings only", file);
-    return WEFT_OK;
+    const char *text = json_string_value(json_object_get(metadata, about_key));
+    return text ? weft_strdup(text, about) : WEFT_OK;
 }
 
 static weft_status parse_header(const char *file, json_t *header, const unsigned char *buffer,
@@ -169,7 +173,7 @@ static weft_status parse_header(const char *file, json_t *header, const unsigned
     json_object_foreach(header, key, entry)
     {
         if (strcmp(key, "__metadata__") == 0)
-            WEFT_TRY(check_metadata(file, entry));
+            WEFT_TRY(read_metadata(file, entry, &out->about));
         else
             WEFT_TRY(parse_entry(file, key, entry, buffer, room, &out->tensors[out->count++]));
     }
@@ -222,6 +226,7 @@ void weft_safetensors_free(weft_safetensors *file)
 {
     for (size_t i = 0; i < file->count; i++) free(file->tensors[i].name);
     free(file->tensors);
+    free(file->about);
     *file = (weft_safetensors){0};
 }
 
@@ -256,8 +261,13 @@ static weft_status put_header(writer *w, const weft_tensor_list *list)
 {
     weft_text text = {0};
     size_t offset = 0;
-    weft_text_add(&text, "{\"__metadata__\":{\"format\":\"%s\"}",
+    weft_text_add(&text, "{\"__metadata__\":{\"format\":\"%s\"",
                   list->format ? list->format : "weft");
+    if (list->about) {
+        weft_text_add(&text, ",\"%s\":", about_key);
+        weft_text_add_json(&text, list->about);
+    }
+    weft_text_add(&text, "}");
     for (size_t i = 0; i < list->count; i++) {
         weft_type type = list->type(list->user, i);
         weft_text_add(&text, ",");

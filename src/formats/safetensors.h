@@ -15,6 +15,7 @@ typedef struct weft_tensor {
 typedef struct weft_safetensors {
     weft_tensor *tensors; /* in the order of their data */
     size_t count;
+    char *about; /* the description of the data that Weft has written to the metadata; NULL: none */
 } weft_safetensors;
 
 /* Parses a file in memory. FORMAT: the header is too large, a key is duplicate, a type is unknown,
@@ -43,6 +44,7 @@ typedef struct weft_tensor_list {
     weft_status (*read)(void *user, size_t i, void *data);
     void *user;
     const char *format; /* the program whose names these are; NULL: "weft" */
+    const char *about;  /* for the metadata; NULL: nothing */
 } weft_tensor_list;
 
 /* Writes the tensors to a file, which is replaced atomically: WEFT_OUTPUT_REPLACE or, for a file

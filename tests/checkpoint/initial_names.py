@@ -79,7 +79,7 @@ WAYS = ["", "-n 2", "-n 2 --mesh tensor=2 --shard fc1/weight:out=tensor", "-n 2 
 def features():
     given, fresh = run("export", "given", "-q", "-o", "given.st") and read_safetensors("given.st"), None
     old, _ = by_name(rows(given["fc1/weight"]), FEATURES), None
-    for source in ("given", "exported"):
+    for source in ("given", "exported", "given.st"):
         _, note = left(MLP, "csv:a.csv,label=label,test=0.5", source)
         check("no names where nothing moves", "known by name" not in note and "normalised" not in note, note)
         for way in WAYS if source == "given" else WAYS[:1]:

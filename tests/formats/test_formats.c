@@ -189,7 +189,7 @@ static void test_safetensors(void **state)
     (void)state;
     const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7};
     two t = {{{WEFT_F32, {2, {2, 3}}}, {WEFT_F32, {0, {0}}}}, {a, b}};
-    weft_tensor_list list = {2, two_name, two_type, two_read, &t, NULL};
+    weft_tensor_list list = {2, two_name, two_type, two_read, &t, NULL, NULL};
     char *folder = temporary_folder(), path[4200];
     (void)snprintf(path, sizeof(path), "%s/t.safetensors", folder);
     assert_ok(weft_safetensors_write(path, WEFT_OUTPUT_REPLACE, &list, NULL, NULL));
@@ -218,7 +218,7 @@ static void test_safetensors_types(void **state)
     for (size_t i = 0; i < sizeof(values); i++) values[i] = (char)(i * 37 + 1);
     for (int d = 0; d < WEFT_DTYPE_COUNT; d++) {
         two t = {{{(weft_dtype)d, {2, {1, 5}}}, {(weft_dtype)d, {0, {0}}}}, {values, values + 1}};
-        weft_tensor_list list = {2, two_name, two_type, two_read, &t, NULL};
+        weft_tensor_list list = {2, two_name, two_type, two_read, &t, NULL, NULL};
         weft_bytes bytes;
         weft_safetensors file;
         assert_ok(weft_safetensors_write(path, WEFT_OUTPUT_REPLACE, &list, NULL, NULL));
