@@ -271,8 +271,8 @@ weft_status weft_initial_report(const weft_initial *w, const weft_initial_pairs 
     if (w->there)
         weft_initial_names_tell(p->names, w->here, w->there, &text);
     else if (fitting == p->count && (w->here->column_names || w->here->class_names))
-        weft_text_add(&text, "; the file has no names of features and classes, which stand there "
-                             "in the order of these data");
+        weft_text_add(&text, "; the file has no names of features and classes, which are "
+                             "taken to stand in the order of these data");
     WEFT_TRY(weft_text_take(&text, out));
     if (fitting > 0) return WEFT_OK;
     weft_status status = weft_fail(WEFT_ERR_ARGUMENT, "%s", *out);
