@@ -263,7 +263,7 @@ weft_status weft_initial_report(const weft_initial *w, const weft_initial_pairs 
     else
         weft_text_add(&text, "%s: %d of %d parameters and statistics begin with its numbers",
                       w->file, fitting, p->count);
-    add_torch(&text, w, p);
+    if (!w->there) add_torch(&text, w, p); /* it is not Weft's own */
     add_part(&text, "of another shape or type", p, true);
     add_part(&text, "missing", p, false);
     add_unused(&text, p);

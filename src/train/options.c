@@ -65,7 +65,8 @@ const weft_option weft_train_rows[] = {
            .help = "seed of weights, sample order and dropout"),
     OPTION("init", "FILE[:MAP]", TEXT, RUN(task.init),
            .help = "begin with the weights of a checkpoint or a safetensors file where names and "
-                   "shapes fit; MAP, torch or a file of lines their/name -> our/name, renames and "
+                   "shapes fit; features, classes and tokens keep theirs by name; MAP, torch or a "
+                   "file of lines their/name -> our/name, renames and "
                    "transposes"),
 
     OPTION("optimizer", "NAME[:KEY=VALUE,...]", TEXT_IS("adam"), RUN(update.optimizer),
