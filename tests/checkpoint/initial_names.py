@@ -41,6 +41,7 @@ def first():
     table("g.csv", ["age", "height", "city", "pay", "label"], lambda row: {"label": {"low": "z low", "mid": "mid", "high": "high"}[row["label"]]})
     run("train", *MLP, "--data", "csv:a.csv,label=label,test=0.5", "-t", "1", "--epochs", "9", "--batch", "20", "--checkpoint", "given")
     run("export", "given", "-q", "-f", "exported")
+    run("export", "given", "-q", "-o", "given.st")
 
 
 def left(model, data, source, *ways, told=None):
@@ -77,8 +78,8 @@ WAYS = ["", "-n 2", "-n 2 --mesh tensor=2 --shard fc1/weight:out=tensor", "-n 2 
 
 
 def features():
-    given, fresh = run("export", "given", "-q", "-o", "given.st") and read_safetensors("given.st"), None
-    old, _ = by_name(rows(given["fc1/weight"]), FEATURES), None
+    given = read_safetensors("given.st")
+    old = by_name(rows(given["fc1/weight"]), FEATURES)
     for source in ("given", "exported", "given.st"):
         _, note = left(MLP, "csv:a.csv,label=label,test=0.5", source)
         check("no names where nothing moves", "known by name" not in note and "normalised" not in note, note)
