@@ -198,7 +198,8 @@ static void print_best(const compared_run *all, int count)
     char loss[ROOM];
     const compared_run *best = NULL;
     for (int i = 0; i < count; i++) {
-        if (!all[i].failed && (!isfinite(all[i].held_out.loss) || strcmp(all[i].part, all[0].part)))
+        if (!all[i].failed &&
+            (!isfinite(all[i].held_out.loss) || strcmp(all[i].part, all[0].part) != 0))
             return;
         if (!all[i].failed && (!best || all[i].held_out.loss < best->held_out.loss)) best = &all[i];
     }
