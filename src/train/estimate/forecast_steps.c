@@ -43,7 +43,8 @@ double weft_forecast_meetings(const weft_forecast *f)
 {
     int64_t steps = f->t->total_steps, period = f->period > 0 ? f->period : steps;
     if (!f->whole || !f->tracks.meets) return f->period > 0 ? 1 / (double)f->period : 0;
-    return (double)((steps + period - 1) / period) / (double)steps;
+    int64_t meetings = (steps + period - 1) / period;
+    return (double)meetings / (double)steps;
 }
 
 weft_status weft_forecast_step(weft_forecast *f, const weft_slowness *slow, weft_step_totals *sum,

@@ -51,8 +51,8 @@ weft_status weft_memory_run_open(weft_context *context, const weft_site *site,
                                  weft_memory_run *out) WEFT_NODISCARD;
 /* With the prepared trainer, before its ranks are planned by weft_trainer_each_kind. */
 weft_status weft_memory_run_begin(weft_memory_run *run, weft_trainer *t) WEFT_NODISCARD;
-/* A weft_planned_fn, whose user is the run. */
-weft_status weft_memory_run_add(void *run, weft_rank *r, weft_store *store,
+/* A weft_planned_fn, whose user `of` is the run. */
+weft_status weft_memory_run_add(void *of, weft_rank *r, weft_store *store,
                                 const weft_program *program, size_t before,
                                 const int *kind) WEFT_NODISCARD;
 /* Sums up the processes, without the arrays of *out. */
