@@ -55,7 +55,9 @@ void catch_signals(void)
 
 int interrupted_code(void)
 {
-    return stopped_by ? 128 + stopped_by : EXIT_INTERRUPTED;
+    /* While processes of a job measure, its supervisor takes the signals. */
+    const int by = stopped_by ? stopped_by : weft_job_stopped_by();
+    return by ? 128 + by : EXIT_INTERRUPTED;
 }
 
 void print_status_line(const char *what, const char *message)

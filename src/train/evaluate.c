@@ -347,6 +347,9 @@ weft_status weft_evaluate(weft_context *context, const weft_eval_options *option
     weft_not_finite lost = {0};
     weft_report report = {0};
     WEFT_TRY(weft_options_take(weft_eval_table(), options, &own));
+    if (own.masks || own.mask_size)
+        return weft_fail(WEFT_ERR_ARGUMENT, "masks and mask_size are options of weft_predict, and "
+                                            "an evaluation writes none; leave them out");
     weft_status status = session_open(context, &own, false, &s);
     if (status == WEFT_OK)
         status = weft_evaluator_run(s.evaluator, s.data, s.split, own.metric, &report, NULL, NULL,

@@ -516,11 +516,11 @@ refuses 1 "pipe: is not a regular file" timeout 300 "$weft" train --model mlp --
 # What comes from outside does not reach the terminal raw.
 esc=$(printf '\033[31m')
 printf 'a,b,kind\n1,2,x%s\n2,1,y\n' "$esc" >esc.csv
-refuses 1 "the label 'x\x1b[31m' must be UTF-8" "$weft" train --model mlp --data csv:esc.csv
+refuses 1 "the label 'x\x1b[31m' must be without control characters" "$weft" train --model mlp --data csv:esc.csv
 printf 'a,b%s,kind\n1,2,x\n2,1,y\n' "$esc" >esc.csv
 refuses 1 "the name of column 1, 'b\x1b[31m'" "$weft" train --model mlp --data csv:esc.csv
 printf 'a,b,kind\n1,2,M\374ller\n2,1,y\n' >latin.csv
-refuses 1 "the label 'M\xfcller' must be UTF-8" "$weft" train --model mlp --data csv:latin.csv
+refuses 1 "the label 'M\xfcller' is not in UTF-8, but perhaps in Windows-1252" "$weft" train --model mlp --data csv:latin.csv
 refuses 2 "option 'data' is 'csv:\x1b[31m'" "$weft" train --data "csv:$esc"
 refuses 2 "no command is named '\x1b[31m'" "$weft" "$esc"
 refuses 1 "nowhere\x1b[31m" "$weft" inspect "nowhere$esc"

@@ -134,7 +134,7 @@ refuses 1 "does not predict the next token" "$weft" generate g
     refuses 2 "model gpt needs tokens with a label for each position" "$weft" train $same --model gpt --data glyphs
     refuses 2 "model char-lstm needs tokens with a label for each position" "$weft" train $same --model char-lstm --data glyphs
     refuses 2 "twin-lstm needs two inputs a and b [positions, features]" "$weft" train $same --model twin-lstm --data glyphs
-    refuses 2 "model 'mlp:layers=3' has no arguments" "$weft" train $same --model mlp:layers=3
+    refuses 2 "model 'mlp': no key is named 'layers'; known are hidden, dropout" "$weft" train $same --model mlp:layers=3
     for model in char-lstm twin-lstm; do
         data=text:text.txt,context=15
         [ $model = twin-lstm ] && data=pairs:text.txt,length=15

@@ -76,11 +76,20 @@ for options in \
     *) alike "$options" -n 2 --mesh domain=2 ;;
     esac
 done
+# tensors FILE: those of a safetensors file, without what it tells of the data.
+tensors() {
+    python3 -c 'import json, struct, sys
+data = open(sys.argv[1], "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+header = json.loads(data[8:8 + size])
+del header["__metadata__"]
+sys.stdout.buffer.write(json.dumps(header).encode() + data[8 + size:])' "$1"
+}
 # Positions that do not count have no effect: other numbers there change no bit.
 # shellcheck disable=SC2086
 for model in "$small" mean.yaml; do
     "$weft" train -q --model $model $series --checkpoint one-run && "$weft" export one-run -o one &&
-        "$weft" train -q --model $model ${series/x=x.npy/x=far.npy} --checkpoint far-run && "$weft" export far-run -o far && cmp -s one far &&
+        "$weft" train -q --model $model ${series/x=x.npy/x=far.npy} --checkpoint far-run && "$weft" export far-run -o far && cmp -s <(tensors one) <(tensors far) &&
         pass || flunk "$model: positions behind the length count"
     rm -rf one-run far-run one far
 done

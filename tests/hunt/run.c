@@ -102,7 +102,7 @@ void evaluate_case(const hunt_case *c, const char *folder, result *out)
     weft_eval_options options = {0};
     weft_context *context = NULL;
     weft_report report = {0};
-    (void)snprintf(latest, sizeof(latest), "%s/latest", folder);
+    (void)snprintf(latest, sizeof(latest), "%s/%s", folder, c->judging.best ? "best" : "latest");
     memset(out, 0, sizeof(*out));
     out->status = weft_options_init(weft_eval_table(), &options);
     if (out->status == WEFT_OK)

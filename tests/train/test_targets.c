@@ -10,7 +10,7 @@ static const struct {
     {"target=9", NULL, "target column 9 does not exist, columns are 0 to 3"},
     {"target=price,label=year", NULL, "give the one that is to be learned"},
     {"label=price", NULL, "that looks measured"},
-    {"target=kind", NULL, "column 4 (kind), the target, holds 'flat'"},
+    {"target=kind", NULL, "column 3 (kind), the target, holds 'flat'"},
     {"target=price", "loss: cross_entropy\nlayers:\n  - {type: dense, units: outputs}\n",
      "net.yaml:1: loss 'cross_entropy' needs classes"},
     {"target=price", "layers:\n  - {type: dense, units: classes}\n",
@@ -54,7 +54,7 @@ static void test_refusals(void **state)
         write_file(folder, "t.csv", text, strlen(text), path, sizeof(path));
         (void)snprintf(words, sizeof(words), "model=mlp data=csv:%s,target=b batch=1", path);
         assert_refused(train(words, NULL, 0, &l), WEFT_ERR_FORMAT,
-                       "t.csv:3: column 2 (b), the target,");
+                       "t.csv:3: column 1 (b), the target,");
         assert_non_null(strstr(weft_last_message(), *holes[k] ? "holds '" : "is empty"));
     }
     remove_folder(folder);
