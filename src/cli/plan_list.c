@@ -38,13 +38,32 @@ static bool estimate_row(weft_context *context, const char *cluster, int argc, c
     return !stopped;
 }
 
+/* An exchange of one learner is none, so rows of different ones are alike. */
+static void note_lone_learners(const plan_row *rows, int count, int64_t machines)
+{
+    int lone = 0;
+    for (int i = 0; i < count; i++)
+        lone += rows[i].step.learners == 1 && strstr(rows[i].words, "exchange") != NULL;
+    if (lone > 0 && machines > 1)
+        fprintf(stderr,
+                "weft: %d of these runs %s an exchange but one learner, which exchanges nothing; "
+                "give ranks, as -n %lld\n",
+                lone, lone == 1 ? "has" : "have", (long long)machines);
+}
+
 int plan_strategies(weft_context *context, const plan_options *plan, int argc, char **argv)
 {
     char *words[MOST_STRATEGIES];
     int count = split_strategies(plan->strategies, words, MOST_STRATEGIES);
     int seen = 0, estimated = 0, fit = 0;
     plan_row *rows = count > 0 ? calloc((size_t)count, sizeof(*rows)) : NULL;
+    int64_t machines;
     if (count < 1) return refuse_strategies(plan->strategies, MOST_STRATEGIES, "plan");
+    if (weft_cluster_machines(plan->cluster, &machines) != WEFT_OK) {
+        for (int i = 0; i < count; i++) free(words[i]);
+        free(rows);
+        return usage_failure("plan");
+    }
     catch_signals();
     for (; seen < count && rows && !wanted_stop.wanted; seen++) {
         plan_row *row = &rows[seen];
@@ -61,6 +80,7 @@ int plan_strategies(weft_context *context, const plan_options *plan, int argc, c
         print_plan_rows(rows, seen);
     }
     flush_stdout();
+    note_lone_learners(rows, rows ? seen : 0, machines);
     if (wanted_stop.wanted && seen < count)
         fprintf(stderr, "weft: stopped; the table has %d of %d strategies\n", seen, count);
     else if (estimated > 0 && fit == 0)

@@ -266,6 +266,18 @@ static weft_status check_channels(const weft_source *s, const weft_normalization
                      how->name);
 }
 
+/* Refuses numbers that are no pixels, such as those that were normalised before. */
+static weft_status check_pixels(const weft_source *s, const weft_normalization *how,
+                                const weft_range *range)
+{
+    if (!how->mean || s->bytes || (range->low > -0.5 && range->high < 256)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "--normalize %s takes pixels from 0 to 255, or as shares from 0 to 1, and the "
+                     "numbers of these data are from %g to %g; give --normalize none if they were "
+                     "normalised before",
+                     how->name, range->low, range->high);
+}
+
 weft_status weft_data_stats_learn(const weft_source *s, const weft_normalization *normalize,
                                   weft_data_stats *stats)
 {
@@ -287,6 +299,7 @@ weft_status weft_data_stats_learn(const weft_source *s, const weft_normalization
     if (!standard) stats->deviation[0] = unit && s->bytes ? 255 : 1;
     if (standard) WEFT_TRY(weft_data_stats_measure(s, stats));
     WEFT_TRY(find_bytes(s, stats));
+    WEFT_TRY(check_pixels(s, how, &stats->range));
     for (int c = 0; how->mean && c < CHANNELS; c++) {
         stats->mean[c] = how->mean[c] * (stats->bytes ? 255 : 1);
         stats->deviation[c] = how->deviation[c] * (stats->bytes ? 255 : 1);

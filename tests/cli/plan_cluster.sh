@@ -110,6 +110,9 @@ assert len(rows) == 7 and [r["strategy"] for r in rows if "reason" in r] == ["ex
 rates = [r["samples_per_second"] for r in rows if "reason" not in r]
 assert rates == sorted(rates, reverse=True) and all(r["low"] <= r["step_seconds"] <= r["high"] for r in rows if "reason" not in r)
 END
+"$weft" plan $small --cluster two.yaml --strategies 'exchange=gossip; exchange=average; mesh=data=1' >out 2>err
+holds err '2 of these runs have an exchange but one learner, which exchanges nothing; give ranks, as -n 2$'
+
 cluster little.yaml '' 'count: 2, cores: 1, memory: 1e5'
 accepts "little memory" "$weft" plan $small -n 2 --mesh data=2 --cluster little.yaml
 holds out 'on the fullest machine; fits in 100 kB: no, [0-9.]+ MB too much$'
@@ -123,6 +126,7 @@ refuses 2 "strategies 'a;;b'" "$weft" plan $small --cluster one.yaml --strategie
 printf 'machines:\n  - count: 1\n' >none.yaml
 refuses 2 "there is no key 'times'" "$weft" plan $small --cluster none.yaml
 refuses 2 "cannot open" "$weft" plan $small --cluster nowhere.yaml
+refuses 2 "nowhere.yaml: cannot open" "$weft" plan $small --cluster nowhere.yaml --strategies 'mesh=data=2; exchange=gossip'
 printf 'times: gone.times\nmachines:\n  - count: 1\n' >gone.yaml
 refuses 1 "gone.times: cannot open" "$weft" plan $small --cluster gone.yaml
 times one.times 0.0.1

@@ -59,6 +59,8 @@ for name in ("bytes", "shares", "large"):
 drawn = run("inspect", "--data", "npy:bytes.npy,y.npy", "--normalize", "imagenet", "--plot", "sheet.svg")
 plain = run("inspect", "--data", "npy:bytes.npy,y.npy", "--normalize", "unit", "--plot", "plain.svg")
 check(f"the sheet: {drawn.stderr}", drawn.returncode == plain.returncode == 0 and open("sheet.svg", "rb").read() == open("plain.svg", "rb").read())
+done = run("train", "-q", "-m", "mlp", "-d", "npy:by_hand.npy,y.npy", "-b", "6", "--steps", "1", "--normalize", "imagenet")
+check(f"normalised twice: {done.stderr}", done.returncode == 2 and "takes pixels from 0 to 255, or as shares from 0 to 1, and the numbers" in done.stderr)
 for data in ("npy:grey.npy,y.npy", "glyphs:size=8,train=60,test=20"):
     done = run("train", "-q", "-m", "mlp", "-d", data, "-b", "6", "--steps", "1", "--normalize", "imagenet")
     check(f"{data}: {done.stderr}", done.returncode == 2 and "--normalize imagenet is for pictures of three channels" in done.stderr)

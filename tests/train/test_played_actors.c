@@ -235,6 +235,11 @@ static void test_machines_share_links(void **state)
     weft_played none = played(words, bsp, file, (way){.machine = one});
     print_message("%g s apart from the server, %g with it, %g on two machines\n", all.seconds,
                   four.seconds, two.seconds);
+    /* The learner beside the server is fast, and the run ends with the others. */
+    static const char async[] = "exchange=server:policy=async";
+    double alone = played(words, async, file, (way){.elements = 0}).seconds / 4;
+    weft_played rest = played(words, async, file, (way){.machine = apart});
+    assert_true(near(rest.seconds, 3 * alone, 0.02));
     double of_one = all.seconds / (4 + 1);
     assert_true(near(four.seconds, (3 + 1) * of_one, 0.02));
     assert_true(near(two.seconds, (2 + 1) * of_one, 0.02));

@@ -199,6 +199,7 @@ static weft_status open_exchange(play *p)
     }
     for (int m = 0; m < PLAY_MARKS; m++) WEFT_TRY(WEFT_NEW(&p->marks[m].uses, p->exchange->actors));
     WEFT_TRY(WEFT_NEW(&p->node, p->exchange->actors));
+    WEFT_TRY(WEFT_NEW(&p->beside, p->learners));
     return WEFT_NEW(&p->windows, p->steps);
 }
 
@@ -216,6 +217,8 @@ static weft_status place(play *p, weft_actor_id id)
         WEFT_TRY(weft_sim_share_node(p->sim, id, p->node[id]));
     }
     if (host < 0) return WEFT_OK;
+    for (int l = 0; machine && learner_of(p, id) < 0 && l < p->learners; l++)
+        p->beside[l] = p->beside[l] || machine[l] == machine[host];
     const weft_machine_group *g =
         weft_cluster_group_of(p->o->cluster, machine ? machine[host] : host);
     return g->awake < 1 ? weft_sim_doze(p->sim, id, g->period, g->awake * g->period) : WEFT_OK;
@@ -280,6 +283,7 @@ static void close_play(play *p)
     free(p->needs);
     free(p->makes);
     free(p->node);
+    free(p->beside);
     free(p->courses);
     free(p->windows);
 }

@@ -29,7 +29,7 @@ typedef struct weft_play_options {
 } weft_play_options;
 
 /* All but `whole`, `ended` and `scale` are of the steady state: from the end of the first learner's
- * warm-up to the last step of the first learner of the slowest machines. A run gives all learners
+ * warm-up to the last step of the first learner of the slowest kind. A run gives all learners
  * as many steps: the slowest group of machines sets `seconds`, each learner by its own steps after
  * the warm-up. */
 typedef struct weft_played {

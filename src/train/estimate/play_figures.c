@@ -48,21 +48,24 @@ static bool begins(play *p, const play_course *c)
     return c->done == p->warm;
 }
 
-static const weft_machine_group *group_of(const play *p, int learner)
+/* Learners of one kind differ by chance alone: their machines are of one group, and all or none of
+ * them have a server, whose messages to the learner beside it cross no link. */
+static int kind_of(const play *p, int learner)
 {
-    return weft_cluster_group_of(p->o->cluster, p->o->machine ? p->o->machine[learner] : learner);
+    int at = p->o->machine ? p->o->machine[learner] : learner;
+    ptrdiff_t group = weft_cluster_group_of(p->o->cluster, at) - p->o->cluster->groups;
+    return 2 * (int)group + p->beside[learner];
 }
 
-/* The steady state ends when a learner of each group of machines has taken its steps. */
+/* The steady state ends when a learner of each kind has taken its steps. */
 static bool ends(const play *p, int learner)
 {
     const play_course *c = &p->courses[learner];
     if (c->done < p->steps)
         return learner == p->pacer && p->ready == p->learners && has_played(p, c, MESSAGES);
     for (int l = 0; l < p->learners; l++) {
-        const weft_machine_group *group = group_of(p, l);
         int of = 0;
-        while (p->courses[of].done < p->steps || group_of(p, of) != group)
+        while (p->courses[of].done < p->steps || kind_of(p, of) != kind_of(p, l))
             if (++of == p->learners) return false;
     }
     return true;
@@ -90,23 +93,22 @@ static double least_pace(const play *p, const play_course *c, double now)
 }
 
 /* A run gives all learners as many steps, and ends with the last one, so the slowest machines set
- * its pace: the mean over the learners of one group of machines, since they differ by chance. */
+ * its pace: the mean over the learners of one kind, since they differ by chance. */
 static double slowest_pace(const play *p, double (*of)(const play *, const play_course *, double),
-                           double now, const weft_machine_group **slowest)
+                           double now, int *slowest)
 {
-    const weft_cluster *cluster = p->o->cluster;
     double most = 0;
-    *slowest = cluster->groups;
-    for (int g = 0; g < cluster->group_count; g++) {
+    *slowest = 0;
+    for (int kind = 0; kind < 2 * p->o->cluster->group_count; kind++) {
         double sum = 0, count = 0;
         for (int l = 0; l < p->learners; l++) {
-            if (group_of(p, l) != &cluster->groups[g]) continue;
+            if (kind_of(p, l) != kind) continue;
             sum += of(p, &p->courses[l], now);
             count++;
         }
         if (count == 0 || sum / count <= most) continue;
         most = sum / count;
-        *slowest = &cluster->groups[g];
+        *slowest = kind;
     }
     return most;
 }
@@ -115,9 +117,9 @@ static double slowest_pace(const play *p, double (*of)(const play *, const play_
 static bool is_slower(const play *p, double now)
 {
     const weft_estimate_end *end = p->o->end;
-    const weft_machine_group *group;
+    int kind;
     return end && end->most > 0 && p->marks[PLAY_BEGIN].there &&
-           slowest_pace(p, least_pace, now, &group) > end->most;
+           slowest_pace(p, least_pace, now, &kind) > end->most;
 }
 
 weft_status weft_play_count(play *p, int learner, double now)
@@ -159,8 +161,8 @@ static double taken(const play_course *c, double at)
     return (double)k + (last > 0 && k < c->of ? WEFT_MIN((at - begin) / last, 1.0) : 0);
 }
 
-/* The mean over a group's learners of the periods after their warm-up, one after the other. */
-static void find_interval(const play *p, const weft_machine_group *group, weft_played *out)
+/* The mean over the learners of a kind of the periods after their warm-up, one after the other. */
+static void find_interval(const play *p, int kind, weft_played *out)
 {
     double *windows = p->windows;
     size_t count = 0;
@@ -169,7 +171,7 @@ static void find_interval(const play *p, const weft_machine_group *group, weft_p
         double sum = 0, members = 0;
         for (int l = 0; l < p->learners; l++) {
             const play_course *c = &p->courses[l];
-            if (group_of(p, l) != group || c->done < k + p->period) continue;
+            if (kind_of(p, l) != kind || c->done < k + p->period) continue;
             sum += c->ends[k + p->period - 1] - c->ends[k - 1];
             members++;
         }
@@ -220,8 +222,8 @@ void weft_play_sum_up(const play *p, weft_played *out)
     if (b->counts && b->updates > a->updates)
         out->staleness = (b->aged - a->aged) / (b->updates - a->updates);
     if (!(time > 0)) return;
-    const weft_machine_group *group;
-    out->seconds = slowest_pace(p, pace_of, b->at, &group);
-    find_interval(p, group, out);
+    int kind;
+    out->seconds = slowest_pace(p, pace_of, b->at, &kind);
+    find_interval(p, kind, out);
     find_use(p, time, steps, out);
 }

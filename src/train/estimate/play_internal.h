@@ -39,6 +39,7 @@ typedef struct play {
     weft_sim *sim;
     int learners;
     weft_actor_id *node; /* [actors]: the first actor of its node */
+    bool *beside;        /* [learners]: a server is on the machine of the learner */
     int64_t steps, warm, period;
     int64_t done;               /* steps of all learners */
     double ended;               /* virtual time of the last one */
