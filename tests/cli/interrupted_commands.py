@@ -2,6 +2,8 @@
 
 A signal is sent once the command catches it. Each command would go on for minutes otherwise, so that one that does not look at
 its requests to stop is still there after the time that a process may take to end."""
+import contextlib
+import glob
 import os
 import re
 import signal
@@ -37,7 +39,12 @@ def catches(pid):
 
 
 def children(pid):
-    return [int(c) for t in os.listdir(f"/proc/{pid}/task") for c in open(f"/proc/{pid}/task/{t}/children").read().split()]
+    """Of all threads that are still there."""
+    found = []
+    for file in glob.glob(f"/proc/{pid}/task/*/children"):
+        with contextlib.suppress(OSError), open(file) as f:
+            found += [int(c) for c in f.read().split()]
+    return found
 
 
 def below(pid):
