@@ -108,9 +108,8 @@ static void take_output(const summary *s, layer *l)
     out->activation_bytes = each * (double)weft_shape_elements(&type.shape);
 }
 
-/* Of a node of several outputs, such as a recurrence, a later layer may read another than the
- * first.
- */
+/* A later layer may read another output than the first of a node that has several, as a recurrence
+ * has. */
 static void find_outputs(summary *s, int node)
 {
     const weft_value *inputs;

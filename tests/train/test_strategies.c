@@ -311,6 +311,17 @@ static void test_stopped(void **state)
     remove_folder(root);
 }
 
+/* Writes a cluster file with the machines beside the times of write_cluster. */
+static void write_machines(const char *root, const char *machines, char path[4200])
+{
+    (void)write_cluster(root, 0);
+    (void)snprintf(path, 4200, "%s/other.yaml", root);
+    FILE *to = fopen(path, "w");
+    assert_non_null(to);
+    fprintf(to, "times: paper.times\nmachines:\n  - %s\n", machines);
+    assert_int_equal(fclose(to), 0);
+}
+
 /* A cluster with more candidates than memory has room for: the search ends when its time is out,
  * and counts them all. */
 static void test_time_out(void **state)
@@ -320,12 +331,7 @@ static void test_time_out(void **state)
     weft_strategies s;
     (void)state;
     weft_search_options_init(&o);
-    (void)write_cluster(root, 0);
-    (void)snprintf(path, sizeof(path), "%s/huge.yaml", root);
-    FILE *to = fopen(path, "w");
-    assert_non_null(to);
-    fputs("times: paper.times\nmachines:\n  - {count: 1024, cores: 64}\n", to);
-    assert_int_equal(fclose(to), 0);
+    write_machines(root, "{count: 1024, cores: 64}", path);
     o.seconds = 0.5;
     assert_ok(search(runs[0].words, path, o, &s));
     assert_true(s.timed_out && s.candidates > 1000000000);
@@ -336,18 +342,14 @@ static void test_time_out(void **state)
 
 static void test_nothing_fits(void **state)
 {
-    char *root = temporary_folder(), path[4200];
+    char *root = temporary_folder(), path[4200], machines[100];
     weft_search_options o;
     weft_strategies s;
     (void)state;
     weft_search_options_init(&o);
-    (void)write_cluster(root, 0);
-    (void)snprintf(path, sizeof(path), "%s/tiny.yaml", root);
-    FILE *to = fopen(path, "w");
-    assert_non_null(to);
-    fprintf(to, "times: paper.times\nmachines:\n  - {count: 2, cores: 1, memory: %.0f}\n",
-            memory_of(runs[0].words).shared);
-    assert_int_equal(fclose(to), 0);
+    (void)snprintf(machines, sizeof(machines), "{count: 2, cores: 1, memory: %.0f}",
+                   memory_of(runs[0].words).shared);
+    write_machines(root, machines, path);
     o.one_learner = true;
     assert_ok(search(runs[0].words, path, o, &s));
     assert_int_equal(s.fitting, 0);
