@@ -111,6 +111,30 @@ static weft_status search(const char *words, const char *cluster, weft_search_op
     return status;
 }
 
+/* Sums over the searches that were compared with estimates of all candidates. */
+static struct {
+    int searches;
+    int64_t candidates, estimated;
+    double behind; /* share of the best rate, at most */
+} compared;
+
+static void note(const weft_strategies *few, const weft_strategies *all, double found, double best)
+{
+    compared.searches++;
+    compared.candidates += all->candidates;
+    compared.estimated += few->estimated;
+    compared.behind = fmax(compared.behind, 1 - found / best);
+}
+
+static void tell(void)
+{
+    print_message("%d searches estimated %lld of %lld candidates, and were at most %.2f %% behind "
+                  "the best of all\n",
+                  compared.searches, (long long)compared.estimated, (long long)compared.candidates,
+                  100 * compared.behind);
+    memset(&compared, 0, sizeof(compared));
+}
+
 static void check_counts(const weft_strategies *s)
 {
     assert_int_equal(s->candidates, s->estimated + s->refused + s->bounded);
@@ -183,6 +207,8 @@ static void compare(const weft_strategies *few, const weft_strategies *all, cons
         (void)snprintf(seen[kinds++], sizeof(seen[0]), "%s", kind);
     }
     assert_true(few->fitting == kinds || few->fitting >= 3);
+    if (kinds > 0)
+        note(few, all, few->at[0].step.samples_per_second, all->at[0].step.samples_per_second);
 }
 
 static void test_exhaustive(void **state)
@@ -211,6 +237,7 @@ static void test_exhaustive(void **state)
             weft_strategies_free(&all);
             weft_strategies_free(&few);
         }
+    tell();
     remove_folder(root);
 }
 
@@ -244,11 +271,13 @@ static void test_meshes(void **state)
         check_bounds(&all, machines[m], words);
         double found = few.at[0].step.samples_per_second, best = all.at[0].step.samples_per_second;
         assert_true(all.fitting > 30 && few.fitting == 1);
+        note(&few, &all, found, best);
         if (found < best * 0.99)
             fail_msg("%s has %g, %s %g", few.at[0].words, found, all.at[0].words, best);
         weft_strategies_free(&all);
         weft_strategies_free(&few);
     }
+    tell();
     remove_folder(root);
 }
 

@@ -136,7 +136,6 @@ static weft_status try_tail(strategy_search *s, strategy_head *head, const strat
     else
         s->out->bounded++;
     if (!strategy_is_least(c)) return WEFT_OK;
-    own->most = wanted ? rate : found.most;
     if (!wanted || rate <= 0) return WEFT_OK;
     own->kernels = found.step.computed;
     own->links = found.step.busiest_link * found.step.seconds;

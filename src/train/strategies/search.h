@@ -99,10 +99,9 @@ double strategy_enough(const strategy_search *search, const strategy_head *head)
 bool strategy_is_hopeless(const strategy_search *search, const strategy_head *head);
 
 /* own_steps.c: where learners do not wait for all others, lowers *most, samples a second at most,
- * by the time of the learners' own steps, which are estimated once for all exchanges, and by what
- * is known of the candidate of the same head and ZeRO stage with the least work. *refused: as
+ * by the time of the learners' own steps, which are estimated once for all exchanges. *refused: as
  * strategy_estimate. */
-weft_status strategy_refine(strategy_search *search, strategy_head *head,
+weft_status strategy_refine(strategy_search *search, const strategy_head *head,
                             const strategy_candidate *candidate, double *most,
                             bool *refused) WEFT_NODISCARD;
 weft_status strategy_make_own(strategy_search *search) WEFT_NODISCARD;
