@@ -23,6 +23,8 @@ MODELS = {
     "resnet": ("resnet:depth=18,width=32", "glyphs:size=32,train=200,test=50", 48, "domain"),
     "gpt": ("gpt:layers=4,heads=4,width=256", f"text:{TEXT},unit=char,context=128", 8, None),
     "char-lstm": ("char-lstm:layers=2,units=256", f"text:{TEXT},unit=char,context=64", 16, None),
+    "fashion": (str(HERE.parent / "examples/fashion.yaml"), "glyphs:size=28,train=800,test=200", 32, "domain"),
+    "transformer": ("gpt:layers=3,heads=2,width=96", f"text:{TEXT},unit=char,context=96", 12, None),
 }
 STRATEGIES = [
     "-n 1", "-n 1 -t 2", "-n 1 --dtype bf16", "-n 1 --recompute", "-n 1 --microbatches 4",

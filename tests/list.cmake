@@ -372,6 +372,7 @@ row(cli        plan_scale               T............    4 script   plan_scale.p
 row(cli        plan_timeline            T............    4 script   plan_timeline.py)
 row(cli        plan_verify              T.P........W.   12 script   plan_verify.sh)
 row(cli        plan_why                 T............    6 script   plan_why.py)
+row(cli        folded_tables            T............    4 script   folded_tables.py)
 row(cli        interrupted_commands     T..........W.   25 script   interrupted_commands.py)
 row(cli        plan_target              T............   12 script   plan_target.sh)
 row(cli        invalid_options          T............    4 script   invalid_options.sh)

@@ -109,12 +109,22 @@ void limit_spinning(char **argv);
 
 #define CLEAR_LINE "\r\033[K" /* clears the current line of a terminal */
 
+/* plan_memory.c: by how much a run does not fit into the machines of a cluster, of which each has a
+ * rank where no number is given, and options that would help; allocated. NULL: it fits, or that is
+ * not known. */
+char *memory_lack(weft_context *context, const weft_train_options *options, const char *cluster);
+
 /* Progress of a training run: a bar on a terminal, lines elsewhere. Unless --progress decides, the
  * process that has the user's standard output chooses, and passes its choice to the ranks that it
  * starts, since a launcher may give them a pseudo-terminal where the user has no terminal. */
 typedef struct progress progress;
 const char *progress_kind(const weft_show_choice *show); /* "bar" or "lines" */
 int progress_columns(void);                              /* of the terminal */
+/* folded_table.c: prints a table whose first line has the headings, two blanks or more apart. Where
+ * the terminal is narrower, each row takes several lines. print_with_tables prints a text, the
+ * paragraphs of which that begin with this heading are tables. */
+void print_folded(const char *text);
+void print_with_tables(const char *text, const char *heading);
 /* simulated: the times of events are virtual, and the rate is computed by the real clock. */
 progress *progress_new(const weft_train_options *options, bool simulated);
 void progress_event(void *user, const weft_event *event);

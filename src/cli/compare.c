@@ -16,7 +16,7 @@ typedef struct comparison {
     int argc;
     char **argv; /* options of all runs */
     compared_run all[MOST_RUNS];
-    int count, measured;
+    int count, measured, left_out;
     bool simulated, quiet, json;
     progress *bar; /* of the current run; NULL: quiet */
     /* The current run, its batch per learner, and the bytes sent in its steps so far. */
@@ -183,7 +183,18 @@ static int refuse_run(const compared_run *c, weft_status status)
     return misfit ? 2 : 1;
 }
 
-/* Checks all runs before the first one starts. Returns the exit code; 0: all are valid. */
+/* Takes a run that does not fit into the machines out of the list. */
+static void leave_out(comparison *k, int i, const char *lack)
+{
+    fprintf(stderr, "weft: the run '%s' is left out, since it does not fit: %s\n", k->all[i].label,
+            lack);
+    compared_run_free(&k->all[i]);
+    memmove(&k->all[i], &k->all[i + 1], (size_t)(--k->count - i) * sizeof(*k->all));
+    k->left_out++;
+}
+
+/* Checks all runs before the first one starts. Returns the exit code; 0: all are valid, or do not
+ * fit into the machines, but for one or more. */
 static int check_all(comparison *k)
 {
     for (int i = 0; i < k->count && !wanted_stop.wanted; i++) {
@@ -196,12 +207,19 @@ static int check_all(comparison *k)
         if (fits && status == WEFT_OK) status = weft_options_check(table, &o);
         if (fits && status == WEFT_OK) status = compare_keep_length(table, &o);
         weft_status checked = fits && status == WEFT_OK ? check_one(k, &o) : WEFT_OK;
+        char *lack = fits && status == WEFT_OK && checked == WEFT_OK && k->simulated
+                         ? memory_lack(k->context, &o.base.train, o.base.cluster)
+                         : NULL;
         weft_options_free(table, &o);
+        if (lack) leave_out(k, i--, lack);
+        free(lack);
         if (status != WEFT_OK) return usage_failure("compare");
         if (!fits) return 2;
         if (checked != WEFT_OK) return refuse_run(&k->all[i], checked);
     }
-    return 0;
+    if (k->count > 0 || k->left_out == 0) return 0;
+    fprintf(stderr, "weft: none of these runs fits into the memory of the machines\n");
+    return 1;
 }
 
 static weft_status run_all(comparison *k)

@@ -91,15 +91,16 @@ static const char *contradiction(const plan_options *p)
 
 /* Prints the plan, and the estimate, if there is one. */
 static weft_status print_plan(weft_context *context, const weft_train_options *options,
-                              const plan_options *plan, const weft_step_estimate *step)
+                              const plan_options *plan, const weft_step_estimate *step,
+                              double *lack)
 {
     char *text = NULL;
     weft_status status = plan->passes >= 0
                              ? weft_train_passes_text(context, options, (int)plan->passes, &text)
                              : weft_train_plan_text(context, options, (int)plan->dump, &text);
-    if (status == WEFT_OK) printf("%s", text);
+    if (status == WEFT_OK) print_with_tables(text, "rank  ");
     if (status == WEFT_OK && plan->passes < 0)
-        status = plan_memory(context, options, plan->cluster, plan->memory_bytes);
+        status = plan_memory(context, options, plan->cluster, plan->memory_bytes, lack);
     if (status == WEFT_OK && plan->cluster) print_estimate(plan->cluster, step);
     weft_free(text);
     return status;
@@ -121,10 +122,17 @@ static int plan_one(weft_context *context, const weft_train_options *options,
         code = plan_steps_make(context, options, plan->cluster, &show, &step, &steps);
     else if (plan->cluster)
         code = report_failure(weft_estimate_step(context, options, plan->cluster, &step));
-    if (code == 0) code = report_failure(print_plan(context, options, plan, &step));
+    double lack = 0;
+    if (code == 0) code = report_failure(print_plan(context, options, plan, &step, &lack));
     if (code == 0 && plan->timeline) step_bars_print(&steps.predicted);
     if (code == 0 && plan->timeline && steps.count > 1) step_bars_print(&steps.measured);
     plan_steps_free(&steps);
+    flush_stdout();
+    if (code == 0 && lack > 0) {
+        fprintf(stderr, "weft: the run takes %.4g MB more than the memory of %s\n", lack / 1e6,
+                plan->cluster ? plan->cluster : "the machine");
+        code = 1;
+    }
     return code;
 }
 
@@ -226,9 +234,9 @@ const command command_plan = {
         "floating point operations and the bytes sent to ranks of its learner per step; then\n"
         "every transfer in order, the bubble of a pipeline, and the memory of each rank and\n"
         "process at its peak, with evaluation, exchange and checkpoint. --memory says whether\n"
-        "that fits, and if not, what options would take less, by planning them. --dump adds the "
-        "graph and the\n"
-        "program of rank 0, --dump=K those of rank K. --passes prints in place of all this the\n"
+        "that fits, and if not, what options would take less, by planning them; the exit code is\n"
+        "then 1. --dump adds the graph and the program of rank 0, --dump=K those of rank K. "
+        "--passes prints in place of all this the\n"
         "graph after each pass: the model, its gradients, the optimizer, recomputation, the part\n"
         "of rank 0 (--passes=K: of rank K), and the graphs that predict.\n\n"
         "--cluster FILE adds the time of a step on the machines of that file, which weft measure\n"

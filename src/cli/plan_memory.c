@@ -47,20 +47,33 @@ static bool any(const weft_memory_estimate *m, int part)
 }
 
 /* A line for each rank, with the parts that some rank has. */
-static void print_ranks(const weft_memory_estimate *m)
+static void put_ranks(FILE *to, const weft_memory_estimate *m)
 {
     char text[32];
-    printf("\nMemory of the host at the peak:\n%4s", "rank");
+    fprintf(to, "%4s", "rank");
     for (int p = 0; p < WEFT_MEMORY_PARTS; p++)
-        if (any(m, p)) printf("  %11s", weft_memory_part_name((weft_memory_part)p));
-    printf("  %11s  %11s\n", "all", "for moments");
+        if (any(m, p)) fprintf(to, "  %11s", weft_memory_part_name((weft_memory_part)p));
+    fprintf(to, "  %11s  %11s\n", "all", "for moments");
     for (int r = 0; r < m->ranks; r++) {
-        printf("%4d", r);
-        for (int p = 0; p < WEFT_MEMORY_PARTS; p++)
-            if (any(m, p)) printf("  %11s", memory_text(m->part[r * WEFT_MEMORY_PARTS + p], text));
-        printf("  %11s", memory_text(sum_of(m, r), text));
-        printf("  %11s\n", memory_text(m->moment[r], text));
+        fprintf(to, "%4d", r);
+        for (int p = 0; p < WEFT_MEMORY_PARTS; p++) {
+            double bytes = m->part[r * WEFT_MEMORY_PARTS + p];
+            if (any(m, p)) fprintf(to, "  %11s", memory_text(bytes, text));
+        }
+        fprintf(to, "  %11s", memory_text(sum_of(m, r), text));
+        fprintf(to, "  %11s\n", memory_text(m->moment[r], text));
     }
+}
+
+static void print_ranks(const weft_memory_estimate *m)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    if (to) put_ranks(to, m);
+    printf("\nMemory of the host at the peak:\n");
+    if (to && fclose(to) == 0) print_folded(text);
+    free(text);
 }
 
 static void print_processes(const weft_memory_estimate *m)
@@ -205,35 +218,59 @@ static bool find_fitting(weft_context *context, const weft_train_options *option
     return try_changes(context, options, cluster, chosen, &bytes) && bytes <= limit;
 }
 
-char *plan_memory_lack(weft_context *context, const weft_train_options *options,
-                       const char *cluster, const weft_step_estimate *step)
+static char *lack_text(weft_context *context, const weft_train_options *options,
+                       const char *cluster, double bytes, double limit)
 {
     bool chosen[CHANGES];
     char *text = NULL;
     size_t size;
     FILE *to = open_memstream(&text, &size);
     if (!to) return NULL;
-    print_fit(to, step->memory, step->memory_limit);
-    if (find_fitting(context, options, cluster, step->memory_limit, chosen)) {
+    print_fit(to, bytes, limit);
+    if (find_fitting(context, options, cluster, limit, chosen)) {
         fprintf(to, "; fits with");
         print_chosen(to, chosen);
     }
     return fclose(to) == 0 ? text : NULL;
 }
 
+char *plan_memory_lack(weft_context *context, const weft_train_options *options,
+                       const char *cluster, const weft_step_estimate *step)
+{
+    return lack_text(context, options, cluster, step->memory, step->memory_limit);
+}
+
+char *memory_lack(weft_context *context, const weft_train_options *options, const char *cluster)
+{
+    weft_memory_estimate m = {0};
+    weft_train_options run = {0};
+    char *text = NULL;
+    int64_t machines;
+    weft_status status = weft_train_options_copy(context, options, &run);
+    if (status == WEFT_OK) status = weft_cluster_machines(cluster, &machines);
+    if (status == WEFT_OK && run.job.ranks <= 1) run.job.ranks = machines;
+    if (status == WEFT_OK) status = weft_estimate_memory(context, &run, cluster, &m);
+    if (status == WEFT_OK && m.limit > 0 && m.machine > m.limit)
+        text = lack_text(context, &run, cluster, m.machine, m.limit);
+    weft_memory_estimate_free(&m);
+    weft_options_free(weft_train_table(context), &run);
+    return text;
+}
+
 weft_status plan_memory(weft_context *context, const weft_train_options *options,
-                        const char *cluster, double limit)
+                        const char *cluster, double limit, double *lack)
 {
     weft_memory_estimate m = {0};
     weft_status status = weft_estimate_memory(context, options, cluster, &m);
     if (status != WEFT_OK) return status;
     if (limit <= 0) limit = m.limit;
+    *lack = limit > 0 && m.machine > limit ? m.machine - limit : 0;
     print_ranks(&m);
     print_processes(&m);
     print_others(&m);
     print_fit(stdout, m.machine, limit);
     printf("\n");
-    if (limit > 0 && m.machine > limit) print_changes(context, options, cluster, m.machine, limit);
+    if (*lack > 0) print_changes(context, options, cluster, m.machine, limit);
     weft_memory_estimate_free(&m);
     return WEFT_OK;
 }

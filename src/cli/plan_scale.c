@@ -107,6 +107,10 @@ static void estimate_cell(scale *s, int strategy, int size, int argc, char **arg
     if (status == WEFT_OK) status = set_strategy(table, &options, words);
     if (status == WEFT_OK) status = weft_estimate_step(s->context, &options, s->cluster, &c->step);
     if (status != WEFT_OK) (void)snprintf(c->reason, REASON, "%s", weft_last_message());
+    bool fits = c->step.memory_limit <= 0 || c->step.memory <= c->step.memory_limit;
+    char *lack = fits ? NULL : plan_memory_lack(s->context, &options, s->cluster, &c->step);
+    if (lack) (void)snprintf(c->reason, REASON, "%s", lack);
+    free(lack);
     weft_options_free(table, &options);
 }
 

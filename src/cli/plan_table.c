@@ -1,6 +1,7 @@
 /* The tables of weft plan --cluster FILE: estimated steps of several runs. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -28,16 +29,16 @@ static const char *end_text(const weft_step_estimate *s, char *out, size_t size)
     return out;
 }
 
-static void print_row(const plan_row *r, int width)
+static void print_row(FILE *to, const plan_row *r, int width)
 {
     const weft_step_estimate *s = &r->step;
     char range[80], rate[24], low[24], high[24], link[24], memory[24], end[48];
     (void)snprintf(range, sizeof(range), "%s (%s to %s)", digits(1e3 * s->seconds, 4, rate),
                    digits(1e3 * s->low, 3, low), digits(1e3 * s->high, 3, high));
-    printf("%-*s  %-27s %9s %7.0f %% %9s %9s  %-10s %s\n", width, r->label, range,
-           digits(s->samples_per_second, 4, rate), 100 * s->computed / s->seconds,
-           digits(s->link_bytes / 1e6, 3, link), digits(s->memory / 1e6, 3, memory), s->limited_by,
-           end_text(s, end, sizeof(end)));
+    fprintf(to, "%-*s  %-27s  %9s  %7.0f %%  %9s  %9s  %-10s  %s\n", width, r->label, range,
+            digits(s->samples_per_second, 4, rate), 100 * s->computed / s->seconds,
+            digits(s->link_bytes / 1e6, 3, link), digits(s->memory / 1e6, 3, memory), s->limited_by,
+            end_text(s, end, sizeof(end)));
 }
 
 /* Prints why rows are not estimated or do not fit: one reason once, with all that it is for. */
@@ -59,15 +60,21 @@ void print_plan_rows(const plan_row *rows, int count)
 {
     int width = 8;
     bool estimated = false;
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
     for (int i = 0; i < count; i++) {
         width = (int)fmax(width, (double)strlen(rows[i].label));
         estimated = estimated || rows[i].step.seconds > 0;
     }
-    if (estimated)
-        printf("%-*s  %-27s %9s %9s %9s %9s  %-10s %s\n", width, "strategy", "ms a step (likely)",
-               "samples/s", "computing", "MB/link", "MB/memory", "limited by", "if a machine ends");
-    for (int i = 0; i < count; i++)
-        if (rows[i].step.seconds > 0) print_row(&rows[i], width);
+    if (estimated && to)
+        fprintf(to, "%-*s  %-27s  %9s  %9s  %9s  %9s  %-10s  %s\n", width, "strategy",
+                "ms a step (likely)", "samples/s", "computing", "MB/link", "MB/memory",
+                "limited by", "if a machine ends");
+    for (int i = 0; i < count && to; i++)
+        if (rows[i].step.seconds > 0) print_row(to, &rows[i], width);
+    if (to && fclose(to) == 0) print_folded(text);
+    free(text);
     print_reasons(rows, count, width);
 }
 

@@ -215,6 +215,11 @@ static weft_status estimate(weft_context *context, const char *cluster, reasons 
     return status;
 }
 
+static bool fits(const weft_step_estimate *s)
+{
+    return s->memory_limit <= 0 || s->memory <= s->memory_limit;
+}
+
 int plan_why(weft_context *context, const char *cluster, const char *two, bool json, int argc,
              char **argv)
 {
@@ -238,6 +243,11 @@ int plan_why(weft_context *context, const char *cluster, const char *two, bool j
     }
     if (code == 0 && json) print_json(&r);
     if (code == 0 && !json) print_reasons(&r, cluster);
+    flush_stdout();
+    if (code == 0 && !fits(&r.step[0]) && !fits(&r.step[1])) {
+        fprintf(stderr, "weft: neither run fits into the memory of the machines of %s\n", cluster);
+        code = 1;
+    }
     for (int i = 0; i < count; i++) free(r.words[i]);
     free(r.parts);
     return code;

@@ -1,8 +1,10 @@
 /* weft simulate: runs a simulated training run, and shows its progress and summary. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
+#include "weft/data.h"
 
 /* The display of a simulation. */
 typedef struct watch {
@@ -112,6 +114,19 @@ static weft_status init(const weft_context *context, void *options)
     return weft_simulate_options_init(context, options);
 }
 
+/* The exit code of a run that does not fit into the machines of the cluster, which is printed. */
+static int refuse_lack(weft_context *context, const weft_simulate_options *options)
+{
+    const char *cluster = options->cluster;
+    weft_status status = weft_dataset_keep(context); /* the run reads it again */
+    char *lack =
+        status == WEFT_OK && cluster ? memory_lack(context, &options->train, cluster) : NULL;
+    if (lack) fprintf(stderr, "weft: the run does not fit into %s: %s\n", cluster, lack);
+    int code = lack != NULL;
+    free(lack);
+    return code;
+}
+
 static int run(weft_context *context, int argc, char **argv)
 {
     weft_simulate_options scratch = {0}, options = {0};
@@ -120,7 +135,8 @@ static int run(weft_context *context, int argc, char **argv)
     int code = 2;
     if (status != WEFT_OK) {
         code = usage_failure("simulate");
-    } else if ((code = load_plugins(context, table, &options)) == 0) {
+    } else if ((code = load_plugins(context, table, &options)) == 0 &&
+               (code = refuse_lack(context, &options)) == 0) {
         print_log(context, options.train.show.quiet);
         watch w = {.options = &options.train,
                    .bar = progress_new(&options.train, true),

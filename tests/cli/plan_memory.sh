@@ -32,7 +32,7 @@ grep -q '^beside' out && flunk "threads have no other processes" || pass
 # Whether it fits, and what would take less: an option that is named takes what it says.
 accepts "it fits" "$weft" plan $task --memory 16GB
 holds out '^.* on the fullest machine; fits in 16 GB: yes, 15[.][0-9]* GB to spare$'
-accepts "it does not fit" "$weft" plan $task --memory 20MB
+refuses 1 "MB more than the memory of the machine" "$weft" plan $task --memory 20MB
 holds out 'fits in 20 MB: no, [0-9.]+ [kMG]B too much$'
 holds out '^  --dtype bf16: [0-9.]+ MB'
 less=$(sed -n 's/^  --dtype bf16: \([0-9.]*\) MB.*/\1/p' out)
@@ -40,6 +40,14 @@ accepts "with it" "$weft" plan $task --dtype bf16
 awk -v a="${less:-0}" -v b="$(predicted)" 'BEGIN { r = 1e6 * a / b; exit !(r > 0.95 && r < 1.05) }' && pass || flunk "tried: $less MB, planned alone: $(predicted) bytes"
 
 # Machines of a cluster have as much memory as its file says.
+printf 'step: 1\nmachines:\n  - {count: 2, cores: 1, memory: 1e6}\n' >cluster.yaml
+refuses 1 "fits in 1 MB: no, " "$weft" simulate $task --cluster cluster.yaml --exchange gossip -q
+for memory in 1e6:1:2 1e9:0:0; do # bytes of a machine: exit code: runs that are left out
+    IFS=: read -r bytes code left <<<"$memory"
+    printf 'step: 1\nmachines:\n  - {count: 2, cores: 1, memory: %s}\n' "$bytes" >cluster.yaml
+    "$weft" compare $task --cluster cluster.yaml -q --strategies 'exchange=gossip; exchange=server' >out 2>err
+    [ $? = "$code" ] && [ "$(grep -c "is left out, since it does not fit: .* MB too much" err)" = "$left" ] && pass || flunk "compare on machines of $bytes bytes: $(cat err)"
+done
 printf 'step: 1\nmachines:\n  - {count: 2, cores: 1, memory: 1e6}\n' >cluster.yaml
 refuses 2 "no key 'times'" "$weft" plan $task --cluster cluster.yaml
 refuses 2 "must be a number with a unit" "$weft" plan $task --memory 16
