@@ -130,7 +130,8 @@ weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft
 
 weft_status weft_evaluator_dry_program(weft_context *context, weft_store *store, weft_dtype real,
                                        const weft_model_options *model, const weft_bytes *text,
-                                       const weft_eval_ranks *share, weft_program **out)
+                                       const weft_eval_ranks *share, double *graphs,
+                                       weft_program **out)
 {
     weft_evaluator *e;
     weft_program_options o;
@@ -138,7 +139,9 @@ weft_status weft_evaluator_dry_program(weft_context *context, weft_store *store,
     WEFT_TRY(begin(context, real, model, text, share, fetch, &o, &e));
     o.dry = true;
     weft_status status = weft_program_create_with(store, e->graph, &o, out);
+    double before = graphs ? (double)weft_allocated_memory() : 0;
     weft_evaluator_destroy(&e);
+    if (graphs) *graphs = before - (double)weft_allocated_memory();
     return status;
 }
 

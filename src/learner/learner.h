@@ -35,10 +35,11 @@ weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft
                                   const weft_model_options *model, const weft_bytes *text,
                                   const weft_eval_ranks *share,
                                   weft_evaluator **out) WEFT_NODISCARD;
-/* The evaluator's program alone, which is only looked at (weft_program_options, dry). */
+/* The evaluator's program alone, which is only looked at (weft_program_options, dry). graphs (NULL:
+ * not asked) gets the bytes of malloc that an evaluator keeps beside it: its graphs. */
 weft_status weft_evaluator_dry_program(weft_context *context, weft_store *store, weft_dtype real,
                                        const weft_model_options *model, const weft_bytes *text,
-                                       const weft_eval_ranks *share,
+                                       const weft_eval_ranks *share, double *graphs,
                                        weft_program **out) WEFT_NODISCARD;
 void weft_evaluator_destroy(weft_evaluator **evaluator);
 /* The instance that the evaluator runs. */
@@ -213,9 +214,9 @@ weft_status weft_rank_dry_program_on(const weft_rank *rank, weft_store *store,
                                      weft_program **out) WEFT_NODISCARD;
 /* Likewise, the program that evaluates, after weft_rank_dry_program_on; *out is NULL if the run
  * does not evaluate, or, with `early`, if it does not make this program before the first step, so
- * that missing memory is not found after an epoch. */
+ * that missing memory is not found after an epoch. graphs: as of weft_evaluator_dry_program. */
 weft_status weft_rank_dry_evaluation_on(const weft_rank *rank, weft_store *store, bool early,
-                                        weft_program **out) WEFT_NODISCARD;
+                                        double *graphs, weft_program **out) WEFT_NODISCARD;
 /* Builds the rank: as weft_rank_rewrite, then its communicators, store, program and exchange, and
  * loads the checkpoint. The caller has also set `world`. Collective over the world. */
 weft_status weft_rank_build(weft_rank *rank) WEFT_NODISCARD;

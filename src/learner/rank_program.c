@@ -99,13 +99,15 @@ static weft_eval_ranks eval_ranks(const weft_rank *r, const weft_comms *comms)
 }
 
 weft_status weft_rank_dry_evaluation_on(const weft_rank *r, weft_store *store, bool early,
-                                        weft_program **out)
+                                        double *graphs, weft_program **out)
 {
     const weft_run_spec *k = r->run_spec;
     const weft_eval_ranks share = eval_ranks(r, NULL);
     *out = NULL;
+    if (graphs) *graphs = 0;
     if (!(early ? evaluates_early(r, store) : evaluates(r))) return WEFT_OK;
-    return weft_evaluator_dry_program(k->context, store, k->real, &k->model, k->text, &share, out);
+    return weft_evaluator_dry_program(k->context, store, k->real, &k->model, k->text, &share,
+                                      graphs, out);
 }
 
 weft_status weft_rank_dry_program(const weft_rank *r, weft_program **out)

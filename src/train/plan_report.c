@@ -173,7 +173,7 @@ static weft_status check_memory(const weft_rank *r, weft_store *store, const wef
     size_t free = f->info.device_free - WEFT_MIN(stored, f->info.device_free);
     if (f->info.device_bytes == 0) return WEFT_OK;
     check_room(program, &free, f->lack[0], sizeof(f->lack[0]));
-    WEFT_TRY(weft_rank_dry_evaluation_on(r, store, true, &evaluation));
+    WEFT_TRY(weft_rank_dry_evaluation_on(r, store, true, NULL, &evaluation));
     if (!evaluation) return WEFT_OK;
     f->evaluation = weft_program_own_bytes(evaluation);
     check_room(evaluation, &free, f->lack[1], sizeof(f->lack[1]));

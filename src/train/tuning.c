@@ -42,7 +42,7 @@ static weft_status measure_on(weft_trainer *t, weft_rank *r, weft_store *store, 
     weft_store_measure_until(store, until, weft_trainer_stop_requested, t);
     WEFT_TRY(weft_rank_dry_program_on(r, store, &program));
     weft_program_destroy(&program);
-    WEFT_TRY(weft_rank_dry_evaluation_on(r, store, false, &program));
+    WEFT_TRY(weft_rank_dry_evaluation_on(r, store, false, NULL, &program));
     weft_program_destroy(&program);
     WEFT_TRY(weft_store_tuning_text(store, &text, count));
     take(t, text, strlen(text));

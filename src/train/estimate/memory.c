@@ -95,9 +95,11 @@ static weft_status add_evaluation(const weft_rank *r, weft_store *store,
                                   double part[WEFT_MEMORY_PARTS], double *moment,
                                   weft_program **program)
 {
-    WEFT_TRY(weft_rank_dry_evaluation_on(r, store, false, program));
+    double graphs;
+    WEFT_TRY(weft_rank_dry_evaluation_on(r, store, false, &graphs, program));
     if (!*program) return WEFT_OK;
     weft_program_info info = weft_program_on_host(*program);
+    part[WEFT_MEMORY_PROGRAMS] = graphs;
     part[WEFT_MEMORY_EVALUATION] = weft_program_bytes(&info) + (double)info.derived_bytes -
                                    (double)(info.parameter_bytes + info.state_bytes);
     return evaluation_moment(r, moment);
@@ -212,7 +214,7 @@ static weft_status count_programs(weft_memory_plan *m, const weft_rank *r,
         if (programs[i]) status = weft_program_bind(programs[i], &bound[i]);
     double bytes =
         r->graph_bytes + r->part_bytes + (double)weft_allocated_memory() - (double)before;
-    m->part[r->rank][WEFT_MEMORY_PROGRAMS] = bytes;
+    m->part[r->rank][WEFT_MEMORY_PROGRAMS] += bytes; /* beside the graphs of the evaluation */
     if (m->shared == 0) measure_process(m, bytes);
     for (int i = 0; i < PROGRAMS; i++)
         if (programs[i]) weft_program_unbind(programs[i], &bound[i]);
