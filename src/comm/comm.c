@@ -40,7 +40,7 @@ weft_status weft_comm_open(weft_context *context, const char *engine, int ranks,
     return ((const weft_engine *)entry->ops)->open(entry->ops, context, ranks, out, local);
 }
 
-size_t weft_comm_share(const weft_context *context, const char *engine, int size)
+size_t weft_comm_share_bytes(const weft_context *context, const char *engine, int size)
 {
     const weft_entry *entry;
     if (weft_registry_find(context, WEFT_KIND_ENGINE, engine, strlen(engine), &entry) != WEFT_OK)
@@ -49,7 +49,7 @@ size_t weft_comm_share(const weft_context *context, const char *engine, int size
     return of->share ? of->share(size) : 0;
 }
 
-size_t weft_comm_process(const weft_context *context, const char *engine)
+size_t weft_comm_process_bytes(const weft_context *context, const char *engine)
 {
     const weft_entry *entry;
     if (weft_registry_find(context, WEFT_KIND_ENGINE, engine, strlen(engine), &entry) != WEFT_OK)
@@ -159,8 +159,8 @@ static void fill_counts(int64_t *to, const int64_t *from, int64_t each, size_t n
     for (size_t r = 0; r < n; r++) to[r] = from ? from[r] : each;
 }
 
-size_t weft_comm_room(const weft_context *context, const char *engine, const weft_transfer *t,
-                      int size)
+size_t weft_comm_room_bytes(const weft_context *context, const char *engine, const weft_transfer *t,
+                            int size)
 {
     const weft_entry *entry;
     weft_comm comm = {.size = size, .local_size = size};

@@ -124,13 +124,13 @@ typedef struct weft_engine {
 } weft_engine;
 /* The bytes that a rank takes for an operation between `size` ranks by the engine, beside the
  * caller's buffers, whose addresses only have to be there; 0: few, or not known. */
-size_t weft_comm_room(const weft_context *context, const char *engine, const weft_transfer *t,
-                      int size);
+size_t weft_comm_room_bytes(const weft_context *context, const char *engine, const weft_transfer *t,
+                            int size);
 /* The bytes that a rank takes for a communicator of the engine; 0: few, or not known. */
-size_t weft_comm_share(const weft_context *context, const char *engine, int size);
+size_t weft_comm_share_bytes(const weft_context *context, const char *engine, int size);
 /* The bytes that the engine takes in a process of a run, which are measured in this one, where some
  * of them stay; 0: few, not known, or this process has them already. */
-size_t weft_comm_process(const weft_context *context, const char *engine);
+size_t weft_comm_process_bytes(const weft_context *context, const char *engine);
 
 extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi,
     weft_engine_processes;

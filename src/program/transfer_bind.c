@@ -42,7 +42,8 @@ static weft_status add_operation(transfer *t, weft_transfer what)
     what.send = s; /* addresses that are not read */
     what.receive = (void *)t;
     if (s->engine && t->of->space == SPACE_HOST)
-        t->room_bytes += weft_comm_room(s->context, s->engine, &what, WEFT_MAX(t->of->ranks, 2));
+        t->room_bytes +=
+            weft_comm_room_bytes(s->context, s->engine, &what, WEFT_MAX(t->of->ranks, 2));
     return WEFT_OK;
 }
 

@@ -72,7 +72,7 @@ static void add_communicators(const weft_trainer *t, const weft_rank *r,
     sizes[count++] = t->mesh;
     sizes[count++] = t->learners;
     for (int i = 0; i < count; i++)
-        part[WEFT_MEMORY_STAGING] += (double)weft_comm_share(t->context, engine, sizes[i]);
+        part[WEFT_MEMORY_STAGING] += (double)weft_comm_share_bytes(t->context, engine, sizes[i]);
 }
 
 /* The most that the evaluation of a split takes while it runs. */
@@ -144,7 +144,7 @@ static double meeting_room(const weft_trainer *t, const weft_exchange_sizes *siz
                                .receive = &m};
     if (weft_exchange_meetings(t->context, t->run_spec.exchange, &m) != WEFT_OK || m.period < 0)
         return 0;
-    return (double)weft_comm_room(t->context, t->options.job.engine, &sum, t->learners);
+    return (double)weft_comm_room_bytes(t->context, t->options.job.engine, &sum, t->learners);
 }
 
 /* The exchange says what it takes of each learner, and beside that for all of them. Sets *room to

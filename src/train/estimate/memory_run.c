@@ -140,7 +140,7 @@ static weft_status find_engine(const weft_trainer *t, weft_memory_plan *m)
     process_share *s = thing;
     pthread_mutex_lock(&s->lock);
     if (s->engine_of != weft_hash_text(engine))
-        s->engine = (double)weft_comm_process(t->context, engine);
+        s->engine = (double)weft_comm_process_bytes(t->context, engine);
     s->engine_of = weft_hash_text(engine);
     m->engine = s->engine;
     pthread_mutex_unlock(&s->lock);
