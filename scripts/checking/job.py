@@ -12,6 +12,7 @@ from .processes import end_group, start
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CORES = len(os.sched_getaffinity(0))
+WAITING = 3  # tests at a time of those that mostly wait, besides one a core
 # The last line of a suite, of a script or of an inner run of scripts/check.
 COUNTS = re.compile(r"^(?:\S+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
 # Tests put their files into memory where that can be had, since they sync what they write.
@@ -141,7 +142,7 @@ class Job:
 
     def suite(self, preset, label, environment=None):
         """Runs the tests of a preset that have a label, the longest first. Each computes on a core of its own, so that tests
-        beside each other do not share one; those labelled `cores` may use all. One more at a time is among those that
+        beside each other do not share one; those labelled `cores` may use all. WAITING more at a time are among those that
         mostly wait for processes. False: no test has the label."""
         listed = subprocess.run(["ctest", "--test-dir", f"build/{preset}", "--show-only=json-v1"], cwd=ROOT, capture_output=True,
                                 text=True, check=True)
@@ -161,8 +162,9 @@ class Job:
                     self.progress(f"{len(done)} of {total} tests  {test.name}")
                     self.run_test(test, environment, core)
 
-        with ThreadPoolExecutor(len(cores) + 1) as pool:
-            pending = [pool.submit(work, None, ["waits"])] + [pool.submit(work, core, ["computes", "waits"]) for core in cores]
+        with ThreadPoolExecutor(len(cores) + WAITING) as pool:
+            pending = [pool.submit(work, None, ["waits"]) for _ in range(WAITING)]
+            pending += [pool.submit(work, core, ["computes", "waits"]) for core in cores]
             for future in pending:
                 future.result()
         return total > 0

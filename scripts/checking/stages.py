@@ -20,9 +20,10 @@ SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0", "UBSAN_OPTIONS"
 
 
 def suite(label, preset="release", environment=None):
-    """Tests that have a label, under a preset. A label that no test has is a failure."""
+    """Tests that have a label, under a preset. A label that no test has is a failure. The programs of `sanitize` are a target,
+    since that stage runs no scripts."""
     def run(job):
-        if job.build(preset) and not job.suite(preset, label, environment):
+        if job.build(preset, ["tests_sanitize"] if label == "sanitize" else ()) and not job.suite(preset, label, environment):
             job.add(Result(label, "failed", 0, f"no test has the label {label}"))
     return run
 
@@ -36,29 +37,27 @@ def sources(*folders):
 
 
 def tidy(job, together, *more):
-    """clang-tidy on all sources, so many files a process, with the commands of the clang preset."""
+    """Commands of clang-tidy on all sources, so many files a process, with the commands of the clang preset."""
     if not job.build("clang", ["weft_proto"]):
-        return
+        return []
     files = [f for f in sources("src") if f.endswith(".c")]
     groups = [files[i:i + together] for i in range(0, len(files), together)]
-    job.run_all([(f"clang-tidy {os.path.relpath(g[0], ROOT)}" + (f" and {len(g) - 1} more" if g[1:] else ""),
-                  ["clang-tidy", "--quiet", "-p", "build/clang", "--warnings-as-errors=*", *more, *g]) for g in groups])
+    return [(f"clang-tidy {os.path.relpath(g[0], ROOT)}" + (f" and {len(g) - 1} more" if g[1:] else ""),
+             ["clang-tidy", "--quiet", "-p", "build/clang", "--warnings-as-errors=*", *more, *g]) for g in groups]
 
 
 def lint(job):
+    commands = [(name, [f"scripts/check-{name}"]) for name in ("layers", "words", "names")]
     if subprocess.run(["which", "clang-format-14"], capture_output=True).returncode == 0:
-        job.run("format", ["clang-format-14", "--dry-run", "-Werror", *sources("src", "include", "tests", "bench", "examples")])
+        commands.append(("format", ["clang-format-14", "--dry-run", "-Werror", *sources("src", "include", "tests", "bench", "examples")]))
     else:
         job.add(Result("format", "skipped", 0, "clang-format-14 is not in this release"))
-    job.run("layers", ["scripts/check-layers"])
-    job.run("words", ["scripts/check-words"])
-    job.run("names", ["scripts/check-names"])
     # The analyzer takes 97 % of the time of clang-tidy.
-    tidy(job, 30, "--checks=-clang-analyzer-*")
+    job.run_all(commands + tidy(job, 30, "--checks=-clang-analyzer-*"))
 
 
 def tidy_all(job):
-    tidy(job, 4)
+    job.run_all(tidy(job, 4))
 
 
 # --- sanitizers ---
