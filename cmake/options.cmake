@@ -55,8 +55,8 @@ target_compile_options(weft_flags INTERFACE
   -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef -Wformat=2
   $<$<BOOL:${WEFT_WERROR}>:-Werror>
   $<$<CONFIG:Release>:$<IF:$<BOOL:$<TARGET_PROPERTY:WEFT_TEST>>,-O1,-O3>>
-  # Without inlining gcc cannot see that a function sets its output.
-  $<$<AND:$<C_COMPILER_ID:GNU>,$<BOOL:$<TARGET_PROPERTY:WEFT_TEST>>>:-Wno-maybe-uninitialized>)
+  # Without inlining gcc sees neither that a function sets its output nor how long a text can be.
+  $<$<AND:$<C_COMPILER_ID:GNU>,$<BOOL:$<TARGET_PROPERTY:WEFT_TEST>>>:-Wno-maybe-uninitialized$<SEMICOLON>-Wno-format-truncation>)
 # What grows with a job or a model is allocated where it is made: not on a stack, of which a thread may have little.
 # A sanitizer makes frames larger, and tests may.
 if(NOT WEFT_SANITIZE)
