@@ -100,8 +100,12 @@ typedef enum weft_work_kind {
     WEFT_WORK_PASS,   /* copies, sums, updates */
     WEFT_WORK_ENCODE, /* by a codec, whose name is given */
     WEFT_WORK_DECODE,
-    WEFT_WORK_SEND, /* the copy of a payload to and from the network; runtimes count these */
-    WEFT_WORK_RECEIVE
+    /* A payload to and from another machine, and another process of the same one; runtimes count
+     * these. */
+    WEFT_WORK_SEND,
+    WEFT_WORK_RECEIVE,
+    WEFT_WORK_SEND_BESIDE,
+    WEFT_WORK_RECEIVE_BESIDE
 } weft_work_kind;
 
 /* Services of a runtime for its actors. */

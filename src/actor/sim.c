@@ -171,8 +171,8 @@ static weft_status deliver(weft_sim *sim, machine *m, event *e)
     WEFT_TRY(have_computed(sim, m, e));
     switch (e->kind) {
     case EVENT_MESSAGE:
-        if (!e->parcel->here && e->parcel->message.payload)
-            weft_sim_charge(a, WEFT_WORK_RECEIVE, NULL,
+        if (e->parcel->crosses && e->parcel->message.payload)
+            weft_sim_charge(a, e->parcel->here ? WEFT_WORK_RECEIVE_BESIDE : WEFT_WORK_RECEIVE, NULL,
                             2 * (double)e->parcel->message.payload->bytes);
         return a->ops->message(a, &e->parcel->message);
     case EVENT_TIMER:

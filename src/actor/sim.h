@@ -44,6 +44,9 @@ typedef weft_status (*weft_sim_supplied_fn)(void *user, weft_actor *actor, int64
 typedef weft_status (*weft_sim_computed_fn)(void *user, weft_actor *actor, int64_t ticket);
 /* Returns the link between two actors; called at the first message on it. */
 typedef weft_sim_link (*weft_sim_link_fn)(void *user, weft_actor_id from, weft_actor_id to);
+/* Whether messages between two actors of one node cross from one process to another; called at the
+ * first message. */
+typedef bool (*weft_sim_crosses_fn)(void *user, weft_actor_id from, weft_actor_id to);
 
 /* The time that work of a handler takes: of the actor, whose later events wait, and by how much it
  * delays each computation of another actor on its node. */
@@ -61,7 +64,8 @@ typedef struct weft_sim_options {
     weft_sim_link link;       /* for all pairs without a link of their own */
     weft_sim_link_fn link_of; /* in place of `link`; may be NULL */
     double scale; /* bytes for which each byte of a payload that is not fixed stands; 0: one */
-    weft_sim_work_fn work; /* NULL: handlers take no time */
+    weft_sim_work_fn work;       /* NULL: handlers take no time */
+    weft_sim_crosses_fn crosses; /* NULL: the actors of a node are in one process */
     weft_sim_make_fn make;
     weft_sim_compute_fn compute; /* may be NULL if no actor computes */
     /* [need_count]: the share of its time after which a computation reads input part 0, 1, ...; it

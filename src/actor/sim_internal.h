@@ -25,6 +25,7 @@ typedef struct parcel {
     size_t bytes; /* on the wire */
     bool lost;    /* the link loses it, or its receiver is dead */
     bool here;    /* both actors are on one node, so it crosses no link */
+    bool crosses; /* from one process to another, of the node or of two */
     bool copy;    /* of a duplicated message, which crosses only the receiver's link twice */
     char head[];
 } parcel;
@@ -78,6 +79,8 @@ typedef struct machine {
 typedef struct way {
     uint64_t key; /* 0: free */
     bool own;     /* `link` is set */
+    bool used;    /* a message was sent; `crosses` is set */
+    bool crosses; /* as of a parcel */
     weft_sim_link link;
     double last; /* arrival time of the last message that was not reordered */
 } way;

@@ -148,6 +148,7 @@ static weft_status post(weft_sim *sim, weft_actor *from, weft_actor_id to,
     const machine *m = weft_sim_machine(sim, to);
     p->copy = copy;
     p->here = m && m->node == weft_sim_machine(sim, from->id)->node;
+    p->crosses = w->crosses;
     p->lost = lost || !m || !m->actor;
     weft_status status = weft_sim_plan(
         sim,
@@ -160,6 +161,13 @@ static weft_sim_link usual_link(const weft_sim *sim, weft_actor_id from, weft_ac
 {
     const weft_sim_options *o = &sim->options;
     return o->link_of ? o->link_of(o->user, from, to) : o->link;
+}
+
+/* Whether two actors of a node are in different processes. */
+static bool cross_processes(const weft_sim *sim, weft_actor_id from, weft_actor_id to)
+{
+    const weft_sim_options *o = &sim->options;
+    return o->crosses && o->crosses(o->user, from, to);
 }
 
 weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message *message)
@@ -175,10 +183,12 @@ weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message
                          weft_actor_name(from, name));
     WEFT_TRY(find_way(sim, from->id, to, &w));
     if (!w->own) w->link = here ? (weft_sim_link){0} : usual_link(sim, from->id, to);
-    w->own = true;
+    if (!w->used) w->crosses = !here || cross_processes(sim, from->id, to);
+    w->own = w->used = true;
     sim->report.messages++;
-    if (!here && message->payload)
-        weft_sim_charge(from, WEFT_WORK_SEND, NULL, 2 * (double)message->payload->bytes);
+    if (w->crosses && message->payload)
+        weft_sim_charge(from, here ? WEFT_WORK_SEND_BESIDE : WEFT_WORK_SEND, NULL,
+                        2 * (double)message->payload->bytes);
     double left = sim->now + m->working;
     if (!here) {
         left = WEFT_MAX(node->sends_until, left);

@@ -32,8 +32,11 @@ static double charge_of(apart *p, weft_work_kind kind, const char *codec, double
     }
     if (codec && (kind == WEFT_WORK_ENCODE || kind == WEFT_WORK_DECODE))
         weft_codec_timed(kind == WEFT_WORK_ENCODE, codec, text);
-    if (kind == WEFT_WORK_SEND || kind == WEFT_WORK_RECEIVE)
-        (void)snprintf(text, sizeof(text), WEFT_MESSAGE_TIMED);
+    bool beside = kind == WEFT_WORK_SEND_BESIDE || kind == WEFT_WORK_RECEIVE_BESIDE;
+    if (beside || kind == WEFT_WORK_SEND || kind == WEFT_WORK_RECEIVE)
+        (void)snprintf(text, sizeof(text), "%s",
+                       beside && p->a->job->engine->ipc ? WEFT_IPC_MESSAGE_TIMED
+                                                        : WEFT_MESSAGE_TIMED);
     const weft_timed what = {
         .kind = text, .group = "", .threads = 1, .ranks = p->a->hosts->each, .bytes = bytes};
     charge *c = &p->charges[p->next];
@@ -118,6 +121,7 @@ static int64_t elements_for(int learners)
 
 static weft_status play(apart *p, weft_played *out)
 {
+    const weft_hosts *h = p->a->hosts;
     WEFT_TRY(place(p));
     const weft_play_options options = {.job = p->a->job,
                                        .cluster = p->a->cluster,
@@ -125,6 +129,7 @@ static weft_status play(apart *p, weft_played *out)
                                        .links = p->links,
                                        .elements = elements_for(p->a->job->learners),
                                        .step = next_step,
+                                       .processes = h->machines > 1 || p->a->job->engine->processes,
                                        .work = work,
                                        .user = p,
                                        .end = p->a->end,

@@ -46,7 +46,8 @@ weft_status weft_measure_transfers(weft_context *context, const char *engine, in
 weft_status weft_measure_work(weft_context *context, int threads, weft_measure_end *end,
                               weft_times *times) WEFT_NODISCARD;
 
-/* Adds the processor times of messages between actors, encrypted as between machines. */
+/* Adds the processor times of messages between actors: encrypted, as between machines, and over an
+ * ipc socket. */
 weft_status weft_measure_messages(weft_measure_end *end, weft_times *times) WEFT_NODISCARD;
 
 /* The measuring of this machine; the caller makes and frees the table. */

@@ -1,21 +1,26 @@
-/* Measures what messages between actors of two machines cost the processors of both: their copies,
+/* Measures what messages between actors of two processes cost the processors: their copies,
  * encryption and the system's share, as processor time of this process, which is both ends of a
- * connection. */
-#include <time.h>
+ * connection. Messages are encrypted over TCP, and not over ipc sockets. */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "actor/net.h"
 #include "base/sort.h"
+#include "train/estimate/busy_cores.h"
 #include "train/estimate/measure.h"
 #include "train/estimate/tracks.h"
 
-enum { SENDER = 1, LISTENER, SAMPLES = 5, REPEATS = 4 };
-static const size_t sizes[] = {1 << 10, 1 << 14, 1 << 18, 1 << 22}; /* bytes of payloads */
+/* MESSAGES: that are on their way at once, of which each has memory of its own. */
+enum { SENDER = 1, LISTENER, SAMPLES = 3, MESSAGES = 4 };
+static const size_t sizes[] = {1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 25}; /* of payloads */
 /* A message that has not come until then is lost. */
-static const double most_seconds = 10;
+static const double most_seconds = 30;
 
 typedef struct listener {
     weft_actor head;
     int heard;
+    weft_buffer *kept[MESSAGES];
 } listener;
 
 static weft_status nothing(weft_actor *actor)
@@ -26,8 +31,9 @@ static weft_status nothing(weft_actor *actor)
 
 static weft_status hear(weft_actor *actor, const weft_message *message)
 {
-    (void)message;
-    ((listener *)actor)->heard++;
+    listener *l = (listener *)actor;
+    l->kept[l->heard % MESSAGES] = weft_buffer_ref(message->payload);
+    l->heard++;
     return WEFT_OK;
 }
 
@@ -37,8 +43,15 @@ static weft_status no_timer(weft_actor *actor, int timer)
     return nothing(actor);
 }
 
+static void forget(listener *l)
+{
+    for (int i = 0; i < MESSAGES; i++) weft_buffer_unref(&l->kept[i]);
+    l->heard = 0;
+}
+
 static void destroy(weft_actor *actor)
 {
+    forget((listener *)actor);
     free(actor);
 }
 
@@ -51,11 +64,11 @@ typedef struct end {
     weft_net *net;
 } end;
 
-static weft_status open_end(end *e, weft_actor_id id)
+static weft_status open_end(end *e, weft_actor_id id, bool encrypted)
 {
     listener *l;
     WEFT_TRY(weft_net_context_create(&e->world));
-    WEFT_TRY(weft_net_context_set_keys(e->world, NULL));
+    if (encrypted) WEFT_TRY(weft_net_context_set_keys(e->world, NULL));
     (void)weft_net_context_has_keys(e->world, &e->key);
     WEFT_TRY(WEFT_NEW(&l, 1));
     l->head.ops = &ops;
@@ -69,73 +82,103 @@ static void close_end(end *e)
     weft_net_context_destroy(&e->world);
 }
 
-static weft_status send_one(const end *from, const end *to, weft_buffer *payload)
+static weft_status send_all(const end *from, const end *to, weft_buffer *const *payloads)
 {
     const listener *l = (const listener *)weft_net_actor(to->net);
-    const weft_message message = {.type = 1, .payload = payload};
-    int before = l->heard;
     double begun = weft_seconds();
-    WEFT_TRY(weft_actor_send(weft_net_actor(from->net), LISTENER, &message));
-    while (l->heard == before && weft_seconds() - begun < most_seconds) {
+    for (int i = 0; i < MESSAGES; i++) {
+        const weft_message message = {.type = 1, .payload = payloads[i]};
+        WEFT_TRY(weft_actor_send(weft_net_actor(from->net), LISTENER, &message));
+    }
+    while (l->heard < MESSAGES && weft_seconds() - begun < most_seconds) {
         WEFT_TRY(weft_net_poll(to->net, 0.05));
         WEFT_TRY(weft_net_poll(from->net, 0));
     }
-    if (l->heard > before) return WEFT_OK;
-    return weft_fail(WEFT_ERR_PEER, "a message over 127.0.0.1 has not come after %.0f s",
+    if (l->heard == MESSAGES) return WEFT_OK;
+    return weft_fail(WEFT_ERR_PEER, "a message within this machine has not come after %.0f s",
                      most_seconds);
 }
 
-static double processor_seconds(void)
+/* The allocator has given back what the messages of the step before had. */
+static weft_status time_sample(const end *from, const end *to, weft_buffer *const *payloads,
+                               weft_busy_cores *busy, double *seconds)
 {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    weft_trim_memory();
+    double begin = weft_busy_cores_beside(busy);
+    weft_busy_cores_work(busy, true);
+    weft_status status = send_all(from, to, payloads);
+    weft_busy_cores_work(busy, false);
+    WEFT_TRY(status);
+    *seconds = (weft_busy_cores_beside(busy) - begin) / MESSAGES;
+    forget((listener *)weft_net_actor(to->net));
+    return WEFT_OK;
 }
 
-static weft_status time_size(const end *from, const end *to, size_t bytes, weft_times *times)
+static weft_status time_payloads(const end *from, const end *to, size_t bytes,
+                                 weft_busy_cores *busy, weft_buffer **payloads, double *samples)
+{
+    for (int i = 0; i < MESSAGES; i++) WEFT_TRY(weft_buffer_new(bytes, &payloads[i]));
+    WEFT_TRY(time_sample(from, to, payloads, busy, &samples[0]));
+    for (int s = 0; s < SAMPLES; s++) WEFT_TRY(time_sample(from, to, payloads, busy, &samples[s]));
+    return WEFT_OK;
+}
+
+static weft_status time_size(const end *from, const end *to, const char *kind, size_t bytes,
+                             weft_busy_cores *busy, weft_times *times)
 {
     double samples[SAMPLES];
-    weft_buffer *payload;
-    WEFT_TRY(weft_buffer_new(bytes, &payload));
-    weft_status status = send_one(from, to, payload);
-    for (int s = 0; s < SAMPLES && status == WEFT_OK; s++) {
-        double begin = processor_seconds();
-        for (int i = 0; i < REPEATS && status == WEFT_OK; i++) status = send_one(from, to, payload);
-        samples[s] = (processor_seconds() - begin) / REPEATS;
-    }
-    weft_buffer_unref(&payload);
+    weft_buffer *payloads[MESSAGES] = {NULL};
+    weft_status status = time_payloads(from, to, bytes, busy, payloads, samples);
+    for (int i = 0; i < MESSAGES; i++) weft_buffer_unref(&payloads[i]);
     WEFT_TRY(status);
     weft_sort_doubles(samples, SAMPLES);
     /* Each end has the half, and reads and writes the payload. */
-    const weft_timed what = {.kind = WEFT_MESSAGE_TIMED,
-                             .group = "",
-                             .threads = 1,
-                             .ranks = weft_cores(),
-                             .bytes = 2 * (double)bytes};
+    const weft_timed what = {
+        .kind = kind, .group = "", .threads = 1, .ranks = weft_cores(), .bytes = 2 * (double)bytes};
     return weft_times_add(times, &what, WEFT_MAX(samples[SAMPLES / 2] / 2, 1e-9));
 }
 
-static weft_status measure(end *from, end *to, weft_measure_end *ends, weft_times *times)
+static weft_status measure(end *from, end *to, const char *listen, weft_busy_cores *busy,
+                           weft_measure_end *ends, weft_times *times)
 {
     char at[256];
-    WEFT_TRY(open_end(to, LISTENER));
-    WEFT_TRY(open_end(from, SENDER));
-    WEFT_TRY(weft_net_bind(to->net, "tcp://127.0.0.1:*", at, sizeof(at)));
-    WEFT_TRY(weft_net_context_allow(to->world, &from->key));
+    bool encrypted = strncmp(listen, "ipc", 3) != 0;
+    const char *kind = encrypted ? WEFT_MESSAGE_TIMED : WEFT_IPC_MESSAGE_TIMED;
+    WEFT_TRY(open_end(to, LISTENER, encrypted));
+    WEFT_TRY(open_end(from, SENDER, encrypted));
+    WEFT_TRY(weft_net_bind(to->net, listen, at, sizeof(at)));
+    if (encrypted) WEFT_TRY(weft_net_context_allow(to->world, &from->key));
     WEFT_TRY(weft_net_add_peer(from->net, LISTENER, at));
     for (size_t s = 0; s < WEFT_COUNT(sizes); s++) {
         WEFT_TRY(weft_measure_go_on(ends));
-        WEFT_TRY(time_size(from, to, sizes[s], times));
+        WEFT_TRY(time_size(from, to, kind, sizes[s], busy, times));
     }
     return WEFT_OK;
 }
 
-weft_status weft_measure_messages(weft_measure_end *ends, weft_times *times)
+static weft_status measure_at(const char *listen, weft_measure_end *ends, weft_times *times)
 {
     end from = {.world = NULL}, to = {.world = NULL};
-    weft_status status = measure(&from, &to, ends, times);
+    weft_busy_cores *busy;
+    WEFT_TRY(weft_busy_cores_start(&busy));
+    weft_status status = measure(&from, &to, listen, busy, ends, times);
+    weft_busy_cores_end(&busy);
     close_end(&from);
     close_end(&to);
     /* Without encryption no machine sends messages to another one. */
     return status == WEFT_ERR_UNSUPPORTED ? WEFT_OK : status;
+}
+
+weft_status weft_measure_messages(weft_measure_end *ends, weft_times *times)
+{
+    char folder[] = "/tmp/weft-measure-XXXXXX", listen[64]; /* the path of a socket is short */
+    WEFT_TRY(measure_at("tcp://127.0.0.1:*", ends, times));
+    if (!mkdtemp(folder))
+        return weft_fail(WEFT_ERR_IO, "%s: a folder for a socket cannot be made: %s", folder,
+                         strerror(errno));
+    (void)snprintf(listen, sizeof(listen), "ipc://%s/socket", folder);
+    weft_status status = measure_at(listen, ends, times);
+    (void)unlink(listen + strlen("ipc://"));
+    (void)rmdir(folder);
+    return status;
 }

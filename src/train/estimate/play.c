@@ -41,6 +41,14 @@ static weft_sim_link link_of(void *user, weft_actor_id from, weft_actor_id to)
     return link;
 }
 
+/* Whether two actors of a machine are in different processes: a learner's process has its servers
+ * as well, if the engine has them so. */
+static bool crosses(void *user, weft_actor_id from, weft_actor_id to)
+{
+    const play *p = user;
+    return !p->o->job->engine->hosted || host_of(p, from) != host_of(p, to);
+}
+
 static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
 {
     play *p = user;
@@ -242,6 +250,7 @@ static weft_status run(play *p)
                                 .link_of = link_of,
                                 .scale = p->scale,
                                 .work = p->o->work ? work : NULL,
+                                .crosses = p->o->processes ? crosses : NULL,
                                 .make = make,
                                 .compute = compute,
                                 .needs = p->needs,

@@ -14,6 +14,7 @@ typedef struct weft_play_options {
      * the number of machines over which its ranks exchange parameters. NULL: each actor has a
      * machine of its own, and learner i is machine i, as in weft simulate. */
     const int *machine, *links;
+    bool processes;   /* with `machine`: learners are processes, not threads of one */
     int64_t elements; /* that stand for the parameters, at most about so many */
     int64_t steps;    /* of each learner; 0: enough for a steady state */
     double (*step)(void *user, int learner); /* the seconds of the next step of a learner */

@@ -160,9 +160,10 @@ void weft_codec_timed(bool encodes, const char *codec, char out[WEFT_TRANSFER_KI
 /* The kind of what a step does beside its program; its operations are the instructions, its bytes
  * those of the inputs. */
 #define WEFT_STEP_TIMED "step"
-/* The kind of the share that each end has in a message between machines; where it was not measured,
- * passes over its bytes stand for it. */
+/* The kinds of the share that each end has in a message: encrypted, between machines or processes,
+ * and over an ipc socket; where it was not measured, passes over its bytes stand for it. */
 #define WEFT_MESSAGE_TIMED "pass message"
+#define WEFT_IPC_MESSAGE_TIMED "pass ipc message"
 
 /* --- groups.c: ranks that transfer together --- */
 
