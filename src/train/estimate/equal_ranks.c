@@ -88,7 +88,9 @@ static void begin(const refinement *f)
 {
     for (int r = 0; r < f->t->size; r++) {
         const weft_wire *wire = &f->hosts->wires[f->hosts->machine[r]];
+        const weft_machine_group *g = f->hosts->group[f->hosts->machine[r]];
         uint64_t color = (uint64_t)f->tracks->kind[r % f->t->mesh];
+        color = mix_real(mix_real(mix_real(color, g->jitter), g->slow), g->slowdown);
         color = mix_real(mix_real(color, f->hosts->speed[r]), wire->latency);
         f->color[r] = mix_real(color, wire->bandwidth);
     }

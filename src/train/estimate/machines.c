@@ -36,14 +36,16 @@ weft_status weft_machines_place(const weft_trainer *t, const weft_cluster *c, we
     WEFT_TRY(WEFT_NEW(&h->speed, ranks));
     WEFT_TRY(WEFT_NEW(&h->bytes, h->machines));
     WEFT_TRY(WEFT_NEW(&h->wires, h->machines));
+    WEFT_TRY(WEFT_NEW(&h->group, h->machines));
     for (int m = 0; m < h->machines; m++) {
-        const weft_sim_link *link = &weft_cluster_group_of(c, m)->link;
+        h->group[m] = weft_cluster_group_of(c, m);
+        const weft_sim_link *link = &h->group[m]->link;
         h->wires[m] =
             (weft_wire){.latency = link->latency + link->jitter / 2, .bandwidth = link->bandwidth};
     }
     for (int r = 0; r < ranks; r++) {
-        const weft_machine_group *g = weft_cluster_group_of(c, r / h->each);
         h->machine[r] = r / h->each;
+        const weft_machine_group *g = h->group[h->machine[r]];
         h->speed[r] = g->speed * g->awake;
         cores = cores == 0 ? g->cores : WEFT_MIN(cores, g->cores);
     }
@@ -65,6 +67,7 @@ void weft_machines_free(weft_hosts *hosts)
     free(hosts->speed);
     free(hosts->bytes);
     free(hosts->wires);
+    free((void *)hosts->group);
 }
 
 /* --- this machine --- */

@@ -30,6 +30,7 @@ typedef struct weft_hosts {
     double *speed;      /* [ranks] of its machine */
     double *bytes;      /* [machines] of the programs of their ranks; weft_tracks_make adds them */
     weft_wire *wires;   /* [machines] */
+    const weft_machine_group **group; /* [machines]: the cluster's */
 } weft_hosts;
 
 /* --- machines.c --- */

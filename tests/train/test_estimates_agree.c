@@ -1,0 +1,154 @@
+/* Compares estimated steps with simulated runs, for every exchange on clusters of several kinds,
+ * and with formulas of learners whose steps take longer at random. */
+#include "simulations.h"
+#include "train/estimate/learner_time.h"
+
+/* A cluster file whose machines have a core with rates alone. */
+static const char *cluster_of(const char *root, const char *keys)
+{
+    char text[1000];
+    const char *times = made(root, "nominal.times");
+    FILE *f = fopen(times, "w");
+    assert_non_null(f);
+    fprintf(f, "weft-times\t1\nversion\t%s\nprocessor\tnominal\n", weft_version());
+    fprintf(f, "time\t1\t1\t1\t5e9\t0\toperations\t\ntime\t1\t1\t1\t0\t2e10\tbytes\t\n");
+    fprintf(f, "time\t1\t1\t1e-5\t1000\t1e6\tstep\t\nend\t3\n");
+    assert_int_equal(fclose(f), 0);
+    (void)snprintf(text, sizeof(text), "times: nominal.times\n%s\n", keys);
+    return cluster_file(root, "cluster.yaml", text);
+}
+
+static weft_status estimate(const char *words, const char *more, const char *cluster,
+                            weft_step_estimate *out)
+{
+    weft_train_options o = {0};
+    const weft_option *table = weft_train_table(context);
+    char copy[4000], *save = NULL;
+    assert_ok(weft_train_options_init(context, &o));
+    assert_true(snprintf(copy, sizeof(copy), "%s %s", words, more) < (int)sizeof(copy));
+    for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        char *equals = strchr(word, '=');
+        *equals = '\0';
+        assert_ok(weft_options_set(table, &o, word, equals + 1));
+    }
+    weft_status status = weft_estimate_step(context, &o, cluster, out);
+    weft_options_free(table, &o);
+    return status;
+}
+
+static weft_step_estimate estimated(const char *words, const char *more, const char *cluster)
+{
+    weft_step_estimate out;
+    if (estimate(words, more, cluster, &out) != WEFT_OK)
+        fail_msg("%s: %s", more, weft_last_message());
+    return out;
+}
+
+static bool near(double a, double b, double share)
+{
+    return fabs(a - b) <= share * fabs(b);
+}
+
+/* --- learners that meet rarely --- */
+
+/* Machines whose steps take longer at random; some are slower. */
+typedef struct machines {
+    int learners, mesh, slower;
+    double speed, jitter, slow, slowdown;
+} machines;
+
+static double draw_step(const machines *m, int learner, weft_random *random)
+{
+    double most = 0;
+    for (int r = 0; r < m->mesh; r++) {
+        double longer = weft_random_unit(random), lot = weft_random_unit(random);
+        most = fmax(most, (1 + m->jitter * longer) * (lot < m->slow ? m->slowdown : 1));
+    }
+    return learner < m->learners - m->slower ? most : most / m->speed;
+}
+
+/* The mean, over periods, of how many times as long a step takes as on a machine that does not
+ * vary, where learners wait for the last one at the end of a period. */
+static double monte_carlo(const machines *m, int period)
+{
+    weft_random random;
+    double sum = 0;
+    int periods = 200 + 20000 / period;
+    weft_random_start(&random, 77, (uint64_t)period);
+    for (int i = 0; i < periods; i++) {
+        double last = 0;
+        for (int l = 0; l < m->learners; l++) {
+            double clock = 0;
+            for (int k = 0; k < period; k++) clock += draw_step(m, l, &random);
+            last = fmax(last, clock);
+        }
+        sum += last / period / periods;
+    }
+    return sum;
+}
+
+static const char *write_machines(const char *root, const machines *m, bool varies)
+{
+    char keys[600];
+    int ranks = m->learners * m->mesh, slower = m->slower * m->mesh;
+    machines at = varies ? *m : (machines){.slowdown = 1, .speed = m->speed};
+    (void)snprintf(keys, sizeof(keys),
+                   "latency: 0\nbandwidth: 0\nmachines:\n"
+                   "  - {count: %d, jitter: %g, slow: %g, slowdown: %g}\n",
+                   ranks - slower, at.jitter, at.slow, at.slowdown);
+    if (slower > 0)
+        (void)snprintf(keys + strlen(keys), sizeof(keys) - strlen(keys),
+                       "  - {count: %d, jitter: %g, slow: %g, slowdown: %g, speed: %g}\n", slower,
+                       at.jitter, at.slow, at.slowdown, at.speed);
+    return cluster_of(root, keys);
+}
+
+/* Learners that meet every k steps take the time of the last of so many sums of k steps, in the
+ * estimate and in the simulation; every step, that of the slowest step. */
+static void test_rare_meetings(void **state)
+{
+    (void)state;
+    static const machines all[] = {{4, 1, 0, 1, 1, 0, 1},
+                                   {9, 1, 0, 1, 0.2, 0.03, 5},
+                                   {3, 2, 0, 1, 0.8, 0.1, 3},
+                                   {5, 1, 2, 0.8, 0.9, 0, 1}};
+    static const int periods[] = {1, 2, 7, 64};
+    char *root = temporary_folder(), words[400], more[100];
+    for (size_t m = 0; m < WEFT_COUNT(all); m++)
+        for (size_t p = 0; p <= WEFT_COUNT(periods); p++) {
+            int period = p < WEFT_COUNT(periods) ? periods[p] : 128;
+            (void)snprintf(words, sizeof(words), SMALL "batch=4 steps=128 ranks=%d mesh=data=%d",
+                           all[m].learners * all[m].mesh, all[m].mesh);
+            if (p < WEFT_COUNT(periods))
+                (void)snprintf(more, sizeof(more), "exchange=average:every=%d", period);
+            else
+                (void)snprintf(more, sizeof(more), "exchange=oneshot");
+            const char *still = write_machines(root, &all[m], false);
+            double alone = estimated(words, "exchange=oneshot", still).seconds;
+            double meeting = estimated(words, more, still).seconds - alone;
+            double slowest = all[m].slower > 0 ? 1 / all[m].speed : 1;
+            const char *file = write_machines(root, &all[m], true);
+            weft_step_estimate e = estimated(words, more, file);
+            double wanted = monte_carlo(&all[m], period) / slowest * alone + meeting;
+            print_message("cluster %zu, %s: %.4f times as long, Monte Carlo %.4f\n", m, more,
+                          e.seconds / alone, wanted / alone);
+            assert_true(near(e.seconds, wanted, 0.03));
+            assert_true(e.low < e.seconds && e.seconds < e.high);
+            assert_true(near(e.computed + e.transferred + e.waited + e.rest, e.seconds, 0.01));
+            if (period == 7 || (m + p) % 2) continue;
+            told t;
+            (void)snprintf(words + strlen(words), sizeof(words) - strlen(words), " cluster=%s",
+                           file);
+            assert_ok(simulate(words, more, NULL, &t));
+            assert_true(near(t.seconds / 128, e.seconds, 0.02));
+        }
+    remove_folder(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rare_meetings),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
