@@ -83,8 +83,8 @@ static void print_summary(const watch *w, const weft_event *e)
            "most)\n",
            (long long)e->step, weft_plural(e->step), e->learners, weft_plural(e->learners),
            e->seconds, clock_seconds() - w->began, (double)e->peak_memory / 1e6);
-    printf("while all were training: %.6g samples/s, learners computed %.1f %% of the time\n",
-           e->samples_per_second, 100 * series_number(e, "utilisation"));
+    printf("%.6g samples/s, learners computed %.1f %% of the time\n", e->samples_per_second,
+           100 * series_number(e, "utilisation"));
     (void)bytes_text(series_number(e, "exchange_bytes"), sent, sizeof(sent));
     if (!find_series(e, "exchange_messages")) {
         printf("sent between machines: %s\n", sent);
@@ -161,11 +161,11 @@ const command command_simulate = {
         "up to 1,024 learners, fast and slow, on near and far links, on one machine, and a run\n"
         "with the same --seed is always the same. The times and samples/s of --metrics are\n"
         "virtual; a step there is one step of every learner.\n\n"
-        "With a cluster file of weft measure the times of steps are those of weft plan\n"
-        "--cluster, and -n ranks fill the machines in the order of the file. Ranks that wait\n"
-        "for each other (a --mesh of one learner, or --exchange average or oneshot) need such a\n"
-        "file: they run as threads, with the numbers of weft train, and each step takes the\n"
-        "estimated time.\n\n"
+        "With a cluster file of weft measure the times of steps and handlers are those of weft\n"
+        "plan --cluster, -n ranks fill the machines in the order of the file, and server k is\n"
+        "in the process of learner k, as in a run of weft train. Ranks that wait for each other\n"
+        "(a --mesh of one learner, or --exchange average or oneshot) need such a file: they run\n"
+        "as threads, with the numbers of weft train, and each step takes the estimated time.\n\n"
         "Keys of a cluster file, all optional:\n"
         "  rate: 1e10            floating point operations per second of a learner of speed 1, or\n"
         "  step: 0.02            seconds per step\n"
@@ -183,7 +183,7 @@ const command command_simulate = {
         "are paused\n"
         "      latency: 0.02     and the other link keys: for these learners; the worse end of a "
         "link counts,\n"
-        "                        and servers have the keys above",
+        "                        and servers of a file with rate or step have the keys above",
     .examples =
         "  weft simulate -n 8 --exchange server:policy=async --servers 2\n"
         "  weft simulate --cluster cluster.yaml --exchange gossip:mode=average --metrics a.jsonl\n",

@@ -146,8 +146,6 @@ static weft_status agree(const char *path, weft_cluster *c, int64_t *learners)
 {
     int64_t all = 0;
     for (int g = 0; g < c->group_count; g++) all += c->groups[g].count;
-    c->mesh = 1;
-    c->each = c->times && *learners > 1 ? (int)((*learners + all - 1) / all) : 1;
     if (c->times && *learners > 1) return WEFT_OK;
     if (*learners > 1 && *learners != all)
         return weft_fail(
@@ -198,32 +196,31 @@ void weft_cluster_free(weft_cluster *cluster)
 
 /* --- times --- */
 
-static int64_t machine_of(const weft_cluster *c, int learner)
-{
-    return (int64_t)learner * c->mesh / c->each;
-}
-
 const weft_machine_group *weft_cluster_group_of(const weft_cluster *c, int learner)
 {
     const weft_machine_group *g = c->groups;
-    for (int64_t i = machine_of(c, learner); i >= g->count; g++) i -= g->count;
+    for (int64_t i = learner; i >= g->count; g++) i -= g->count;
     return g;
 }
 
-double weft_cluster_draw(const weft_cluster *c, int learner, double seconds, weft_random *random)
+double weft_cluster_slowness(const weft_machine_group *g, double longer, double lot)
 {
-    const weft_machine_group *g = weft_cluster_group_of(c, learner);
+    return (1 + g->jitter * longer) * (lot < g->slow ? g->slowdown : 1);
+}
+
+double weft_cluster_draw(const weft_machine_group *g, weft_random *random)
+{
     /* Both random numbers are always drawn, so that a change of `jitter` does not change which
      * steps are slow, and vice versa. */
-    double longer = weft_random_unit(random), slow = weft_random_unit(random);
-    return seconds * (1 + g->jitter * longer) * (slow < g->slow ? g->slowdown : 1);
+    double longer = weft_random_unit(random), lot = weft_random_unit(random);
+    return weft_cluster_slowness(g, longer, lot);
 }
 
 double weft_cluster_step(const weft_cluster *c, int learner, double flops, weft_random *random)
 {
     const weft_machine_group *g = weft_cluster_group_of(c, learner);
     double seconds = (c->step > 0 ? c->step : flops / c->rate) / g->speed / g->awake;
-    return weft_cluster_draw(c, learner, seconds, random);
+    return seconds * weft_cluster_draw(g, random);
 }
 
 static double worse_bandwidth(double a, double b)
@@ -249,7 +246,5 @@ static const weft_sim_link *end_of(const weft_cluster *c, int learner)
 
 weft_sim_link weft_cluster_link(const weft_cluster *c, int from, int to)
 {
-    if (c->each > 1 && from >= 0 && to >= 0 && machine_of(c, from) == machine_of(c, to))
-        return (weft_sim_link){.latency = 0};
     return worse(end_of(c, from), end_of(c, to));
 }

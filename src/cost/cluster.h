@@ -26,31 +26,26 @@ typedef struct weft_cluster {
     weft_sim_link link; /* default of all groups, and the end of servers and the coordinator */
     weft_machine_group *groups;
     int group_count, line; /* line of the file where the groups begin */
-    /* Ranks of a machine (above 1 only with times, which know how many compute) and of a learner:
-     * with several, a learner is where its first rank is. */
-    int each, mesh;
 } weft_cluster;
 
 /* Reads the cluster from a file (NULL: defaults). The caller sets *learners to the requested number
  * of learners, or to 1 if the file decides; *learners becomes the number in the file, unless the
- * file has times: then learners (ranks, if the caller sets out->mesh afterwards) fill the machines
- * in the order of the file, equally many on each.
+ * file has times, whose machines may have any number.
  * ARGUMENT: the file is invalid, or has another number; the message names the line. */
 weft_status weft_cluster_open(const char *path, int64_t *learners,
                               weft_cluster *out) WEFT_NODISCARD;
 void weft_cluster_free(weft_cluster *cluster);
 
-/* The group of learner i; learners are numbered in the order of the file. */
+/* The group of machine i, in the order of the file; of learner i, if there are no times. */
 const weft_machine_group *weft_cluster_group_of(const weft_cluster *cluster, int learner);
 /* Draws the seconds that a step with `flops` floating-point operations takes on a learner. */
 double weft_cluster_step(const weft_cluster *cluster, int learner, double flops,
                          weft_random *random);
-/* Draws how long a step of a learner really takes that takes at least `seconds`. */
-double weft_cluster_draw(const weft_cluster *cluster, int learner, double seconds,
-                         weft_random *random);
+/* How many times as long a step takes, by two random numbers in [0, 1); draws them. */
+double weft_cluster_slowness(const weft_machine_group *g, double longer, double lot);
+double weft_cluster_draw(const weft_machine_group *g, weft_random *random);
 /* The link between two actors, given by their learner numbers; below 0: the actor is no learner.
- * The worse latency, bandwidth and so on of the two ends count; between learners of one machine
- * messages take no time. */
+ * The worse latency, bandwidth and so on of the two ends count. */
 weft_sim_link weft_cluster_link(const weft_cluster *cluster, int from, int to);
 
 #endif

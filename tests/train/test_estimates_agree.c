@@ -1,5 +1,6 @@
 /* Compares estimated steps with simulated runs, for every exchange on clusters of several kinds,
  * and with formulas of learners whose steps take longer at random. */
+#include "base/registry.h"
 #include "simulations.h"
 #include "train/estimate/learner_time.h"
 
@@ -145,10 +146,98 @@ static void test_rare_meetings(void **state)
     remove_folder(root);
 }
 
+/* --- every exchange, estimated and simulated --- */
+
+static const char *const clusters[] = {
+    "latency: 1e-4\nbandwidth: 2e7\nmachines: [{count: 4}]",
+    "latency: 0\nbandwidth: 0\nmachines: [{count: 4}]",
+    "latency: 0.002\nbandwidth: 5e7\nmachines: [{count: 2, cores: 2}, {count: 2, speed: 0.5}]",
+    "latency: 1e-4\nbandwidth: 1e8\nmachines: [{count: 4, jitter: 0.5, slow: 0.02, slowdown: 4}]",
+    "latency: 1e-4\nbandwidth: 1e8\nmachines: [{count: 4, awake: 0.7, period: 1e-3}]",
+    "latency: 1e-4\nbandwidth: 1e8\nmachines: [{count: 2, cores: 2}]",
+    "machines: [{count: 1, cores: 4}]"};
+
+/* Options of exchanges; those that one does not have are left out. */
+static const char *const options[] = {"",
+                                      ":policy=async",
+                                      ":policy=ssp,bound=3 servers=3",
+                                      ":policy=softsync,c=2 compress=bf16",
+                                      ":policy=async,push=4,fetch=4",
+                                      ":every=8",
+                                      ":mode=average",
+                                      ":topology=ring compress=onebit"};
+
+static bool any(const weft_entry *entry, const void *what)
+{
+    return entry && !what;
+}
+
+/* The seconds of a step of a simulated run until its last step; false: it is refused. at_end:
+ * learners meet at the end of the run alone, which is none of the steady state, and cancels in runs
+ * of two lengths. */
+static bool simulated(const char *exchange, bool at_end, const char *file, double *seconds)
+{
+    enum { STEPS = 96 };
+    char words[600];
+    told t[2];
+    int runs = at_end ? 2 : 1;
+    for (int i = 0; i < runs; i++) {
+        (void)snprintf(words, sizeof(words), SMALL "batch=8 ranks=4 steps=%d cluster=%s",
+                       (i + 1) * STEPS, file);
+        if (simulate(words, exchange, NULL, &t[i]) != WEFT_OK) return false;
+    }
+    *seconds = runs == 1 ? t[0].last / STEPS : (t[1].last - t[0].last) / STEPS;
+    return true;
+}
+
+/* Compares a step; false: the exchange can not be estimated, or not be simulated. TOLERANCE: of the
+ * beginning and the end of a run of a hundred steps, and of chance. */
+static bool compare(const char *exchange, bool at_end, const char *cluster, const char *file)
+{
+    static const double TOLERANCE = 0.1;
+    weft_step_estimate e;
+    double seconds;
+    if (estimate(SMALL "batch=8 ranks=4 steps=96", exchange, file, &e) != WEFT_OK) return false;
+    if (!simulated(exchange, at_end, file, &seconds)) return false;
+    print_message("%s: %.4g ms, simulated %.4g\n", exchange, 1e3 * e.seconds, 1e3 * seconds);
+    if (!near(e.seconds, seconds, TOLERANCE))
+        fail_msg("%s: a step is estimated to take %g s, and takes %g in the simulation\n%s",
+                 exchange, e.seconds, seconds, cluster);
+    return true;
+}
+
+/* An estimate and a simulation have actors in the same places, and the same links, steps and work
+ * of handlers. */
+static void test_all_exchanges(void **state)
+{
+    (void)state;
+    char *root = temporary_folder(), exchange[100], *names, *save = NULL;
+    size_t compared = 0, turn = 0;
+    assert_ok(weft_registry_names(context, WEFT_KIND_EXCHANGE, any, NULL, &names));
+    for (char *n = strtok_r(names, ", ", &save); n; n = strtok_r(NULL, ", ", &save))
+        for (size_t o = 0; o < WEFT_COUNT(options); o++) {
+            weft_meetings m;
+            (void)snprintf(exchange, sizeof(exchange), "%s%s", n, options[o]);
+            exchange[strcspn(exchange, " ")] = '\0';
+            if (weft_exchange_meetings(context, exchange, &m) != WEFT_OK) continue;
+            (void)snprintf(exchange, sizeof(exchange), "exchange=%s%s", n, options[o]);
+            turn++;
+            for (size_t c = 0; c < WEFT_COUNT(clusters); c++)
+                if (in_full() || (turn + c) % 3 == 0)
+                    compared += compare(exchange, m.period == 0, clusters[c],
+                                        cluster_of(root, clusters[c]));
+        }
+    print_message("%zu compared\n", compared);
+    assert_true(compared >= (in_full() ? 80 : 25));
+    free(names);
+    remove_folder(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rare_meetings),
+        cmocka_unit_test(test_all_exchanges),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

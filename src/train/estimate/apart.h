@@ -3,18 +3,16 @@
 #ifndef WEFT_TRAIN_ESTIMATE_APART_H
 #define WEFT_TRAIN_ESTIMATE_APART_H
 
+#include "train/estimate/placed_learners.h"
 #include "train/estimate/play.h"
-#include "train/estimate/tracks.h"
 
 typedef struct weft_apart {
     weft_trainer *job;
-    const weft_cluster *cluster;
-    const weft_times *times;
-    const weft_hosts *hosts;
+    weft_placed_learners *at;
     weft_estimate_end *end; /* may be NULL */
+    int machines;
     bool actors;
     double *sending; /* of weft_play_options */
-    double *seconds; /* [learners] of a step of each alone, at the speed of its machines */
 } weft_apart;
 
 /* INTERRUPTED: as `end` says. ARGUMENT: learners share memory, and are on several machines. Others

@@ -58,18 +58,20 @@ static void find_ends(const weft_forecast *f, double *seconds)
 /* Puts learners that do not wait for all others in the place of the last one to end. */
 static weft_status run_apart(weft_forecast *f, weft_step_totals *sum, weft_step_estimate *out)
 {
-    weft_apart a = {.job = f->t,
-                    .cluster = &f->cluster,
-                    .times = f->times,
-                    .hosts = &f->hosts,
-                    .end = f->end,
-                    .actors = f->actors,
-                    .sending = f->fn ? f->parts.busy : NULL};
+    weft_placed_learners at;
+    const weft_apart a = {.job = f->t,
+                          .at = &at,
+                          .end = f->end,
+                          .machines = f->hosts.machines,
+                          .actors = f->actors,
+                          .sending = f->fn ? f->parts.busy : NULL};
     weft_played played;
-    WEFT_TRY(WEFT_NEW(&a.seconds, f->t->learners));
-    find_ends(f, a.seconds);
-    weft_status status = weft_apart_estimate(&a, &played);
-    free(a.seconds);
+    weft_status status = weft_placed_learners_open(f->t, &f->cluster, f->times, &f->hosts, &at);
+    if (status == WEFT_OK) {
+        find_ends(f, at.seconds);
+        status = weft_apart_estimate(&a, &played);
+    }
+    weft_placed_learners_close(&at);
     WEFT_TRY(status);
     f->handled = played.worked;
     f->longer = played.seconds - sum->seconds - played.worked;
@@ -327,10 +329,8 @@ static weft_status make_tracks(weft_forecast *f, const weft_site *site, weft_con
 }
 
 /* The seconds of each learner's own step, without a meeting. */
-static weft_status find_learners(weft_forecast *f, const weft_site *site, weft_context *context,
-                                 const weft_train_options *options, int learners, double *seconds)
+static weft_status find_learners(weft_forecast *f, int learners, double *seconds)
 {
-    WEFT_TRY(make_tracks(f, site, context, options));
     if (f->t->learners != learners)
         return weft_fail(WEFT_ERR_INTERNAL, "%d learners are estimated in place of %d",
                          f->t->learners, learners);
@@ -345,19 +345,22 @@ weft_status weft_site_learners(const weft_site *site, weft_context *context,
 {
     weft_forecast f = {.tracks = {.end = end}};
     memset(seconds, 0, (size_t)learners * sizeof(*seconds));
-    weft_status status = find_learners(&f, site, context, options, learners, seconds);
+    weft_status status = make_tracks(&f, site, context, options);
+    if (status == WEFT_OK) status = find_learners(&f, learners, seconds);
     close_forecast(&f);
     return status;
 }
 
-weft_status weft_estimate_learners(weft_context *context, const weft_train_options *options,
-                                   const char *cluster, const weft_stop *stop, int learners,
-                                   double *seconds)
+weft_status weft_estimate_placed(weft_context *context, const weft_train_options *options,
+                                 const weft_site *site, const weft_stop *stop, int learners,
+                                 weft_placed_learners *out)
 {
-    weft_site site;
     weft_estimate_end end = end_at(stop);
-    WEFT_TRY(weft_site_open(cluster, &site));
-    weft_status status = weft_site_learners(&site, context, options, &end, learners, seconds);
-    weft_site_close(&site);
+    weft_forecast f = {.tracks = {.end = &end}};
+    weft_status status = make_tracks(&f, site, context, options);
+    if (status == WEFT_OK)
+        status = weft_placed_learners_open(f.t, &site->cluster, site->times, &f.hosts, out);
+    if (status == WEFT_OK) status = find_learners(&f, learners, out->seconds);
+    close_forecast(&f);
     return status;
 }

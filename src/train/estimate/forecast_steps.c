@@ -66,21 +66,14 @@ weft_status weft_forecast_step(weft_forecast *f, const weft_slowness *slow, weft
     return WEFT_OK;
 }
 
-/* How many times as long a step takes, by two random numbers. */
-static double slowness_of(const weft_machine_group *g, double longer, double lot)
-{
-    return (1 + g->jitter * longer) * (lot < g->slow ? g->slowdown : 1);
-}
-
 /* Draws how many times as long each rank takes in a step. */
 static void draw_slowness(const weft_forecast *f, weft_random *random, const weft_slowness *slow)
 {
     for (int i = 0; i < f->tracks.line_ranks; i++) slow->line[i] = 0;
     for (int r = 0; r < f->t->size; r++) {
         const weft_machine_group *g = f->hosts.group[f->hosts.machine[r]];
-        double longer = weft_random_unit(random), lot = weft_random_unit(random);
         double *line = &slow->line[f->tracks.rank_of[r]];
-        slow->rank[r] = slowness_of(g, longer, lot);
+        slow->rank[r] = weft_cluster_draw(g, random);
         *line = WEFT_MAX(*line, slow->rank[r]);
     }
 }
@@ -155,7 +148,8 @@ static void draw_own(const weft_forecast *f, clocks *c, int d, weft_random *rand
             double longer = draw_evenly(c, d, 2 * (uint64_t)r, random);
             double lot = draw_evenly(c, d, 2 * (uint64_t)r + 1, random);
             double *line = &c->own.line[f->tracks.rank_of[r]];
-            c->own.rank[r] = slowness_of(f->hosts.group[f->hosts.machine[r]], longer, lot);
+            c->own.rank[r] =
+                weft_cluster_slowness(f->hosts.group[f->hosts.machine[r]], longer, lot);
             *line = WEFT_MAX(*line, c->own.rank[r]);
         }
     for (int r = 0; r < f->t->size; r++)

@@ -9,20 +9,6 @@
 
 /* --- callbacks of the simulator --- */
 
-/* The learner whose process runs the actor. */
-static int host_of(const play *p, weft_actor_id id)
-{
-    const weft_sim_exchange *x = p->exchange;
-    return x->ops->host ? x->ops->host(x, id) : (int)(id - x->first_learner);
-}
-
-/* The learner that the actor is; below 0: none. */
-static int learner_of(const play *p, weft_actor_id id)
-{
-    int64_t i = (int64_t)id - (int64_t)p->exchange->first_learner;
-    return i >= 0 && i < p->learners ? (int)i : -1;
-}
-
 static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
 {
     play *p = user;
@@ -32,28 +18,19 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
 
 static weft_sim_link link_of(void *user, weft_actor_id from, weft_actor_id to)
 {
-    const play *p = user;
-    const weft_play_options *o = p->o;
-    if (!o->machine) return weft_cluster_link(o->cluster, learner_of(p, from), learner_of(p, to));
-    int a = host_of(p, from), b = host_of(p, to);
-    weft_sim_link link = weft_cluster_link(o->cluster, o->machine[a], o->machine[b]);
-    link.bandwidth *= WEFT_MIN(o->links[a], o->links[b]);
-    return link;
+    return weft_placed_link(&((const play *)user)->at, from, to);
 }
 
-/* Whether two actors of a machine are in different processes: a learner's process has its servers
- * as well, if the engine has them so. */
 static bool crosses(void *user, weft_actor_id from, weft_actor_id to)
 {
-    const play *p = user;
-    return !p->o->job->engine->hosted || host_of(p, from) != host_of(p, to);
+    return weft_placed_crosses(&((const play *)user)->at, from, to);
 }
 
 static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
 {
     play *p = user;
     (void)ticket;
-    work->seconds = p->o->step(p->o->user, learner_of(p, actor->id));
+    work->seconds = p->o->step(p->o->user, weft_placed_learner(&p->at, actor->id));
     work->parts = p->makes;
     work->part_count = p->parts;
     return WEFT_OK;
@@ -63,14 +40,15 @@ static weft_sim_delay work(void *user, const weft_actor *actor, weft_work_kind k
                            const char *codec, double bytes, int computing)
 {
     const play *p = user;
-    return p->o->work(p->o->user, host_of(p, actor->id), kind, codec, bytes, computing);
+    return p->o->work(p->o->user, weft_placed_host(&p->at, actor->id), kind, codec, bytes,
+                      computing);
 }
 
 /* Where the learner makes the update, its parameters change, so that there is an update to send. */
 static weft_status computed(void *user, weft_actor *actor, int64_t ticket)
 {
     play *p = user;
-    void *mine = p->parameters[learner_of(p, actor->id)];
+    void *mine = p->parameters[weft_placed_learner(&p->at, actor->id)];
     (void)ticket;
     if (!p->gradients) weft_tree_add(p->dtype, mine, p->change, mine, p->count);
     return WEFT_OK;
@@ -80,7 +58,7 @@ static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
 {
     play *p = user;
     (void)ticket;
-    return weft_play_count(p, learner_of(p, actor->id), weft_actor_now(actor));
+    return weft_play_count(p, weft_placed_learner(&p->at, actor->id), weft_actor_now(actor));
 }
 
 /* Ends the run before the next event if enough has been played, or if messages that are sent again
@@ -194,6 +172,13 @@ static weft_status open_exchange(play *p)
                                          .weights = p->weights,
                                          .empty = p->empty};
     WEFT_TRY(weft_sim_exchange_open(k->exchange, &options, &p->exchange));
+    p->at = (weft_placed_actors){.cluster = p->o->cluster,
+                                 .exchange = p->exchange,
+                                 .machine = p->o->machine,
+                                 .links = p->o->links,
+                                 .learners = p->learners,
+                                 .processes = p->o->processes,
+                                 .hosted = p->o->job->engine->hosted};
     choose_steps(p);
     p->exchange->sim_options.steps = p->steps;
     weft_overlapped step;
@@ -213,23 +198,16 @@ static weft_status open_exchange(play *p)
 
 /* --- the run --- */
 
-/* The actors of a machine share the node of its first learner. */
-static weft_status place(play *p, weft_actor_id id)
+/* Learners on whose machine an actor is that is none of them. */
+static void find_beside(play *p)
 {
     const int *machine = p->o->machine;
-    int host = machine ? host_of(p, id) : learner_of(p, id), first = 0;
-    p->node[id] = id;
-    if (machine) {
-        while (machine[first] != machine[host]) first++;
-        p->node[id] = p->exchange->first_learner + (weft_actor_id)first;
-        WEFT_TRY(weft_sim_share_node(p->sim, id, p->node[id]));
+    for (int i = 0; machine && i < p->exchange->actors; i++) {
+        weft_actor_id id = (weft_actor_id)i;
+        int at = machine[weft_placed_host(&p->at, id)];
+        if (weft_placed_learner(&p->at, id) >= 0) continue;
+        for (int l = 0; l < p->learners; l++) p->beside[l] = p->beside[l] || machine[l] == at;
     }
-    if (host < 0) return WEFT_OK;
-    for (int l = 0; machine && learner_of(p, id) < 0 && l < p->learners; l++)
-        p->beside[l] = p->beside[l] || machine[l] == machine[host];
-    const weft_machine_group *g =
-        weft_cluster_group_of(p->o->cluster, machine ? machine[host] : host);
-    return g->awake < 1 ? weft_sim_doze(p->sim, id, g->period, g->awake * g->period) : WEFT_OK;
 }
 
 static weft_status check_ends(const play *p)
@@ -250,7 +228,7 @@ static weft_status run(play *p)
                                 .link_of = link_of,
                                 .scale = p->scale,
                                 .work = p->o->work ? work : NULL,
-                                .crosses = p->o->processes ? crosses : NULL,
+                                .crosses = crosses,
                                 .make = make,
                                 .compute = compute,
                                 .needs = p->needs,
@@ -264,9 +242,8 @@ static weft_status run(play *p)
     double each = p->o->steps ? 1e12 : (double)WEFT_MAX(p->parts, p->learners);
     p->most_events = WEFT_MAX((double)EVENTS, (double)ROUNDS * EACH * p->learners * each);
     WEFT_TRY(weft_sim_create(&options, &p->sim));
-    int actors = p->exchange->actors;
-    for (int i = 0; i < actors; i++) WEFT_TRY(weft_sim_add(p->sim, (weft_actor_id)i, 0));
-    for (int i = 0; i < actors; i++) WEFT_TRY(place(p, (weft_actor_id)i));
+    WEFT_TRY(weft_placed_add(&p->at, p->sim, p->node));
+    find_beside(p);
     weft_status status = weft_sim_run(p->sim, INFINITY);
     if (p->over && !p->slower) return WEFT_OK;
     return status == WEFT_OK ? check_ends(p) : status;

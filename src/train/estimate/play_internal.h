@@ -3,6 +3,7 @@
 #define WEFT_TRAIN_ESTIMATE_PLAY_INTERNAL_H
 
 #include "exchange/simulated.h"
+#include "train/estimate/placed_learners.h"
 #include "train/estimate/play.h"
 
 /* The steps of a learner. */
@@ -33,6 +34,7 @@ typedef struct play {
     double *weights;
     bool *empty;
     weft_sim_exchange *exchange;
+    weft_placed_actors at;
     weft_optimizer_options optimizer;
     double *needs, *makes;
     int parts;

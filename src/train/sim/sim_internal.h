@@ -5,6 +5,7 @@
 
 #include "exchange/simulated.h"
 #include "cost/cluster.h"
+#include "train/estimate/learner_time.h"
 #include "train/sim/overlap.h"
 #include "train/sim/thread_pool.h"
 #include "train/trainer.h"
@@ -33,6 +34,9 @@ typedef struct weft_simulation {
     weft_trainer *job;
     weft_rank *lead; /* the job's only real rank: it has the program and the store to evaluate */
     weft_cluster cluster;
+    weft_site site;              /* of a cluster with times of kernels: its learners are placed */
+    weft_placed_learners placed; /* `learners` 0: they are not, and the cluster has their times */
+    weft_placed_actors at;
     weft_sim_exchange *exchange;
     weft_sim *sim;
     weft_thread_pool *pool;
@@ -46,7 +50,6 @@ typedef struct weft_simulation {
     weft_dtype dtype;
     int64_t count;         /* number of parameters */
     weft_overlapped step;  /* of one learner */
-    double *seconds;       /* [learners] of their steps; NULL: the cluster says */
     double *needs, *makes; /* [parts]: fractions of a step before which a part of the parameters is
                               needed, and after which the gradients of that part are ready */
     int parts; /* parts (ranges) of the exchanged parameters; 0: they are exchanged as a whole */
@@ -61,8 +64,8 @@ typedef struct weft_simulation {
     bool due;                /* an evaluation is due before any learner continues */
     double reported_seconds; /* virtual time of the last step event, and totals at that time */
     double reported_bytes, reported_samples;
-    double last;      /* virtual time of the last step, and at the end of the last message */
-    double first_end; /* virtual time when the first learner finished; below 0: not yet */
+    double last;        /* virtual time of the last step, and at the end of the last message */
+    double rated_until; /* virtual time at which the following two were found; below 0: not yet */
     double utilisation, samples_per_second;
     weft_error error;      /* of a learner's step */
     const weft_stop *stop; /* may be NULL */

@@ -64,12 +64,13 @@ static weft_status report_round(weft_simulation *s)
     return WEFT_OK;
 }
 
-/* Called when the first learner has finished its last step: computes utilisation and throughput for
- * the time in which all learners were training. The time of a learner that is ahead of its own
- * messages ends when these have left. */
-static void note_first_end(weft_simulation *s)
+/* Computes utilisation and throughput until now: for the time in which all learners were training,
+ * or, on the machines of a cluster, for the run, which ends with the last learner, as an estimate
+ * has it: the learner beside a server may have finished long before. The time of a learner that is
+ * ahead of its own messages ends when these have left. */
+static void note_rate(weft_simulation *s)
 {
-    s->first_end = weft_sim_stats(s->sim).seconds;
+    s->rated_until = weft_sim_stats(s->sim).seconds;
     for (int i = 0; i < s->learners; i++) {
         const weft_sim_learner *p = &s->learner[i];
         weft_actor_id id = s->exchange->first_learner + (weft_actor_id)i;
@@ -93,7 +94,9 @@ weft_status weft_simulation_count_step(weft_simulation *s, weft_sim_learner *p)
     s->loss += p->loss * s->weights[p - s->learner];
     s->weight += s->weights[p - s->learner];
     s->rate += p->rate;
-    if (s->first_end < 0 && p->steps == s->job->total_steps) note_first_end(s);
+    int64_t total = s->job->total_steps;
+    bool ends = s->placed.learners ? s->done == total * s->learners : p->steps == total;
+    if (s->rated_until < 0 && ends) note_rate(s);
     return s->done % s->learners == 0 ? report_round(s) : WEFT_OK;
 }
 
@@ -259,7 +262,7 @@ weft_status weft_simulation_finish(weft_simulation *s)
 
 weft_status weft_simulation_give_up(weft_simulation *s)
 {
-    if (s->done > 0 && s->first_end < 0) note_first_end(s);
+    if (s->done > 0 && s->rated_until < 0) note_rate(s);
     if (s->done > 0) WEFT_TRY(summarise(s));
     return weft_fail(WEFT_ERR_INTERRUPTED,
                      "stopped after step %lld of the simulation, which saves nothing before its "

@@ -10,8 +10,7 @@
 
 static int learner_index(const weft_simulation *s, weft_actor_id id)
 {
-    int64_t i = (int64_t)id - (int64_t)s->exchange->first_learner;
-    return i >= 0 && i < s->learners ? (int)i : -1;
+    return weft_placed_learner(&s->at, id);
 }
 
 static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
@@ -23,8 +22,20 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
 
 static weft_sim_link link_of(void *user, weft_actor_id from, weft_actor_id to)
 {
-    const weft_simulation *s = user;
-    return weft_cluster_link(&s->cluster, learner_index(s, from), learner_index(s, to));
+    return weft_placed_link(&((const weft_simulation *)user)->at, from, to);
+}
+
+static bool crosses(void *user, weft_actor_id from, weft_actor_id to)
+{
+    return weft_placed_crosses(&((const weft_simulation *)user)->at, from, to);
+}
+
+static weft_sim_delay work(void *user, const weft_actor *actor, weft_work_kind kind,
+                           const char *codec, double bytes, int computing)
+{
+    weft_simulation *s = user;
+    int host = weft_placed_host(&s->at, actor->id);
+    return weft_placed_work(&s->placed, host, kind, codec, bytes, computing);
 }
 
 static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
@@ -36,8 +47,9 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
         return weft_fail(WEFT_ERR_INTERNAL, "step %lld is requested after step %lld",
                          (long long)ticket, (long long)p->steps);
     if (s->due) WEFT_TRY(weft_simulation_evaluate(s, false));
-    work->seconds = s->seconds ? weft_cluster_draw(&s->cluster, i, s->seconds[i], &p->random)
-                               : weft_cluster_step(&s->cluster, i, s->step.flops, &p->random);
+    work->seconds = s->placed.learners
+                        ? weft_placed_step(&s->placed, i)
+                        : weft_cluster_step(&s->cluster, i, s->step.flops, &p->random);
     p->takes = work->seconds;
     work->parts = s->makes;
     work->part_count = s->parts;
@@ -82,18 +94,6 @@ static weft_status check_stop(void *user)
 
 /* --- the run --- */
 
-static weft_status add_actors(weft_simulation *s)
-{
-    for (int i = 0; i < s->exchange->actors; i++)
-        WEFT_TRY(weft_sim_add(s->sim, (weft_actor_id)i, 0));
-    for (int i = 0; i < s->learners; i++) {
-        const weft_machine_group *g = weft_cluster_group_of(&s->cluster, i);
-        weft_actor_id id = s->exchange->first_learner + (weft_actor_id)i;
-        if (g->awake < 1) WEFT_TRY(weft_sim_doze(s->sim, id, g->period, g->awake * g->period));
-    }
-    return WEFT_OK;
-}
-
 static weft_status open_actors(weft_simulation *s)
 {
     const weft_run_spec *k = &s->job->run_spec;
@@ -137,6 +137,8 @@ static weft_status run(weft_simulation *s)
     weft_sim_options options = {.struct_size = sizeof(options),
                                 .seed = (uint64_t)s->job->options.task.seed,
                                 .link_of = link_of,
+                                .work = s->placed.learners ? work : NULL,
+                                .crosses = crosses,
                                 .make = make,
                                 .compute = compute,
                                 .needs = s->needs,
@@ -147,7 +149,7 @@ static weft_status run(weft_simulation *s)
                                 .check = check_stop,
                                 .user = s};
     WEFT_TRY(weft_sim_create(&options, &s->sim));
-    WEFT_TRY(add_actors(s));
+    WEFT_TRY(weft_placed_add(&s->at, s->sim, NULL));
     weft_status status = weft_sim_run(s->sim, INFINITY);
     /* The error of a learner's step comes first, since the simulator's own message names the actor
      * only by its number. */
@@ -184,6 +186,14 @@ static weft_status build(weft_simulation *s)
     WEFT_TRY(build_lead(s));
     WEFT_TRY(weft_simulation_start_learners(s));
     WEFT_TRY(open_actors(s));
+    s->at = (weft_placed_actors){.cluster = &s->cluster,
+                                 .exchange = s->exchange,
+                                 .machine = s->placed.machine,
+                                 .links = s->placed.links,
+                                 .learners = s->learners,
+                                 .processes = s->placed.processes,
+                                 .hosted = s->placed.hosted};
+    if (s->placed.learners) s->at.cluster = &s->site.cluster;
     return weft_overlap_find(&s->step, s->exchange, &s->needs, &s->makes, &s->parts);
 }
 
@@ -215,14 +225,14 @@ static weft_status as_one_rank(weft_context *context, weft_train_options *o)
     return status;
 }
 
-/* The times of the learners' steps: those of their programs, where the cluster has times of
- * kernels. */
-static weft_status find_times(weft_simulation *s, weft_context *context,
-                              const weft_train_options *o, const char *cluster)
+/* Where the cluster has times of kernels, learners and servers are on its machines as in a job, and
+ * steps take the time of their programs. */
+static weft_status place(weft_simulation *s, weft_context *context, const weft_train_options *o,
+                         const char *cluster)
 {
     if (!s->cluster.times) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(&s->seconds, s->learners));
-    return weft_estimate_learners(context, o, cluster, s->stop, s->learners, s->seconds);
+    WEFT_TRY(weft_site_open(cluster, &s->site));
+    return weft_estimate_placed(context, o, &s->site, s->stop, s->learners, &s->placed);
 }
 
 /* Prepares a run with the learners of the cluster file. Each step is computed with as many threads
@@ -241,10 +251,9 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
             "mesh '%s': the time of a step of several ranks is estimated from times of "
             "kernels; give --cluster a file of weft measure, or leave --mesh out",
             given->train.parallel.mesh);
-    s->cluster.mesh = (int)mesh;
     WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
     o.job.ranks = ranks;
-    weft_status status = find_times(s, context, &o, given->cluster);
+    weft_status status = place(s, context, &o, given->cluster);
     if (status == WEFT_OK) status = as_one_rank(context, &o);
     o.job.ranks = s->learners;
     if (status == WEFT_OK)
@@ -264,7 +273,8 @@ static void destroy(weft_simulation *s)
     weft_cluster_free(&s->cluster);
     free(s->needs);
     free(s->makes);
-    free(s->seconds);
+    weft_placed_learners_close(&s->placed);
+    weft_site_close(&s->site);
 }
 
 static weft_status check(weft_context *context, const weft_simulate_options *given)
@@ -294,7 +304,7 @@ weft_status weft_simulate(weft_context *context, const weft_simulate_options *op
                           const weft_stop *stop, weft_event_fn fn, void *user)
 {
     WEFT_NEED(context, options);
-    weft_simulation s = {.first_end = -1, .stop = stop};
+    weft_simulation s = {.rated_until = -1, .stop = stop};
     bool waits;
     WEFT_TRY(check(context, options));
     WEFT_TRY(weft_learners_wait(context, options->train.parallel.exchange, &waits));
@@ -312,7 +322,7 @@ weft_status weft_simulate(weft_context *context, const weft_simulate_options *op
 weft_status weft_simulate_check(weft_context *context, const weft_simulate_options *options)
 {
     WEFT_NEED(context, options);
-    weft_simulation s = {.first_end = -1};
+    weft_simulation s = {.rated_until = -1};
     bool waits;
     WEFT_TRY(check(context, options));
     WEFT_TRY(weft_learners_wait(context, options->train.parallel.exchange, &waits));
