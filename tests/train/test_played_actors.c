@@ -8,6 +8,7 @@ typedef struct fixed {
     weft_cluster cluster;
     weft_random random[16];
     double encode, decode; /* seconds of the work of codecs */
+    double message;        /* and of an end of a message between processes of one machine */
 } fixed;
 
 static double draw_step(void *user, int learner)
@@ -22,7 +23,9 @@ static weft_sim_delay work(void *user, int learner, weft_work_kind kind, const c
     const fixed *f = user;
     assert_true(learner >= 0 && bytes > 0 && computing >= 0 &&
                 (kind == WEFT_WORK_PASS || kind >= WEFT_WORK_SEND || codec));
-    return (weft_sim_delay){.own = kind == WEFT_WORK_ENCODE   ? f->encode
+    bool beside = kind == WEFT_WORK_SEND_BESIDE || kind == WEFT_WORK_RECEIVE_BESIDE;
+    return (weft_sim_delay){.own = beside                     ? f->message
+                                   : kind == WEFT_WORK_ENCODE ? f->encode
                                    : kind == WEFT_WORK_DECODE ? f->decode
                                                               : 0};
 }
@@ -31,7 +34,8 @@ static weft_sim_delay work(void *user, int learner, weft_work_kind kind, const c
 typedef struct way {
     int64_t elements, steps;
     const int *machine;
-    double encode, decode;
+    double encode, decode, message;
+    bool processes;
 } way;
 
 static weft_status play_words(const char *words, const char *more, const char *cluster, way w,
@@ -40,7 +44,7 @@ static weft_status play_words(const char *words, const char *more, const char *c
     weft_train_options o = {0};
     const weft_option *table = weft_train_table(context);
     char copy[4000], *save = NULL;
-    fixed f = {.encode = w.encode, .decode = w.decode};
+    fixed f = {.encode = w.encode, .decode = w.decode, .message = w.message};
     static const int links[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     int64_t machines = 1;
     weft_trainer *t;
@@ -60,6 +64,7 @@ static weft_status play_words(const char *words, const char *more, const char *c
                                        .elements = w.elements ? w.elements : 1 << 30,
                                        .steps = w.steps,
                                        .machine = w.machine,
+                                       .processes = w.processes,
                                        .links = w.machine ? links : NULL,
                                        .step = draw_step,
                                        .work = work,
@@ -289,6 +294,28 @@ static void test_work(void **state)
     remove_folder(root);
 }
 
+/* A message between processes of one machine is work of both: none if learners are threads, of all
+ * but the learner whose process has the server, and of all if the server is a process. */
+static void test_processes(void **state)
+{
+    (void)state;
+    char *root = temporary_folder();
+    static const int one[] = {0, 0, 0, 0};
+    const char *file = cluster_file(
+        root, "cluster.yaml", "step: 1e-6\nbandwidth: 0\nlatency: 0\nmachines: [{count: 4}]\n");
+    static const char words[] = SMALL "batch=4 ranks=4 exchange=server:policy=async ";
+    static const char *const engines[] = {"engine=threads", "engine=mpi", "engine=processes"};
+    static const double learners[] = {0, 3, 4};
+    for (size_t i = 0; i < WEFT_COUNT(engines); i++) {
+        const way w = {.machine = one, .processes = i > 0, .message = 0.01};
+        weft_played p = played(words, engines[i], file, w);
+        print_message("%s: %g s\n", engines[i], p.seconds);
+        /* The server receives and sends for each of these in each step. */
+        assert_true(near(p.seconds, WEFT_MAX(2 * 0.01 * learners[i], 1e-6), 0.01));
+    }
+    remove_folder(root);
+}
+
 /* A run ends with its slowest learner, whether others wait for it or not. */
 static void test_speeds(void **state)
 {
@@ -387,6 +414,7 @@ int main(void)
         cmocka_unit_test(test_machines_share_links),
         cmocka_unit_test(test_gossip_link),
         cmocka_unit_test(test_work),
+        cmocka_unit_test(test_processes),
         cmocka_unit_test(test_speeds),
         cmocka_unit_test(test_long_runs),
         cmocka_unit_test(test_replicas),

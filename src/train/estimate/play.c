@@ -203,10 +203,12 @@ static void find_beside(play *p)
 {
     const int *machine = p->o->machine;
     for (int i = 0; machine && i < p->exchange->actors; i++) {
-        weft_actor_id id = (weft_actor_id)i;
+        weft_actor_id id = (weft_actor_id)i, of = p->exchange->first_learner;
         int at = machine[weft_placed_host(&p->at, id)];
         if (weft_placed_learner(&p->at, id) >= 0) continue;
-        for (int l = 0; l < p->learners; l++) p->beside[l] = p->beside[l] || machine[l] == at;
+        for (int l = 0; l < p->learners; l++, of++)
+            if (machine[l] == at)
+                p->beside[l] = WEFT_MAX(p->beside[l], weft_placed_crosses(&p->at, id, of) ? 1 : 2);
     }
 }
 

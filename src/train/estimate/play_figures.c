@@ -49,12 +49,13 @@ static bool begins(play *p, const play_course *c)
 }
 
 /* Learners of one kind differ by chance alone: their machines are of one group, and all or none of
- * them have a server, whose messages to the learner beside it cross no link. */
+ * them have a server there, or in their process: messages to it cross no link, or none at all. */
+enum { KINDS = 3 }; /* of a group */
 static int kind_of(const play *p, int learner)
 {
     int at = p->o->machine ? p->o->machine[learner] : learner;
     ptrdiff_t group = weft_cluster_group_of(p->o->cluster, at) - p->o->cluster->groups;
-    return 2 * (int)group + p->beside[learner];
+    return KINDS * (int)group + p->beside[learner];
 }
 
 /* The steady state ends when a learner of each kind has taken its steps. */
@@ -99,7 +100,7 @@ static double slowest_pace(const play *p, double (*of)(const play *, const play_
 {
     double most = 0;
     *slowest = 0;
-    for (int kind = 0; kind < 2 * p->o->cluster->group_count; kind++) {
+    for (int kind = 0; kind < KINDS * p->o->cluster->group_count; kind++) {
         double sum = 0, count = 0;
         for (int l = 0; l < p->learners; l++) {
             if (kind_of(p, l) != kind) continue;

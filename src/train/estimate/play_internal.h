@@ -41,7 +41,7 @@ typedef struct play {
     weft_sim *sim;
     int learners;
     weft_actor_id *node; /* [actors]: the first actor of its node */
-    bool *beside;        /* [learners]: a server is on the machine of the learner */
+    int *beside; /* [learners]: 1: a server is on the machine of the learner, 2: in its process */
     int64_t steps, warm, period;
     int64_t done;               /* steps of all learners */
     double ended;               /* virtual time of the last one */
