@@ -357,6 +357,7 @@ weft_status weft_estimate_placed(weft_context *context, const weft_train_options
 {
     weft_estimate_end end = end_at(stop);
     weft_forecast f = {.tracks = {.end = &end}};
+    *out = (weft_placed_learners){.learners = 0};
     weft_status status = make_tracks(&f, site, context, options);
     if (status == WEFT_OK)
         status = weft_placed_learners_open(f.t, &site->cluster, site->times, &f.hosts, out);
