@@ -208,6 +208,15 @@ WEFT_API WEFT_NODISCARD weft_status weft_estimate_memory(weft_context *context,
                                                          const weft_train_options *options,
                                                          const char *cluster,
                                                          weft_memory_estimate *out);
+/* The texts and numbers of weft_train_plan_text, weft_estimate_memory and weft_estimate_step, for
+ * which each program is planned once. cluster NULL: that of weft_estimate_memory; step NULL: the
+ * time is not wanted. The caller frees *text with weft_free, and the arrays of *memory. ARGUMENT:
+ * as those functions; or a step is wanted without a cluster. */
+WEFT_API WEFT_NODISCARD weft_status weft_estimate_plan(weft_context *context,
+                                                       const weft_train_options *options,
+                                                       int dump_rank, const char *cluster,
+                                                       char **text, weft_memory_estimate *memory,
+                                                       weft_step_estimate *step);
 WEFT_API void weft_memory_estimate_free(weft_memory_estimate *estimate);
 
 #ifdef __cplusplus

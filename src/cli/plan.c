@@ -89,25 +89,36 @@ static const char *contradiction(const plan_options *p)
     return search_contradiction(p);
 }
 
-/* Prints the plan, and the estimate, if there is one. */
-static weft_status print_plan(weft_context *context, const weft_train_options *options,
-                              const plan_options *plan, const weft_step_estimate *step,
-                              double *lack)
+static weft_status print_passes(weft_context *context, const weft_train_options *options,
+                                const plan_options *plan)
 {
     char *text = NULL;
-    weft_status status = plan->passes >= 0
-                             ? weft_train_passes_text(context, options, (int)plan->passes, &text)
-                             : weft_train_plan_text(context, options, (int)plan->dump, &text);
+    weft_status status = weft_train_passes_text(context, options, (int)plan->passes, &text);
     if (status == WEFT_OK) print_with_tables(text, "rank  ");
-    if (status == WEFT_OK && plan->passes < 0)
-        status = plan_memory(context, options, plan->cluster, plan->memory_bytes, lack);
-    if (status == WEFT_OK && plan->cluster) print_estimate(plan->cluster, step);
     weft_free(text);
     return status;
 }
 
-/* The estimate is made before the plan is printed, so that a file that is bad is all that is told.
- */
+/* Prints the plan, and the estimate, if there is a cluster; shown: *step has it. *lack: as
+ * plan_memory says. */
+static weft_status print_plan(weft_context *context, const weft_train_options *options,
+                              const plan_options *plan, bool shown, weft_step_estimate *step,
+                              double *lack)
+{
+    char *text = NULL;
+    weft_memory_estimate memory = {0};
+    weft_status status = weft_estimate_plan(context, options, (int)plan->dump, plan->cluster, &text,
+                                            &memory, plan->cluster && !shown ? step : NULL);
+    if (status == WEFT_OK) {
+        print_with_tables(text, "rank  ");
+        *lack = plan_memory(context, options, plan->cluster, plan->memory_bytes, &memory);
+        if (plan->cluster) print_estimate(plan->cluster, step);
+    }
+    weft_memory_estimate_free(&memory);
+    weft_free(text);
+    return status;
+}
+
 static int plan_one(weft_context *context, const weft_train_options *options,
                     const plan_options *plan)
 {
@@ -118,12 +129,11 @@ static int plan_one(weft_context *context, const weft_train_options *options,
                                         .measured = plan->measured,
                                         .timeline = plan->timeline};
     int code = 0;
-    if (plan->cluster && shows_step(plan))
-        code = plan_steps_make(context, options, plan->cluster, &show, &step, &steps);
-    else if (plan->cluster)
-        code = report_failure(weft_estimate_step(context, options, plan->cluster, &step));
     double lack = 0;
-    if (code == 0) code = report_failure(print_plan(context, options, plan, &step, &lack));
+    bool shown = plan->cluster && shows_step(plan);
+    if (plan->passes >= 0) return report_failure(print_passes(context, options, plan));
+    if (shown) code = plan_steps_make(context, options, plan->cluster, &show, &step, &steps);
+    if (code == 0) code = report_failure(print_plan(context, options, plan, shown, &step, &lack));
     if (code == 0 && plan->timeline) step_bars_print(&steps.predicted);
     if (code == 0 && plan->timeline && steps.count > 1) step_bars_print(&steps.measured);
     plan_steps_free(&steps);

@@ -78,10 +78,10 @@ int plan_verify(weft_context *context, const char *cluster, const char *list, bo
                 int argc, char **argv);
 
 /* plan_memory.c: prints the memory of the run's ranks and processes, and whether the machines of
- * the cluster (NULL: one machine of `limit` bytes; 0: not known) have it. *lack: bytes that are
- * missing; 0: none, or not known. */
-weft_status plan_memory(weft_context *context, const weft_train_options *options,
-                        const char *cluster, double limit, double *lack);
+ * the cluster (NULL: one machine of `limit` bytes; 0: not known) have it. Returns the bytes that
+ * are missing; 0: none, or not known. */
+double plan_memory(weft_context *context, const weft_train_options *options, const char *cluster,
+                   double limit, const weft_memory_estimate *m);
 /* By how much a run does not fit into the machines of the cluster, as plan_memory prints it, and
  * options that would help; allocated. */
 char *plan_memory_lack(weft_context *context, const weft_train_options *options,

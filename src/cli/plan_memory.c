@@ -257,20 +257,16 @@ char *memory_lack(weft_context *context, const weft_train_options *options, cons
     return text;
 }
 
-weft_status plan_memory(weft_context *context, const weft_train_options *options,
-                        const char *cluster, double limit, double *lack)
+double plan_memory(weft_context *context, const weft_train_options *options, const char *cluster,
+                   double limit, const weft_memory_estimate *m)
 {
-    weft_memory_estimate m = {0};
-    weft_status status = weft_estimate_memory(context, options, cluster, &m);
-    if (status != WEFT_OK) return status;
-    if (limit <= 0) limit = m.limit;
-    *lack = limit > 0 && m.machine > limit ? m.machine - limit : 0;
-    print_ranks(&m);
-    print_processes(&m);
-    print_others(&m);
-    print_fit(stdout, m.machine, limit);
+    if (limit <= 0) limit = m->limit;
+    double lack = limit > 0 && m->machine > limit ? m->machine - limit : 0;
+    print_ranks(m);
+    print_processes(m);
+    print_others(m);
+    print_fit(stdout, m->machine, limit);
     printf("\n");
-    if (*lack > 0) print_changes(context, options, cluster, m.machine, limit);
-    weft_memory_estimate_free(&m);
-    return WEFT_OK;
+    if (lack > 0) print_changes(context, options, cluster, m->machine, limit);
+    return lack;
 }

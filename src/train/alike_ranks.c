@@ -20,20 +20,41 @@ static weft_status rewrite(weft_trainer *t, weft_rank *r)
     return r == first ? weft_rank_rewrite(r) : weft_rank_rewrite_shared(r, first);
 }
 
-weft_status weft_trainer_each_kind(weft_trainer *t, bool all, int *kind, int *count,
-                                   weft_kind_fn *fn, void *user)
+static weft_status plan(weft_rank *r, const int *kind, const weft_planned *list, int count)
+{
+    weft_store *store = NULL;
+    weft_program *program = NULL;
+    bool counts = list[0].stays;
+    size_t before = weft_allocated_memory(), others = 0;
+    WEFT_TRY(weft_rank_store(r, NULL, &store));
+    weft_status status = weft_rank_dry_program_on(r, store, &program);
+    for (int i = 0; i < count && status == WEFT_OK; i++) {
+        if (list[i].fn) status = list[i].fn(list[i].user, r, store, program, before, kind);
+        if (i == 0 && counts) others = weft_allocated_memory();
+    }
+    if (counts) others = weft_allocated_memory() - others;
+    weft_program_destroy(&program);
+    weft_store_destroy(&store);
+    if (counts && status == WEFT_OK)
+        list[0].stays(list[0].user, r->rank,
+                      (double)weft_allocated_memory() - (double)before - (double)others, kind);
+    return status;
+}
+
+weft_status weft_trainer_plan_kinds(weft_trainer *t, bool all, int also, int *kind,
+                                    const weft_planned *list, int count)
 {
     weft_status status = WEFT_OK;
-    *count = 0;
+    int kinds = 0;
     for (int r = 0; r < t->mesh; r++) kind[r] = -1;
     for (int r = 0; r < t->mesh && status == WEFT_OK; r++) {
         weft_rank own = {.run_spec = &t->run_spec, .rank = r};
         weft_rank *rank = r == 0 ? &t->runs[0].rank : &own;
-        if (kind[r] >= 0 && !all) continue;
+        if (kind[r] >= 0 && !all && r != also) continue;
         *rank = own;
         status = rewrite(t, rank);
-        if (status == WEFT_OK && kind[r] < 0) status = find_alike(rank, t->mesh, (*count)++, kind);
-        if (status == WEFT_OK) status = fn(user, rank);
+        if (status == WEFT_OK && kind[r] < 0) status = find_alike(rank, t->mesh, kinds++, kind);
+        if (status == WEFT_OK) status = plan(rank, kind, list, count);
         if (r > 0) weft_rank_free_shared(rank);
     }
     return status;

@@ -193,32 +193,19 @@ static weft_status add_dump(const weft_rank *r, const weft_program *program, wef
     return WEFT_OK;
 }
 
-static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
+/* Finds the figures of a rank whose program is planned on the store. */
+static weft_status describe_program(const weft_rank *r, weft_store *store,
+                                    const weft_program *program, figures *f)
 {
-    weft_program *program = NULL, *averages = NULL;
-    weft_store *store;
-    WEFT_TRY(weft_rank_store(r, NULL, &store));
-    weft_status status = weft_rank_dry_program_on(r, store, &program);
-    if (status == WEFT_OK) f->info = weft_program_describe(program);
-    if (status == WEFT_OK) status = weft_averages_dry_program(r, store, &averages);
+    weft_program *averages = NULL;
+    f->info = weft_program_describe(program);
+    WEFT_TRY(weft_averages_dry_program(r, store, &averages));
     if (averages) f->info.state_bytes = weft_program_describe(averages).state_bytes;
-    if (status == WEFT_OK && f->info.device_about)
-        (void)snprintf(f->about, sizeof(f->about), "%s", f->info.device_about);
-    if (status == WEFT_OK && dump) status = add_dump(r, program, dump);
-    if (status == WEFT_OK) status = check_memory(r, store, program, f);
     weft_program_destroy(&averages);
-    weft_program_destroy(&program);
-    weft_store_destroy(&store);
-    return status;
-}
-
-static weft_status describe_rank(weft_rank *r, figures *f, weft_text *lists, bool listed, bool dump)
-{
-    int64_t microbatches = r->run_spec->microbatches;
-    WEFT_TRY(dry_program(r, f, dump ? lists : NULL));
-    count_nodes(weft_rewritten_graph(r->mine), microbatches, f);
-    if (listed) add_transfers(lists, weft_rewritten_graph(r->mine), r->rank, microbatches);
-    return WEFT_OK;
+    if (f->info.device_about)
+        (void)snprintf(f->about, sizeof(f->about), "%s", f->info.device_about);
+    count_nodes(weft_rewritten_graph(r->mine), r->run_spec->microbatches, f);
+    return check_memory(r, store, program, f);
 }
 
 static weft_status add_schedule(weft_text *text, const weft_trainer *t, const weft_plan *plan,
@@ -250,38 +237,53 @@ static weft_status add_schedule(weft_text *text, const weft_trainer *t, const we
 
 /* --- all ranks --- */
 
-typedef struct description {
+struct weft_plan_report {
     weft_trainer *t;
     figures *all; /* [ranks of the mesh] */
     int dump_rank;
-    weft_text *lists;
-} description;
+    weft_text lists;
+};
 
-/* Transfers are listed for the first rank of each place. */
-static weft_status describe_kind(void *user, weft_rank *r)
+weft_status weft_plan_report_new(weft_trainer *t, int dump_rank, weft_plan_report **out)
 {
-    description *d = user;
-    int each = d->t->mesh / weft_plan_places(r->plan);
-    WEFT_TRY(
-        describe_rank(r, &d->all[r->rank], d->lists, r->rank % each == 0, r->rank == d->dump_rank));
-    return r->rank == 0 ? weft_trainer_check_servers(d->t) : WEFT_OK;
+    weft_plan_report *d;
+    *out = NULL;
+    if (dump_rank >= t->mesh)
+        return weft_fail(WEFT_ERR_ARGUMENT, "there is no rank %d; the mesh has %d", dump_rank,
+                         t->mesh);
+    WEFT_TRY(WEFT_NEW(&d, 1));
+    *d = (weft_plan_report){.t = t, .dump_rank = dump_rank};
+    *out = d;
+    return WEFT_NEW(&d->all, t->mesh);
 }
 
-/* Ranks of a kind have the figures of its lowest rank. */
-static weft_status describe_ranks(description *d)
+void weft_plan_report_free(weft_plan_report **report)
 {
-    weft_trainer *t = d->t;
-    int *kind, kinds;
-    bool dumps = d->dump_rank >= 0;
-    WEFT_TRY(WEFT_NEW(&kind, t->mesh));
-    weft_status status = weft_trainer_each_kind(t, dumps, kind, &kinds, describe_kind, d);
-    for (int r = 0; r < t->mesh && status == WEFT_OK && !dumps; r++) {
-        int lowest = 0;
-        while (kind[lowest] != kind[r]) lowest++;
-        d->all[r] = d->all[lowest];
-    }
-    free(kind);
-    return status;
+    weft_plan_report *d = *report;
+    *report = NULL;
+    if (!d) return;
+    free(d->lists.data);
+    free(d->all);
+    free(d);
+}
+
+/* Ranks of a kind have the figures of its lowest rank. Transfers are listed for the first rank of
+ * each place. */
+weft_status weft_plan_report_add(void *report, weft_rank *r, weft_store *store,
+                                 const weft_program *program, size_t before, const int *kind)
+{
+    weft_plan_report *d = report;
+    figures *f = &d->all[r->rank];
+    int each = d->t->mesh / weft_plan_places(r->plan);
+    (void)before;
+    if (r->rank == d->dump_rank) WEFT_TRY(add_dump(r, program, &d->lists));
+    if (!weft_kind_first(kind, r->rank)) return WEFT_OK;
+    WEFT_TRY(describe_program(r, store, program, f));
+    if (r->rank % each == 0)
+        add_transfers(&d->lists, weft_rewritten_graph(r->mine), r->rank, r->run_spec->microbatches);
+    for (int other = r->rank + 1; other < d->t->mesh; other++)
+        if (kind[other] == kind[r->rank]) d->all[other] = *f;
+    return r->rank == 0 ? weft_trainer_check_servers(d->t) : WEFT_OK;
 }
 
 static void add_head(weft_text *text, const weft_trainer *t)
@@ -312,24 +314,36 @@ static void add_ranks(weft_text *text, const weft_trainer *t, const figures *all
                                        : "");
 }
 
-static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
+weft_status weft_plan_report_take(weft_plan_report *d, char **out)
 {
-    weft_text lists = {0};
+    weft_text text = {0};
     char *list = NULL;
-    const weft_rank *first = &t->runs[0].rank;
-    description d = {.t = t, .dump_rank = dump_rank, .lists = &lists};
-    weft_status status = WEFT_NEW(&d.all, t->mesh);
-    if (status == WEFT_OK) status = describe_ranks(&d);
-    if (status == WEFT_OK) {
-        add_head(text, t);
-        add_ranks(text, t, d.all);
-        status = add_schedule(text, t, first->plan, d.all);
-        weft_model_outputs_text(first->graph, &first->values, text);
-    }
-    if (status == WEFT_OK) status = weft_text_take(&lists, &list);
-    if (status == WEFT_OK) weft_text_add(text, "%s", list);
+    const weft_rank *first = &d->t->runs[0].rank;
+    add_head(&text, d->t);
+    add_ranks(&text, d->t, d->all);
+    weft_status status = add_schedule(&text, d->t, first->plan, d->all);
+    weft_model_outputs_text(first->graph, &first->values, &text);
+    if (status == WEFT_OK) status = weft_text_take(&d->lists, &list);
+    if (status == WEFT_OK) weft_text_add(&text, "%s", list);
     free(list);
-    free(d.all);
+    if (status == WEFT_OK) return weft_text_take(&text, out);
+    free(text.data);
+    return status;
+}
+
+static weft_status describe(weft_trainer *t, int dump_rank, char **out)
+{
+    weft_plan_report *report;
+    int *kind = NULL;
+    weft_status status = weft_plan_report_new(t, dump_rank, &report);
+    if (status == WEFT_OK) status = WEFT_NEW(&kind, t->mesh);
+    if (status == WEFT_OK)
+        status =
+            weft_trainer_plan_kinds(t, false, dump_rank, kind,
+                                    &(weft_planned){.fn = weft_plan_report_add, .user = report}, 1);
+    if (status == WEFT_OK) status = weft_plan_report_take(report, out);
+    weft_plan_report_free(&report);
+    free(kind);
     return status;
 }
 
@@ -338,15 +352,8 @@ weft_status weft_train_plan_text(weft_context *context, const weft_train_options
 {
     WEFT_NEED(context, options, out);
     weft_trainer *t;
-    weft_text text = {0};
     WEFT_TRY(weft_trainer_prepare(context, options, NULL, &t));
-    weft_status status = WEFT_OK;
-    if (dump_rank >= t->mesh)
-        status = weft_fail(WEFT_ERR_ARGUMENT, "there is no rank %d; the mesh has %d", dump_rank,
-                           t->mesh);
-    if (status == WEFT_OK) status = describe(t, dump_rank, &text);
+    weft_status status = describe(t, dump_rank, out);
     weft_trainer_destroy(&t);
-    if (status == WEFT_OK) return weft_text_take(&text, out);
-    free(text.data);
     return status;
 }

@@ -270,13 +270,42 @@ weft_status weft_trainer_create_passing(weft_context *context, const weft_train_
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
                                  const weft_train_engine *engine,
                                  weft_trainer **out) WEFT_NODISCARD;
-/* alike_ranks.c: calls fn with a rank of each kind, after weft_rank_rewrite; all: with every rank.
- * kind: [mesh] set to the kind of each rank of a learner, in the order of their lowest ranks; ranks
- * of a kind have equal programs. *count: of the kinds. The trainer is one of weft_trainer_prepare;
- * it keeps rank 0. */
-typedef weft_status weft_kind_fn(void *user, weft_rank *rank);
-weft_status weft_trainer_each_kind(weft_trainer *t, bool all, int *kind, int *count,
-                                   weft_kind_fn *fn, void *user) WEFT_NODISCARD;
+/* Looks at a rank whose program is planned on the store; kind: as of weft_trainer_plan_kinds. For
+ * the first function of a list nothing has been allocated since `before` (weft_allocated_memory)
+ * beside both. */
+typedef weft_status weft_planned_fn(void *user, weft_rank *rank, weft_store *store,
+                                    const weft_program *program, size_t before, const int *kind);
+typedef struct weft_planned {
+    weft_planned_fn *fn; /* NULL: nobody looks */
+    /* NULL, but for the first of a list: gets the bytes that have been allocated since `before` and
+     * stay when the program and the store have gone, without those of the other functions. */
+    void (*stays)(void *user, int rank, double bytes, const int *kind);
+    void *user;
+} weft_planned;
+/* alike_ranks.c: plans the program of a rank of each kind, and calls the functions of the list with
+ * it, in turn; all: of every rank; also: of this rank, too (below 0: none). kind: [mesh] set to the
+ * kind of each rank, in the order of their lowest ranks; ranks of a kind have equal programs. The
+ * trainer is one of weft_trainer_prepare; it keeps rank 0. */
+weft_status weft_trainer_plan_kinds(weft_trainer *t, bool all, int also, int *kind,
+                                    const weft_planned *list, int count) WEFT_NODISCARD;
+/* Whether a rank is the first of its kind. */
+static inline bool weft_kind_first(const int *kind, int rank)
+{
+    for (int r = 0; r < rank; r++)
+        if (kind[r] == kind[rank]) return false;
+    return true;
+}
+/* plan_report.c: the text of weft_train_plan_text, of a prepared trainer; _add is a
+ * weft_planned_fn, whose user is the report. _take gives the text once all kinds were planned, and
+ * dump_rank (below 0: none) beside them. The caller frees the report, also after a failure. */
+typedef struct weft_plan_report weft_plan_report;
+weft_status weft_plan_report_new(weft_trainer *t, int dump_rank,
+                                 weft_plan_report **out) WEFT_NODISCARD;
+weft_status weft_plan_report_add(void *report, weft_rank *rank, weft_store *store,
+                                 const weft_program *program, size_t before,
+                                 const int *kind) WEFT_NODISCARD;
+weft_status weft_plan_report_take(weft_plan_report *report, char **out) WEFT_NODISCARD;
+void weft_plan_report_free(weft_plan_report **report);
 /* validate.c: _check_ranks checks that the number of ranks is known, before they are opened.
  * _check_devices checks the list of devices. ARGUMENT: it has more than there are ranks.
  * _check_launched (engine/engine.c): see weft_job_check_launched.

@@ -199,7 +199,14 @@ static weft_status forecast_step(weft_forecast *f, const weft_site *site, weft_c
             "step of all ranks to be shown; leave --plot, --timeline and --predicted out",
             f->t->run_spec.exchange);
     if (f->memory) WEFT_TRY(weft_memory_run_begin(f->memory, f->t));
+    if (f->plan) {
+        WEFT_TRY(weft_plan_report_new(f->t, f->plan->dump_rank, &f->plan->report));
+        f->tracks.planned[1] = (weft_planned){.fn = weft_plan_report_add, .user = f->plan->report};
+        f->tracks.also = f->plan->dump_rank;
+    }
     WEFT_TRY(play(f, out));
+    if (f->plan) WEFT_TRY(weft_plan_report_take(f->plan->report, &f->plan->text));
+    if (f->plan) WEFT_TRY(weft_memory_run_take(f->memory, f->plan->memory));
     if (!f->on_span) return WEFT_OK;
     return weft_tracks_tell(&f->tracks, f->t, &f->hosts, f->period > 0, f->on_span, f->user);
 }
@@ -232,8 +239,7 @@ static weft_status forecast_at(weft_forecast *f, const char *cluster, weft_conte
     *out = (weft_step_estimate){.struct_size = sizeof(*out)};
     WEFT_TRY(weft_site_open(cluster, &site));
     f->memory = &memory;
-    f->tracks.planned = weft_memory_run_add;
-    f->tracks.user = &memory;
+    f->tracks.planned[0] = weft_memory_run_planned(&memory);
     weft_status status = weft_memory_run_open(context, &site, &memory);
     if (status == WEFT_OK) status = forecast_step(f, &site, context, options, out);
     weft_memory_run_close(&memory);
@@ -282,6 +288,26 @@ weft_status weft_estimate_step_until(weft_context *context, const weft_train_opt
     weft_forecast f = {.end = &end, .tracks = {.end = &end}};
     weft_status status = forecast_at(&f, cluster, context, options, out);
     close_forecast(&f);
+    return status;
+}
+
+weft_status weft_estimate_plan(weft_context *context, const weft_train_options *options,
+                               int dump_rank, const char *cluster, char **text,
+                               weft_memory_estimate *memory, weft_step_estimate *step)
+{
+    WEFT_NEED(context, options, text, memory);
+    if (step && !cluster) return weft_fail(WEFT_ERR_ARGUMENT, "the time of a step needs a cluster");
+    weft_plan_told plan = {.dump_rank = dump_rank, .memory = memory};
+    weft_forecast f = {.plan = &plan};
+    *memory = (weft_memory_estimate){.struct_size = sizeof(*memory)};
+    weft_status status = step ? forecast_at(&f, cluster, context, options, step)
+                              : weft_memory_run_tell(context, options, cluster, &plan);
+    weft_plan_report_free(&plan.report);
+    close_forecast(&f);
+    if (status == WEFT_OK)
+        *text = plan.text;
+    else
+        free(plan.text);
     return status;
 }
 

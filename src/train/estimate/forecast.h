@@ -19,6 +19,7 @@ typedef struct weft_forecast {
     void *user;
     weft_parts parts;
     weft_memory_run *memory; /* NULL: nobody wants the memory */
+    weft_plan_told *plan;    /* NULL: nobody wants it; it has the memory, too */
     bool apart, actors;      /* learners do not wait for all others; of an exchange of actors */
     double handled, longer;  /* seconds of handlers, and what else a step takes longer by that */
 } weft_forecast;

@@ -215,10 +215,20 @@ static weft_status count_programs(weft_memory_plan *m, const weft_rank *r,
     double bytes =
         r->graph_bytes + r->part_bytes + (double)weft_allocated_memory() - (double)before;
     m->part[r->rank][WEFT_MEMORY_PROGRAMS] += bytes; /* beside the graphs of the evaluation */
-    if (m->shared == 0) measure_process(m, bytes);
+    m->measured = m->shared == 0;
+    if (m->measured) measure_process(m, bytes);
     for (int i = 0; i < PROGRAMS; i++)
         if (programs[i]) weft_program_unbind(programs[i], &bound[i]);
     return status;
+}
+
+/* Memory that stays when the programs have gone is that of the process, and not of each rank. */
+void weft_memory_plan_stays(weft_memory_plan *m, int rank, double bytes, const int *kind)
+{
+    if (!weft_kind_first(kind, rank)) return;
+    for (int r = rank; r < m->mesh; r++)
+        if (kind[r] == kind[rank]) m->part[r][WEFT_MEMORY_PROGRAMS] -= bytes;
+    if (m->measured) m->shared += bytes;
 }
 
 weft_status weft_memory_plan_add(weft_memory_plan *m, weft_trainer *t, const weft_rank *r,
@@ -229,8 +239,7 @@ weft_status weft_memory_plan_add(weft_memory_plan *m, weft_trainer *t, const wef
     double room[2];
     weft_exchange_memory takes;
     weft_program *evaluation = NULL, *averages = NULL;
-    for (int i = 0; i < r->rank; i++)
-        if (kind[i] == kind[r->rank]) return WEFT_OK;
+    if (!weft_kind_first(kind, r->rank)) return WEFT_OK;
     add_program(program, part);
     add_communicators(t, r, part);
     add_batches(t, r, part);

@@ -18,6 +18,7 @@ typedef struct weft_memory_plan {
     /* Bytes of a process beside its ranks: the program, its libraries, kernels and data. 0: they
      * are measured with the first rank. */
     double shared;
+    bool measured; /* with the rank that was added last */
     double engine; /* what the engine takes in a process of ranks */
     double bare;   /* of a process without data and programs */
     double beside; /* bytes that have been allocated and are not of the run */
@@ -26,12 +27,14 @@ typedef struct weft_memory_plan {
 
 weft_status weft_memory_plan_open(const weft_trainer *t, weft_memory_plan *out) WEFT_NODISCARD;
 void weft_memory_plan_close(weft_memory_plan *m);
-/* Adds the ranks of a kind, of weft_trainer_each_kind, with a rank of the first learner whose
+/* Adds the ranks of a kind, of weft_trainer_plan_kinds, with a rank of the first learner whose
  * training program is planned on the store; nothing else has been allocated since `before`, which
  * is weft_allocated_memory before the store was made. Later ranks of a kind change nothing. */
 weft_status weft_memory_plan_add(weft_memory_plan *m, weft_trainer *t, const weft_rank *r,
                                  weft_store *store, const weft_program *program, size_t before,
                                  const int *kind) WEFT_NODISCARD;
+/* After it: bytes that stay allocated when the programs of the rank have gone. */
+void weft_memory_plan_stays(weft_memory_plan *m, int rank, double bytes, const int *kind);
 /* Sets the numbers of processes and of the machine that is the fullest beside its memory. Ranks
  * fill the machines of the cluster in the order of its file, equally many on each; NULL: one has
  * all. */
@@ -49,16 +52,26 @@ typedef struct weft_memory_run {
 /* Before the trainer is prepared. */
 weft_status weft_memory_run_open(weft_context *context, const weft_site *site,
                                  weft_memory_run *out) WEFT_NODISCARD;
-/* With the prepared trainer, before its ranks are planned by weft_trainer_each_kind. */
+/* With the prepared trainer, before its ranks are planned by weft_trainer_plan_kinds. */
 weft_status weft_memory_run_begin(weft_memory_run *run, weft_trainer *t) WEFT_NODISCARD;
-/* A weft_planned_fn, whose user `of` is the run. */
-weft_status weft_memory_run_add(void *of, weft_rank *r, weft_store *store,
-                                const weft_program *program, size_t before,
-                                const int *kind) WEFT_NODISCARD;
+/* Adds ranks whose programs are planned. */
+weft_planned weft_memory_run_planned(weft_memory_run *run);
+/* The text and the memory of weft_estimate_plan, of programs that are planned once for all. */
+typedef struct weft_plan_told {
+    int dump_rank;
+    weft_plan_report *report;
+    char *text;
+    weft_memory_estimate *memory;
+} weft_plan_told;
 /* Sums up the processes, without the arrays of *out. */
 weft_status weft_memory_run_sum_up(weft_memory_run *run, weft_memory_estimate *out) WEFT_NODISCARD;
+/* Likewise, and gives *out the arrays of the run. */
+weft_status weft_memory_run_take(weft_memory_run *run, weft_memory_estimate *out) WEFT_NODISCARD;
 /* The numbers of weft_step_estimate. */
 weft_status weft_memory_run_step(weft_memory_run *run, weft_step_estimate *out) WEFT_NODISCARD;
+/* weft_estimate_plan without the step. */
+weft_status weft_memory_run_tell(weft_context *context, const weft_train_options *options,
+                                 const char *cluster, weft_plan_told *plan) WEFT_NODISCARD;
 void weft_memory_run_close(weft_memory_run *run);
 
 #endif

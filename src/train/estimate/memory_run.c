@@ -187,12 +187,23 @@ void weft_memory_run_close(weft_memory_run *run)
     weft_memory_plan_close(&run->plan);
 }
 
-weft_status weft_memory_run_add(void *of, weft_rank *r, weft_store *store,
-                                const weft_program *program, size_t before, const int *kind)
+static weft_status add_rank(void *of, weft_rank *r, weft_store *store, const weft_program *program,
+                            size_t before, const int *kind)
 {
     weft_memory_run *run = of;
     if (r->rank == 0) run->parameters = (double)weft_rank_parameters(r);
     return weft_memory_plan_add(&run->plan, run->t, r, store, program, before, kind);
+}
+
+static void note_staying(void *of, int rank, double bytes, const int *kind)
+{
+    weft_memory_run *run = of;
+    weft_memory_plan_stays(&run->plan, rank, bytes, kind);
+}
+
+weft_planned weft_memory_run_planned(weft_memory_run *run)
+{
+    return (weft_planned){.fn = add_rank, .stays = note_staying, .user = run};
 }
 
 weft_status weft_memory_run_sum_up(weft_memory_run *run, weft_memory_estimate *out)
@@ -216,54 +227,40 @@ weft_status weft_memory_run_step(weft_memory_run *run, weft_step_estimate *out)
     return WEFT_OK;
 }
 
-typedef struct ranks {
-    weft_memory_run *run;
-    int *kind; /* [ranks of a learner] */
-} ranks;
-
-static weft_status add_rank(void *user, weft_rank *r)
+/* A rank of each kind is planned, one after the other. plan NULL: only the memory is wanted. */
+static weft_status add_ranks(weft_memory_run *run, weft_trainer *t, weft_plan_told *plan)
 {
-    const ranks *all = user;
-    weft_store *store = NULL;
-    weft_program *program = NULL;
-    size_t before = weft_allocated_memory();
-    WEFT_TRY(weft_rank_store(r, NULL, &store));
-    weft_status status = weft_rank_dry_program_on(r, store, &program);
-    if (status == WEFT_OK)
-        status = weft_memory_run_add(all->run, r, store, program, before, all->kind);
-    weft_program_destroy(&program);
-    weft_store_destroy(&store);
-    return status;
-}
-
-/* A rank of each kind is planned, one after the other. */
-static weft_status add_ranks(weft_memory_run *run, weft_trainer *t)
-{
-    ranks all = {.run = run};
-    int kinds;
+    weft_planned list[2] = {weft_memory_run_planned(run)};
+    int *kind;
     WEFT_TRY(weft_memory_run_begin(run, t));
-    WEFT_TRY(WEFT_NEW(&all.kind, t->mesh));
-    weft_status status = weft_trainer_each_kind(t, false, all.kind, &kinds, add_rank, &all);
-    free(all.kind);
+    if (plan) WEFT_TRY(weft_plan_report_new(t, plan->dump_rank, &plan->report));
+    if (plan) list[1] = (weft_planned){.fn = weft_plan_report_add, .user = plan->report};
+    WEFT_TRY(WEFT_NEW(&kind, t->mesh));
+    weft_status status =
+        weft_trainer_plan_kinds(t, false, plan ? plan->dump_rank : 0, kind, list, WEFT_COUNT(list));
+    free(kind);
+    if (plan && status == WEFT_OK) status = weft_plan_report_take(plan->report, &plan->text);
     return status;
 }
 
 /* Plans the ranks of a run. The caller closes *run and destroys *t, also after a failure. */
 static weft_status plan_ranks(const weft_site *site, weft_context *context,
                               const weft_train_options *options, weft_memory_run *run,
-                              weft_trainer **t)
+                              weft_plan_told *plan, weft_trainer **t)
 {
     *t = NULL;
     *run = (weft_memory_run){.site = site};
     WEFT_TRY(weft_options_check(weft_train_table(context), options));
     WEFT_TRY(weft_memory_run_open(context, site, run));
     WEFT_TRY(weft_trainer_prepare(context, options, NULL, t));
-    return add_ranks(run, *t);
+    return add_ranks(run, *t, plan);
 }
 
 /* The arrays of *out are those of the plan from then on. */
-static weft_status take_parts(weft_memory_plan *m, weft_memory_estimate *out)
+weft_status weft_memory_run_take(weft_memory_run *run, weft_memory_estimate *out)
 {
+    weft_memory_plan *m = &run->plan;
+    WEFT_TRY(weft_memory_run_sum_up(run, out));
     WEFT_TRY(WEFT_NEW(&out->moment, m->mesh));
     for (int r = 0; r < m->mesh; r++) out->moment[r] = largest(m->moment[r]);
     out->part = &m->part[0][0];
@@ -271,23 +268,36 @@ static weft_status take_parts(weft_memory_plan *m, weft_memory_estimate *out)
     return WEFT_OK;
 }
 
-weft_status weft_estimate_memory(weft_context *context, const weft_train_options *options,
-                                 const char *cluster, weft_memory_estimate *out)
+/* plan NULL: only the memory is wanted. */
+static weft_status estimate_memory(weft_context *context, const weft_train_options *options,
+                                   const char *cluster, weft_plan_told *plan,
+                                   weft_memory_estimate *out)
 {
-    WEFT_NEED(context, options, out);
     weft_site site = {.times = NULL};
     weft_memory_run run;
     weft_trainer *t;
     int64_t count = 1;
     *out = (weft_memory_estimate){.struct_size = sizeof(*out)};
     if (cluster) WEFT_TRY(weft_cluster_open(cluster, &count, &site.cluster));
-    weft_status status = plan_ranks(&site, context, options, &run, &t);
-    if (status == WEFT_OK) status = weft_memory_run_sum_up(&run, out);
-    if (status == WEFT_OK) status = take_parts(&run.plan, out);
+    weft_status status = plan_ranks(&site, context, options, &run, plan, &t);
+    if (status == WEFT_OK) status = weft_memory_run_take(&run, out);
     weft_memory_run_close(&run);
     weft_trainer_destroy(&t);
     weft_site_close(&site);
     return status;
+}
+
+weft_status weft_estimate_memory(weft_context *context, const weft_train_options *options,
+                                 const char *cluster, weft_memory_estimate *out)
+{
+    WEFT_NEED(context, options, out);
+    return estimate_memory(context, options, cluster, NULL, out);
+}
+
+weft_status weft_memory_run_tell(weft_context *context, const weft_train_options *options,
+                                 const char *cluster, weft_plan_told *plan)
+{
+    return estimate_memory(context, options, cluster, plan, plan->memory);
 }
 
 weft_status weft_site_memory(const weft_site *site, weft_context *context,
@@ -295,7 +305,7 @@ weft_status weft_site_memory(const weft_site *site, weft_context *context,
 {
     weft_memory_run run;
     weft_trainer *t;
-    weft_status status = plan_ranks(site, context, options, &run, &t);
+    weft_status status = plan_ranks(site, context, options, &run, NULL, &t);
     if (status == WEFT_OK) status = weft_memory_run_step(&run, out);
     weft_memory_run_close(&run);
     weft_trainer_destroy(&t);

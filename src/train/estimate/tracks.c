@@ -256,26 +256,20 @@ static weft_status note_positions(const walker *k)
     return WEFT_OK;
 }
 
-static weft_status add_rank(void *user, weft_rank *r)
+static weft_status add_rank(void *user, weft_rank *r, weft_store *store,
+                            const weft_program *program, size_t before, const int *kind)
 {
     walker *k = user;
     weft_tracks *out = k->out;
-    weft_store *store = NULL;
-    weft_program *program = NULL;
-    size_t before = weft_allocated_memory();
-    k->rank = r;
+    (void)store;
+    (void)before;
+    if (!out->apart && !weft_kind_first(kind, r->rank)) return WEFT_OK;
     WEFT_TRY(weft_estimate_go_on(out->end));
+    k->rank = r;
+    k->program = program;
     if (!out->position) WEFT_TRY(note_positions(k));
     k->track = &out->tracks[out->count++];
-    WEFT_TRY(weft_rank_store(r, NULL, &store));
-    weft_status status = weft_rank_dry_program_on(r, store, &program);
-    if (status == WEFT_OK && out->planned)
-        status = out->planned(out->user, r, store, program, before, out->kind);
-    k->program = program;
-    if (status == WEFT_OK) status = walk(k);
-    weft_program_destroy(&program);
-    weft_store_destroy(&store);
-    return status;
+    return walk(k);
 }
 
 /* Adds up over all ranks, in an order that does not depend on which of them are one. */
@@ -306,12 +300,12 @@ weft_status weft_tracks_make(weft_trainer *t, const weft_times *times, const wef
                              weft_tracks *out)
 {
     walker k = {.t = t, .hosts = hosts, .out = out};
-    int kinds;
+    const weft_planned list[] = {out->planned[0], out->planned[1], {.fn = add_rank, .user = &k}};
     WEFT_TRY(weft_known_new(times, &out->known));
     WEFT_TRY(WEFT_NEW(&out->tracks, t->mesh));
     WEFT_TRY(WEFT_NEW(&out->of, t->mesh));
     WEFT_TRY(WEFT_NEW(&out->kind, t->mesh));
-    WEFT_TRY(weft_trainer_each_kind(t, out->apart, out->kind, &kinds, add_rank, &k));
+    WEFT_TRY(weft_trainer_plan_kinds(t, out->apart, out->also, out->kind, list, WEFT_COUNT(list)));
     for (int r = 0; r < t->mesh; r++) out->of[r] = out->apart ? r : out->kind[r];
     sum_up(t, hosts, out);
     return make_line(t, hosts, out);

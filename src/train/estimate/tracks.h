@@ -94,11 +94,6 @@ typedef struct weft_track_label {
     weft_phase phase;
 } weft_track_label;
 
-/* Looks at a rank whose program is planned on the store; kind: as of weft_trainer_each_kind, of
- * whose call nothing has been allocated since `before` (weft_allocated_memory) beside both. */
-typedef weft_status weft_planned_fn(void *user, weft_rank *rank, weft_store *store,
-                                    const weft_program *program, size_t before, const int *kind);
-
 typedef struct weft_tracks {
     weft_timeline *line;
     double by[WEFT_ESTIMATES], errors[WEFT_ESTIMATES]; /* sums over the ranks */
@@ -110,15 +105,17 @@ typedef struct weft_tracks {
     /* Also set by the caller: how many times the bytes of parameters and of the optimizer's state a
      * learner reads and writes then. */
     double pass_parameters, pass_state;
-    bool labelled;            /* set by the caller: instructions have labels */
-    weft_planned_fn *planned; /* set by the caller, for each kind; NULL: nobody looks */
-    void *user;
+    bool labelled; /* set by the caller: instructions have labels */
+    /* Set by the caller: who else looks at the programs, and a rank that is planned beside the
+     * first of each kind. */
+    weft_planned planned[2];
+    int also;
     const weft_estimate_end *end; /* set by the caller; may be NULL */
     weft_track_label *labels;
     size_t label_count, label_capacity;
     weft_track *tracks;
     int count;      /* of the tracks, and of programs made */
-    int *of, *kind; /* [ranks of a mesh] its track; its kind, as of weft_trainer_each_kind */
+    int *of, *kind; /* [ranks of a mesh] its track; its kind, as of weft_trainer_plan_kinds */
     int *position;  /* [ranks of a mesh, axes] coordinates */
     int axes, places;
     weft_known *known;

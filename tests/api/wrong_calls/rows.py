@@ -72,7 +72,7 @@ NULLABLE = {
     "weft_server_supervise": ("models", "on_ready", "on_line"), "weft_service_load": ("path",),
     "weft_coordinator_run": ("stop", "tell"), "weft_server_run": ("stop",), "weft_trainer_join": ("stop",),
     "weft_trainer_rejoin": ("stop",), "weft_cluster_look": ("stop",), "weft_trainer_was_lost": ("quiet_seconds",),
-    "weft_simulate": ("stop", "fn"), "weft_measure": ("stop", "fn"), "weft_strategies_search": ("stop", "fn"), "weft_trainer_run": ("fn",), "weft_train_refuse_overwrite": ("path",), "weft_time_to_target": ("stop", "fn"), "weft_estimate_step_until": ("stop",), "weft_estimate_memory": ("cluster",),
+    "weft_simulate": ("stop", "fn"), "weft_measure": ("stop", "fn"), "weft_strategies_search": ("stop", "fn"), "weft_trainer_run": ("fn",), "weft_train_refuse_overwrite": ("path",), "weft_time_to_target": ("stop", "fn"), "weft_estimate_step_until": ("stop",), "weft_estimate_memory": ("cluster",), "weft_estimate_plan": ("cluster", "step"),
     "weft_model_output_at": ("value",), "weft_free": ("memory",), "weft_job_run": ("tell", "arguments"), "weft_generate": ("fn",), "weft_predict": ("fn",),
     "weft_train_summary": ("input",),
 }
@@ -104,6 +104,7 @@ ALLOWED = {
     ("weft_comm_split", "color"): "below 0: the rank is in no group", ("weft_json_real", "value"): "not a number is written as null",
     ("weft_number_put", "number"): "not a number is a number of a float", ("weft_plural", "count"): "any number",
     ("weft_train_plan_text", "dump_rank", "-1"): "below 0: no dump", ("weft_train_plan_text", "dump_rank", "INT_MIN"): "below 0: no dump",
+    ("weft_estimate_plan", "dump_rank", "-1"): "below 0: no dump", ("weft_estimate_plan", "dump_rank", "INT_MIN"): "below 0: no dump",
     ("weft_instance_trace_events", "origin"): "below 0: since the first event",
     ("weft_graph_set_role", "parameter", "WEFT_NO_VALUE"): "belongs to no parameter",
     ("weft_printable", "text"): "any text", ("weft_json_string", "text", '""'): "any text", ("weft_error_catch", "status"): "any status is stored",
