@@ -12,7 +12,7 @@
  *
  * A bound, which is cheap, says how many samples a second a candidate takes at most. The candidates
  * of the greatest bounds are estimated first, and the search ends when no bound is above what it
- * has found: it finds what estimates of all candidates would find.
+ * has found: without a limit of time it finds what estimates of all candidates would find.
  */
 #ifndef WEFT_STRATEGIES_H
 #define WEFT_STRATEGIES_H
@@ -30,7 +30,9 @@ typedef struct weft_search_options {
     int64_t top;
     bool all;         /* every candidate is estimated and is a row; no bound is used */
     bool one_learner; /* candidates without an exchange alone; ARGUMENT if one is given */
-    double seconds;   /* the search ends after so many, with what it has found; 0: no limit */
+    /* The search ends after so many, with what it has found, and leaves out more: see `argued`. 0:
+     * no limit, and nothing is left out but by bounds. */
+    double seconds;
     uint64_t room[7]; /* of later versions: 0 */
 } weft_search_options;
 
@@ -62,7 +64,12 @@ typedef struct weft_strategies {
     bool interrupted; /* the search was asked to stop, and has what it had found */
     char *remedy;     /* nothing fits: what would help; else NULL */
     bool timed_out;   /* as interrupted, by the limit of time */
-    uint64_t room[7]; /* of later versions: 0 */
+    /* Candidates among the `bounded` ones of a search with a limit of time that no bound, but an
+     * argument says to be slower: learners that do not wait for each other have more micro-batches
+     * or recomputation, and none sends sooner. The argument fails where messages of one learner
+     * that come later let those of another one pass first. */
+    int64_t argued;
+    uint64_t room[6]; /* of later versions: 0 */
 } weft_strategies;
 
 /* The progress of a search: the numbers of candidates, and the best rate (0: none yet). */

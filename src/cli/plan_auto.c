@@ -99,6 +99,10 @@ static void print_found(const plan_options *plan, const weft_train_options *opti
            plan->cluster, (long long)found->candidates, ranks > 1 ? "" : "up to ",
            (long long)(ranks > 1 ? ranks : found->ranks), (long long)found->estimated,
            (long long)found->bounded, (long long)found->refused);
+    if (found->argued > 0)
+        printf("Of these %lld have more micro-batches or recomputation, by which learners send no "
+               "sooner: likely slower, not proven; --exhaustive estimates all\n",
+               (long long)found->argued);
     printf("A learner takes %lld samples a step; the fastest first:\n\n",
            (long long)options->length.batch);
     print_plan_rows(rows, found->count);

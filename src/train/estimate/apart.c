@@ -13,8 +13,8 @@ static weft_sim_delay work(void *user, int learner, weft_work_kind kind, const c
     return weft_placed_work(user, learner, kind, codec, bytes, computing);
 }
 
-/* ELEMENTS: that may stand for the parameters; TOTAL: elements times learners times steps, so that
- * playing takes a part of a second. */
+/* The elements that may stand for the parameters. TOTAL: elements times learners times steps, so
+ * that playing takes a part of a second. Fewer change the bytes of codecs that choose elements. */
 static int64_t elements_for(int learners)
 {
     enum { MOST = 65536, LEAST = 2048, STEPS = 52 };

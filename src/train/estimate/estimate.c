@@ -33,9 +33,7 @@ static void find_shares(const weft_tracks *tracks, weft_step_estimate *out)
     out->by_rates = by[WEFT_BY_RATES] / all;
 }
 
-/* Bytes that the ranks of a learner send in a step, in the mean over those with and without a
- * meeting. */
-static double sent_bytes(const weft_forecast *f)
+double weft_forecast_sent(const weft_forecast *f)
 {
     double sum = 0, share = weft_forecast_meetings(f);
     for (int r = 0; r < f->t->mesh; r++) {
@@ -45,14 +43,19 @@ static double sent_bytes(const weft_forecast *f)
     return sum;
 }
 
-/* Sets seconds[learners], which are zero, to the end of each learner in the last run of the
- * timeline. */
-static void find_ends(const weft_forecast *f, double *seconds)
+void weft_forecast_ends(const weft_forecast *f, double *seconds)
 {
     for (int r = 0; r < f->t->size; r++) {
         double *end = &seconds[r / f->t->mesh];
         *end = WEFT_MAX(*end, weft_timeline_rank(f->tracks.line, f->tracks.rank_of[r]).end);
     }
+}
+
+double weft_forecast_programs(const weft_forecast *f)
+{
+    double most = 0;
+    for (int m = 0; m < f->hosts.machines; m++) most = WEFT_MAX(most, f->hosts.bytes[m]);
+    return most;
 }
 
 /* Puts learners that do not wait for all others in the place of the last one to end. */
@@ -68,7 +71,10 @@ static weft_status run_apart(weft_forecast *f, weft_step_totals *sum, weft_step_
     weft_played played;
     weft_status status = weft_placed_learners_open(f->t, &f->cluster, f->times, &f->hosts, &at);
     if (status == WEFT_OK) {
-        find_ends(f, at.seconds);
+        if (f->own)
+            memcpy(at.seconds, f->own->seconds, (size_t)f->t->learners * sizeof(*at.seconds));
+        else
+            weft_forecast_ends(f, at.seconds);
         status = weft_apart_estimate(&a, &played);
     }
     weft_placed_learners_close(&at);
@@ -107,19 +113,27 @@ static void sum_up(const weft_forecast *f, const weft_step_totals *sum, weft_ste
     out->high += error;
     out->samples_per_second = (double)(f->t->options.length.batch * f->t->learners) / out->seconds;
     find_shares(&f->tracks, out);
-    out->sent_bytes = sent_bytes(f);
+    out->sent_bytes = f->own ? f->own->sent : weft_forecast_sent(f);
 }
 
 static weft_status play(weft_forecast *f, weft_step_estimate *out)
 {
     weft_step_totals sum = {0};
-    WEFT_TRY(weft_tracks_make(f->t, f->times, &f->hosts, &f->tracks));
+    if (!(f->apart && f->actors)) f->own = NULL;
+    if (f->own) {
+        sum = f->own->sum;
+        f->tracks.rest = f->own->rest;
+        memcpy(f->tracks.by, f->own->by, sizeof(f->own->by));
+        memcpy(f->tracks.errors, f->own->errors, sizeof(f->own->errors));
+    } else {
+        WEFT_TRY(weft_tracks_make(f->t, f->times, &f->hosts, &f->tracks));
+    }
     if (f->memory) WEFT_TRY(weft_memory_run_step(f->memory, out));
     if (f->fn) WEFT_TRY(weft_parts_new(&f->tracks, f->t, &f->hosts, &f->parts));
     out->staleness = -1;
     if (f->apart) {
         double alone;
-        WEFT_TRY(weft_forecast_step(f, NULL, &sum, &alone));
+        if (!f->own) WEFT_TRY(weft_forecast_step(f, NULL, &sum, &alone));
         WEFT_TRY(run_apart(f, &sum, out));
     } else if (weft_cluster_varies(&f->cluster)) {
         WEFT_TRY(weft_forecast_draw(f, &sum, out));
@@ -128,8 +142,7 @@ static weft_status play(weft_forecast *f, weft_step_estimate *out)
         out->low = out->high = out->seconds;
     }
     sum_up(f, &sum, out);
-    for (int m = 0; m < f->hosts.machines; m++)
-        out->programs = WEFT_MAX(out->programs, f->hosts.bytes[m]);
+    out->programs = f->own ? f->own->programs : weft_forecast_programs(f);
     out->limited_by = weft_estimate_limit(f->t, &f->cluster, out);
     out->learners = f->t->learners;
     out->learners_left = weft_estimate_left(f->t, &f->hosts);
@@ -166,8 +179,8 @@ static weft_status find_meetings(weft_forecast *f)
                      k->exchange);
 }
 
-static weft_status open_forecast(weft_forecast *f, weft_context *context,
-                                 const weft_train_options *options)
+weft_status weft_forecast_open(weft_forecast *f, weft_context *context,
+                               const weft_train_options *options)
 {
     WEFT_TRY(weft_options_check(weft_train_table(context), options));
     WEFT_TRY(weft_trainer_prepare(context, options, NULL, &f->t));
@@ -191,7 +204,7 @@ static weft_status forecast_step(weft_forecast *f, const weft_site *site, weft_c
     f->cluster = site->cluster;
     f->times = site->times;
     f->tracks.labelled = f->on_span != NULL;
-    WEFT_TRY(open_forecast(f, context, options));
+    WEFT_TRY(weft_forecast_open(f, context, options));
     if (f->on_span && f->actors)
         return weft_fail(
             WEFT_ERR_UNSUPPORTED,
@@ -211,7 +224,7 @@ static weft_status forecast_step(weft_forecast *f, const weft_site *site, weft_c
     return weft_tracks_tell(&f->tracks, f->t, &f->hosts, f->period > 0, f->on_span, f->user);
 }
 
-static void close_forecast(weft_forecast *f)
+void weft_forecast_close(weft_forecast *f)
 {
     weft_parts_free(&f->parts);
     weft_tracks_free(&f->tracks);
@@ -220,13 +233,13 @@ static void close_forecast(weft_forecast *f)
 }
 
 weft_status weft_site_estimate(const weft_site *site, weft_context *context,
-                               const weft_train_options *options, weft_estimate_end *end,
-                               weft_step_estimate *out)
+                               const weft_train_options *options, const weft_own_steps *own,
+                               weft_estimate_end *end, weft_step_estimate *out)
 {
-    weft_forecast f = {.end = end, .tracks = {.end = end}};
+    weft_forecast f = {.own = own, .end = end, .tracks = {.end = end}};
     *out = (weft_step_estimate){.struct_size = sizeof(*out)};
     weft_status status = forecast_step(&f, site, context, options, out);
-    close_forecast(&f);
+    weft_forecast_close(&f);
     return status;
 }
 
@@ -257,7 +270,7 @@ weft_status weft_estimate_step_with(weft_context *context, const weft_train_opti
     WEFT_TRY(weft_site_open(cluster, &site));
     weft_status status = forecast_step(&f, &site, context, options, out);
     if (status == WEFT_OK) note_effort(&f.tracks, effort);
-    close_forecast(&f);
+    weft_forecast_close(&f);
     weft_site_close(&site);
     return status;
 }
@@ -287,7 +300,7 @@ weft_status weft_estimate_step_until(weft_context *context, const weft_train_opt
     weft_estimate_end end = end_at(stop);
     weft_forecast f = {.end = &end, .tracks = {.end = &end}};
     weft_status status = forecast_at(&f, cluster, context, options, out);
-    close_forecast(&f);
+    weft_forecast_close(&f);
     return status;
 }
 
@@ -303,7 +316,7 @@ weft_status weft_estimate_plan(weft_context *context, const weft_train_options *
     weft_status status = step ? forecast_at(&f, cluster, context, options, step)
                               : weft_memory_run_tell(context, options, cluster, &plan);
     weft_plan_report_free(&plan.report);
-    close_forecast(&f);
+    weft_forecast_close(&f);
     if (status == WEFT_OK)
         *text = plan.text;
     else
@@ -317,7 +330,7 @@ weft_status weft_estimate_run(weft_context *context, const weft_train_options *o
     weft_estimate_end end = end_at(stop);
     weft_forecast f = {.whole = true, .end = &end, .tracks = {.end = &end}};
     weft_status status = forecast_at(&f, cluster, context, options, out);
-    close_forecast(&f);
+    weft_forecast_close(&f);
     return status;
 }
 
@@ -328,7 +341,7 @@ weft_status weft_estimate_parts(weft_context *context, const weft_train_options 
     WEFT_NEED(context, options, cluster, fn, out);
     weft_forecast f = {.fn = fn, .user = user};
     weft_status status = forecast_at(&f, cluster, context, options, out);
-    close_forecast(&f);
+    weft_forecast_close(&f);
     return status;
 }
 
@@ -339,55 +352,6 @@ weft_status weft_estimate_spans(weft_context *context, const weft_train_options 
     WEFT_NEED(context, options, cluster, fn, out);
     weft_forecast f = {.on_span = fn, .user = user};
     weft_status status = forecast_at(&f, cluster, context, options, out);
-    close_forecast(&f);
-    return status;
-}
-
-/* Makes the programs, and the timeline of learners that do not meet. */
-static weft_status make_tracks(weft_forecast *f, const weft_site *site, weft_context *context,
-                               const weft_train_options *options)
-{
-    f->cluster = site->cluster;
-    f->times = site->times;
-    WEFT_TRY(open_forecast(f, context, options));
-    f->tracks.meets = false;
-    return weft_tracks_make(f->t, f->times, &f->hosts, &f->tracks);
-}
-
-/* The seconds of each learner's own step, without a meeting. */
-static weft_status find_learners(weft_forecast *f, int learners, double *seconds)
-{
-    if (f->t->learners != learners)
-        return weft_fail(WEFT_ERR_INTERNAL, "%d learners are estimated in place of %d",
-                         f->t->learners, learners);
-    WEFT_TRY(weft_timeline_run(f->tracks.line, false, NULL));
-    find_ends(f, seconds);
-    return WEFT_OK;
-}
-
-weft_status weft_site_learners(const weft_site *site, weft_context *context,
-                               const weft_train_options *options, const weft_estimate_end *end,
-                               int learners, double *seconds)
-{
-    weft_forecast f = {.tracks = {.end = end}};
-    memset(seconds, 0, (size_t)learners * sizeof(*seconds));
-    weft_status status = make_tracks(&f, site, context, options);
-    if (status == WEFT_OK) status = find_learners(&f, learners, seconds);
-    close_forecast(&f);
-    return status;
-}
-
-weft_status weft_estimate_placed(weft_context *context, const weft_train_options *options,
-                                 const weft_site *site, const weft_stop *stop, int learners,
-                                 weft_placed_learners *out)
-{
-    weft_estimate_end end = end_at(stop);
-    weft_forecast f = {.tracks = {.end = &end}};
-    *out = (weft_placed_learners){.learners = 0};
-    weft_status status = make_tracks(&f, site, context, options);
-    if (status == WEFT_OK)
-        status = weft_placed_learners_open(f.t, &site->cluster, site->times, &f.hosts, out);
-    if (status == WEFT_OK) status = find_learners(&f, learners, out->seconds);
-    close_forecast(&f);
+    weft_forecast_close(&f);
     return status;
 }

@@ -17,6 +17,7 @@ typedef struct weft_forecast {
     weft_estimate_end *end; /* may be NULL */
     weft_span_fn on_span;   /* gets its spans; NULL: nobody wants them */
     void *user;
+    const weft_own_steps *own; /* of actors: stands for the programs; NULL: they are made */
     weft_parts parts;
     weft_memory_run *memory; /* NULL: nobody wants the memory */
     weft_plan_told *plan;    /* NULL: nobody wants it; it has the memory, too */
@@ -24,10 +25,18 @@ typedef struct weft_forecast {
     double handled, longer;  /* seconds of handlers, and what else a step takes longer by that */
 } weft_forecast;
 
-/* Sums over runs of the timeline, each with a weight. */
-typedef struct weft_step_totals {
-    double weight, seconds, computed, transferred, waited, bytes, most_bytes, busy;
-} weft_step_totals;
+/* --- estimate.c --- */
+/* Checks the options and places the ranks. */
+weft_status weft_forecast_open(weft_forecast *f, weft_context *context,
+                               const weft_train_options *options) WEFT_NODISCARD;
+void weft_forecast_close(weft_forecast *f);
+/* Sets seconds[learners], which are zero, to the end of each learner in the last run of the
+ * timeline. */
+void weft_forecast_ends(const weft_forecast *f, double *seconds);
+/* Bytes that the ranks of a learner send in a step, in the mean over those with and without a
+ * meeting; bytes of the programs of the fullest machine. */
+double weft_forecast_sent(const weft_forecast *f);
+double weft_forecast_programs(const weft_forecast *f);
 
 /* --- forecast_steps.c: runs of the timeline --- */
 /* The share of steps that end with a meeting of the learners. */

@@ -11,18 +11,34 @@ typedef struct weft_site {
     double own; /* bytes of both */
 } weft_site;
 
+/* Sums over runs of the timeline, each with a weight. */
+typedef struct weft_step_totals {
+    double weight, seconds, computed, transferred, waited, bytes, most_bytes, busy;
+} weft_step_totals;
+
+/* A step of the learners of a run without an exchange. All exchanges of actors have the same one,
+ * if the exchange makes the update with all of them or with none. */
+typedef struct weft_own_steps {
+    double *seconds; /* [learners] of each */
+    weft_step_totals sum;
+    double by[WEFT_ESTIMATES], errors[WEFT_ESTIMATES], rest; /* of weft_tracks */
+    double sent, programs;                                   /* bytes, as of weft_step_estimate */
+} weft_own_steps;
+
 /* ARGUMENT, FORMAT, IO: as weft_estimate_step. */
 weft_status weft_site_open(const char *cluster, weft_site *out) WEFT_NODISCARD;
 void weft_site_close(weft_site *site);
-/* As weft_estimate_step, without the memory. end may be NULL. */
+/* As weft_estimate_step, without the memory. own: of a run with the same options but for exchange,
+ * codec and servers, which spares making the programs of one with actors. own and end may be NULL.
+ */
 weft_status weft_site_estimate(const weft_site *site, weft_context *context,
-                               const weft_train_options *options, weft_estimate_end *end,
-                               weft_step_estimate *out) WEFT_NODISCARD;
-/* Sets seconds[learners] to those of each learner's own step, without a meeting. INTERNAL: the run
- * has another number of learners. */
+                               const weft_train_options *options, const weft_own_steps *own,
+                               weft_estimate_end *end, weft_step_estimate *out) WEFT_NODISCARD;
+/* Sets *out, whose seconds[learners] are the caller's, to each learner's own step, without a
+ * meeting. INTERNAL: the run has another number of learners. */
 weft_status weft_site_learners(const weft_site *site, weft_context *context,
                                const weft_train_options *options, const weft_estimate_end *end,
-                               int learners, double *seconds) WEFT_NODISCARD;
+                               int learners, weft_own_steps *out) WEFT_NODISCARD;
 
 /* Sets the memory of the fullest machine, with all of its processes, and its limit; limited_by if
  * the run does not fit. */

@@ -1,5 +1,12 @@
 /* Bounds of candidates whose learners do not wait for all others, by the learners' own steps, which
- * are those of each tail: with other micro-batches or recomputation they are others. */
+ * are those of each tail: with other micro-batches or recomputation they are others.
+ *
+ * An argument, for searches with a limit of time. Let, of two candidates of a head without a
+ * pipeline, one have more micro-batches or recompute, and let no learner's own step be shorter. Its
+ * gradients are ready no sooner, since the last micro-batch makes them, and its parameters are
+ * needed no later, by the first one. Where learners send all gradients in each step, each sends no
+ * sooner, and so takes no less. That is no bound: messages of one learner that come later let those
+ * of another one pass first, by which both may gain. */
 #include "train/strategies/search.h"
 
 weft_status strategy_make_own(strategy_search *s)
@@ -21,7 +28,10 @@ void strategy_free_own(strategy_search *s)
         bool last = m + 1 == (int)s->space.values[STRATEGY_MESH].count;
         for (size_t end = last ? s->own_count : s->own_of[m + 1]; i < end; i++) {
             int tails = s->own[i] ? strategy_space_tails(&s->space, &c) : 0;
-            for (int t = 0; t < tails; t++) free(s->own[i][t]);
+            for (int t = 0; t < tails; t++) {
+                if (s->own[i][t]) free(s->own[i][t]->seconds);
+                free(s->own[i][t]);
+            }
             free((void *)s->own[i]);
         }
     }
@@ -29,44 +39,75 @@ void strategy_free_own(strategy_search *s)
     free(s->own_of);
 }
 
-/* Where the own steps of a candidate's learners are. */
-static weft_status own_of(strategy_search *s, const strategy_candidate *c, double ***out)
+/* Where the own steps of all tails are. */
+static weft_own_steps ***all_of(strategy_search *s, const strategy_candidate *c)
 {
     bool elsewhere = s->space.updates[c->at[STRATEGY_EXCHANGE]];
-    double ***all = &s->own[s->own_of[c->at[STRATEGY_MESH]] + 2 * (size_t)c->learners + elsewhere];
+    return &s->own[s->own_of[c->at[STRATEGY_MESH]] + 2 * (size_t)c->learners + elsewhere];
+}
+
+const weft_own_steps *strategy_own(strategy_search *s, const strategy_candidate *c)
+{
+    weft_own_steps **all = *all_of(s, c);
+    return all ? all[strategy_space_tail_number(&s->space, c)] : NULL;
+}
+
+/* Where the own steps of a candidate's learners are. */
+static weft_status own_of(strategy_search *s, const strategy_candidate *c, weft_own_steps ***out)
+{
+    weft_own_steps ***all = all_of(s, c);
     if (!*all) WEFT_TRY(WEFT_NEW(all, strategy_space_tails(&s->space, c)));
     *out = &(*all)[strategy_space_tail_number(&s->space, c)];
     return WEFT_OK;
 }
 
-static weft_status estimate_own(strategy_search *s, const strategy_candidate *c, double **out,
-                                bool *refused)
+static weft_status estimate_own(strategy_search *s, const strategy_candidate *c,
+                                weft_own_steps **out, bool *refused)
 {
     weft_train_options options;
-    double *own;
+    weft_own_steps *own;
     const weft_estimate_end end = {.asked = strategy_asked_to_stop, .user = s};
-    WEFT_TRY(WEFT_NEW(&own, c->learners));
-    weft_status status = strategy_space_options(&s->space, c, &options);
+    WEFT_TRY(WEFT_NEW(&own, 1));
+    weft_status status = WEFT_NEW(&own->seconds, c->learners);
+    if (status == WEFT_OK) status = strategy_space_options(&s->space, c, &options);
     if (status == WEFT_OK) {
         status = weft_site_learners(&s->site, s->context, &options, &end, c->learners, own);
         weft_options_free(s->space.table, &options);
     }
     *refused = strategy_is_refused(status);
-    if (status == WEFT_OK)
+    if (status == WEFT_OK) {
         *out = own;
-    else
+    } else {
+        free(own->seconds);
         free(own);
+    }
     return status;
 }
 
-weft_status strategy_refine(strategy_search *s, const strategy_head *head,
-                            const strategy_candidate *c, double *most, bool *refused)
+/* Whether the argument says that the candidate is no faster than that of the least work. */
+static bool is_slower(const strategy_head *head, const strategy_known *known, const double *own)
 {
-    double **own, seconds;
+    if (!known->own || known->most <= 0 || head->means.stages > 1) return false;
+    for (int l = 0; l < head->candidate.learners; l++)
+        if (own[l] < known->own[l]) return false;
+    return true;
+}
+
+weft_status strategy_refine(strategy_search *s, strategy_head *head, const strategy_candidate *c,
+                            double *most, double *argued, bool *refused)
+{
+    strategy_known *known = &head->known[c->at[STRATEGY_ZERO]];
+    weft_own_steps **own;
+    double seconds, pushes;
     *refused = false;
     WEFT_TRY(own_of(s, c, &own));
     if (!*own) WEFT_TRY(estimate_own(s, c, own, refused));
-    WEFT_TRY(strategy_least_seconds(&s->site, &s->space, &s->work, c, *own, &seconds));
-    *most = WEFT_MIN(*most, head->means.samples / seconds);
+    WEFT_TRY(strategy_least_seconds(&s->site, &s->space, &s->work, c, (*own)->seconds, &seconds,
+                                    &pushes));
+    *argued = *most = WEFT_MIN(*most, head->means.samples / seconds);
+    if (strategy_is_least(c))
+        known->own = pushes >= 1 ? (*own)->seconds : NULL;
+    else if (s->options->seconds > 0 && is_slower(head, known, (*own)->seconds))
+        *argued = WEFT_MIN(*most, known->most);
     return WEFT_OK;
 }

@@ -26,7 +26,8 @@ weft_status strategy_estimate(strategy_search *s, const strategy_candidate *c,
     weft_train_options options;
     *refused = false;
     WEFT_TRY(strategy_space_options(&s->space, c, &options));
-    weft_status status = weft_site_estimate(&s->site, s->context, &options, end, out);
+    weft_status status =
+        weft_site_estimate(&s->site, s->context, &options, strategy_own(s, c), end, out);
     weft_options_free(s->space.table, &options);
     *refused = strategy_is_refused(status);
     return status;
@@ -124,18 +125,21 @@ static weft_status try_tail(strategy_search *s, strategy_head *head, const strat
     const strategy_known known = {.kernels = WEFT_MAX(own->kernels, *kernels), .links = own->links};
     strategy_found found = {.candidate = *c};
     found.most = strategy_bound(&s->space, &s->work, &head->means, c, &known);
-    bool wanted = is_wanted_to_know(s, head, c, &known, found.most), refused;
+    bool wanted = is_wanted_to_know(s, head, c, &known, found.most), refused, argued = false;
     if (wanted && !waits(s, head)) {
-        weft_status status = strategy_refine(s, head, c, &found.most, &refused);
+        double least = 0;
+        weft_status status = strategy_refine(s, head, c, &found.most, &least, &refused);
         if (refused) return strategy_take_refusal(s, &s->kinds[head->kind], c, status);
         WEFT_TRY(status);
         wanted = strategy_is_wanted(s, head, found.most);
+        argued = wanted && !strategy_is_wanted(s, head, least);
     }
-    if (wanted)
-        WEFT_TRY(try_candidate(s, head, &found, &rate));
-    else
-        s->out->bounded++;
+    s->out->bounded += !wanted || argued;
+    s->out->argued += argued;
+    wanted = wanted && !argued;
+    if (wanted) WEFT_TRY(try_candidate(s, head, &found, &rate));
     if (!strategy_is_least(c)) return WEFT_OK;
+    own->most = wanted ? rate : found.most;
     if (!wanted || rate <= 0) return WEFT_OK;
     own->kernels = found.step.computed;
     own->links = found.step.busiest_link * found.step.seconds;
@@ -197,8 +201,10 @@ static weft_status refine_heads(strategy_search *s)
     for (size_t h = 0; h < s->head_count && !strategy_asked_to_stop(s); h++) {
         strategy_head *head = &s->heads[h];
         bool refused;
+        double argued;
         if (waits(s, head) || !strategy_is_wanted(s, head, head->most)) continue;
-        weft_status status = strategy_refine(s, head, &head->candidate, &head->first, &refused);
+        weft_status status =
+            strategy_refine(s, head, &head->candidate, &head->first, &argued, &refused);
         if (!refused) WEFT_TRY(status);
     }
     strategy_sort_heads(s);

@@ -59,9 +59,9 @@ typedef struct strategy_search {
      * stage, and whether the exchange updates the parameters. 0: not known. */
     double *kernels;
     size_t *kernels_of; /* [meshes] where those of a mesh begin */
-    /* Seconds of the own steps of the learners, [learners], of a mesh, its learners, whether the
-     * exchange updates the parameters, and the tail. NULL: not known. */
-    double ***own;
+    /* The own steps of the learners, of a mesh, its learners, whether the exchange updates the
+     * parameters, and the tail. NULL: not known. */
+    weft_own_steps ***own;
     size_t *own_of, own_count; /* [meshes] where those of a mesh begin */
     int kind_count;
     double enough; /* the rate of the last of the best kinds; 0: there are fewer */
@@ -99,11 +99,13 @@ double strategy_enough(const strategy_search *search, const strategy_head *head)
 bool strategy_is_hopeless(const strategy_search *search, const strategy_head *head);
 
 /* own_steps.c: where learners do not wait for all others, lowers *most, samples a second at most,
- * by the time of the learners' own steps, which are estimated once for all exchanges. *refused: as
- * strategy_estimate. */
-weft_status strategy_refine(strategy_search *search, const strategy_head *head,
-                            const strategy_candidate *candidate, double *most,
+ * by the time of the learners' own steps, which are estimated once for all exchanges. *argued: that
+ * or less, if a search with a limit of time leaves out more. *refused: as strategy_estimate. */
+weft_status strategy_refine(strategy_search *search, strategy_head *head,
+                            const strategy_candidate *candidate, double *most, double *argued,
                             bool *refused) WEFT_NODISCARD;
+/* The own steps that strategy_refine has found; NULL: none. */
+const weft_own_steps *strategy_own(strategy_search *search, const strategy_candidate *candidate);
 weft_status strategy_make_own(strategy_search *search) WEFT_NODISCARD;
 void strategy_free_own(strategy_search *search);
 
