@@ -16,8 +16,9 @@ typedef struct grouper {
     int count;
     int *of; /* group number of each node, from 1; 0: none */
     bool *taken;
-    bool *kept; /* values that are read after the run */
-    int *near;  /* positions of a group's neighbours, with duplicates */
+    bool *kept;           /* values that are read after the run */
+    int *read_at, *reads; /* read_at[v]: where the positions of the readers of v begin in reads */
+    int *near;            /* positions of a group's neighbours, with duplicates */
     size_t near_count, near_capacity;
     double seconds; /* cost of the current group; below 0: not estimated yet */
     weft_status status;
@@ -61,6 +62,27 @@ static void find_order(grouper *g)
     for (int i = 0; i < g->count; i++) g->position[g->order[i]] = i;
 }
 
+/* Lists the positions of the readers of each value, in order, so that the first one outside a group
+ * is found without looking at all. */
+static weft_status find_reads(grouper *g)
+{
+    const weft_graph *graph = g->graph;
+    size_t values = graph->value_count;
+    WEFT_TRY(WEFT_NEW(&g->read_at, values + 2));
+    int *end = g->read_at + 1; /* of each value, while its readers are listed */
+    for (int i = 0; i < g->count; i++) {
+        const weft_node *node = graph->nodes[g->order[i]];
+        for (int k = 0; k < node->in_count; k++) g->read_at[node->in[k] + 2]++;
+    }
+    for (size_t v = 0; v < values; v++) g->read_at[v + 2] += g->read_at[v + 1];
+    WEFT_TRY(WEFT_NEW(&g->reads, g->read_at[values + 1]));
+    for (int i = 0; i < g->count; i++) {
+        const weft_node *node = graph->nodes[g->order[i]];
+        for (int k = 0; k < node->in_count; k++) g->reads[end[node->in[k]]++] = i;
+    }
+    return WEFT_OK;
+}
+
 static bool member(const weft_group *group, const weft_node *node)
 {
     for (int i = 0; i < group->count; i++)
@@ -68,22 +90,27 @@ static bool member(const weft_group *group, const weft_node *node)
     return false;
 }
 
-/* The position of the first reader of v outside the group; g->count if there is none. *inside:
- * whether a node of the group reads it. */
-static int first_reader(const grouper *g, const weft_group *group, weft_value v, int *readers,
-                        bool *inside)
+/* The position of the first reader of v outside the group; g->count if there is none. */
+static int first_reader(const grouper *g, const weft_group *group, weft_value v)
 {
-    int first = g->count;
-    const weft_readers *r = &g->program->readers;
-    for (int i = r->first[v]; i < r->first[v + 1]; i++) {
-        int at = g->position[r->node[i]];
-        bool own = member(group, g->graph->nodes[r->node[i]]);
-        *inside = *inside || own;
-        if (at < 0 || own) continue;
-        first = WEFT_MIN(first, at);
-        (*readers)++;
-    }
-    return first;
+    for (int i = g->read_at[v]; i < g->read_at[v + 1]; i++)
+        if (!member(group, g->graph->nodes[g->order[g->reads[i]]])) return g->reads[i];
+    return g->count;
+}
+
+static bool reads(const weft_node *node, weft_value v)
+{
+    for (int i = 0; i < node->in_count; i++)
+        if (node->in[i] == v) return true;
+    return false;
+}
+
+/* Whether a node of the group reads v. */
+static bool reads_inside(const weft_group *group, weft_value v)
+{
+    for (int m = 0; m < group->count; m++)
+        if (reads(group->node[m], v)) return true;
+    return false;
 }
 
 /* Fills the inputs and outputs of a group from its nodes. False: the group has too many values, or
@@ -103,16 +130,16 @@ static bool complete(const grouper *g, weft_group *group)
             group->in[group->in_count++] = node->in[i];
         }
         for (int i = 0; i < node->out_count; i++) {
-            int readers = 0;
-            bool inside = false;
-            int first = first_reader(g, group, node->out + i, &readers, &inside);
+            weft_value v = node->out + i;
+            int first = first_reader(g, group, v);
             first_use = WEFT_MIN(first_use, first);
             /* The first result of an operator with several results is made even if nothing reads
              * it. */
-            bool made = node->op->transfer || (i == 0 && node->out_count > 1 && !inside);
-            if (readers == 0 && !g->kept[node->out + i] && !made) continue;
+            bool made =
+                node->op->transfer || (i == 0 && node->out_count > 1 && !reads_inside(group, v));
+            if (first == g->count && !g->kept[v] && !made) continue;
             if (group->out_count == WEFT_GROUP_VALUES) return false;
-            group->out[group->out_count++] = node->out + i;
+            group->out[group->out_count++] = v;
         }
     }
     return last < first_use;
@@ -278,6 +305,7 @@ weft_status weft_group_nodes(const weft_program *program, grouping *out)
     WEFT_TRY_GOTO(WEFT_NEW(&g.of, graph->node_count), done);
     WEFT_TRY_GOTO(WEFT_NEW(&g.kept, graph->value_count), done);
     find_order(&g);
+    WEFT_TRY_GOTO(find_reads(&g), done);
     WEFT_TRY_GOTO(collect(&g, out), done);
 done:
     if (status != WEFT_OK) weft_grouping_free(out);
@@ -287,5 +315,7 @@ done:
     free(g.of);
     free(g.kept);
     free(g.near);
+    free(g.read_at);
+    free(g.reads);
     return status;
 }

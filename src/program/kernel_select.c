@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "program/program.h"
+#include "program/kernel_memo.h"
 #include "program/tuning.h"
 
 /* Another device than the chosen one is used only if it saves more than this many seconds, since a
@@ -64,6 +64,11 @@ static void list(const schema *s, const weft_group *group, const weft_layout *co
     }
 }
 
+void weft_kernel_drop(const weft_program *p, weft_kernel *kernel)
+{
+    if (!p->memo) kernel->ops->destroy(kernel);
+}
+
 double weft_group_estimate(const schema *s, const weft_group *group)
 {
     const weft_layout *in[WEFT_GROUP_VALUES] = {NULL};
@@ -105,14 +110,17 @@ static weft_status make(const search *s, option *o, weft_kernel **kernel)
     o->tried = true;
     *kernel = NULL;
     seen_by(o->device, s->in, s->group->in_count, seen);
-    weft_status status = weft_device_kernel(o->device, s->group, &o->candidate, seen, kernel);
+    weft_status status = s->p->memo
+                             ? weft_kernel_memo_get(s->p->memo, o->device, (int)(o - s->options),
+                                                    s->group, &o->candidate, seen, kernel)
+                             : weft_device_kernel(o->device, s->group, &o->candidate, seen, kernel);
     o->refused = status == WEFT_ERR_UNSUPPORTED;
     if (status != WEFT_OK) *kernel = NULL; /* a device may leave one that it has freed */
     if (o->refused) return WEFT_OK;
     if (status == WEFT_OK) status = moves_of(s, *kernel, &o->moves);
     o->refused = isinf(o->moves);
     if (*kernel && (status != WEFT_OK || o->refused)) {
-        (*kernel)->ops->destroy(*kernel);
+        weft_kernel_drop(s->p, *kernel);
         *kernel = NULL;
     }
     return status;
@@ -120,7 +128,7 @@ static weft_status make(const search *s, option *o, weft_kernel **kernel)
 
 static void keep(search *s, int i, weft_kernel *kernel)
 {
-    if (s->kernel) s->kernel->ops->destroy(s->kernel);
+    if (s->kernel) weft_kernel_drop(s->p, s->kernel);
     s->kernel = kernel;
     s->best = i;
 }
@@ -136,7 +144,7 @@ static weft_status try_one(search *s, int i)
     if (kernel && better)
         keep(s, i, kernel);
     else if (kernel)
-        kernel->ops->destroy(kernel);
+        weft_kernel_drop(s->p, kernel);
     return WEFT_OK;
 }
 
@@ -183,7 +191,7 @@ static weft_status measure(const search *s, const char *group, char names[][TUNI
         WEFT_TRY(make(s, &o, &kernel));
         weft_status status =
             kernel ? tuning_measure(o.device, s->group, kernel, best, &seconds) : WEFT_OK;
-        if (kernel) kernel->ops->destroy(kernel);
+        if (kernel) weft_kernel_drop(s->p, kernel);
         if (status != WEFT_OK && status != WEFT_ERR_UNSUPPORTED) return status;
         best = WEFT_MIN(best, seconds);
         WEFT_TRY(tuning_add(table, o.device, group, names[i], seconds));
@@ -235,7 +243,7 @@ static weft_status choose_measured(search *s)
         option *o = &s->options[i];
         if (!o->tried) {
             WEFT_TRY(make(s, o, &kernel));
-            if (kernel) kernel->ops->destroy(kernel);
+            if (kernel) weft_kernel_drop(s->p, kernel);
         }
         if (measured_total(o) < measured_total(&s->options[fastest])) fastest = i;
     }
@@ -295,6 +303,6 @@ weft_status weft_kernel_choose(weft_program *p, const weft_group *group, choice 
         out->device = s.options[s.best].device;
         status = describe_choice(&s, &out->why);
     }
-    if (status != WEFT_OK && s.kernel) s.kernel->ops->destroy(s.kernel);
+    if (status != WEFT_OK && s.kernel) weft_kernel_drop(p, s.kernel);
     return status;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "program/gradient_ready.h"
+#include "program/kernel_memo.h"
 #include "program/first_use.h"
 
 weft_status weft_program_add_code(weft_program *p, instruction code)
@@ -79,7 +80,7 @@ static weft_status place_rounded(weft_program *p, weft_value value, const weft_l
     if (!group) return WEFT_OK;
     WEFT_TRY(weft_kernel_choose(p, group, &chosen));
     weft_status status = weft_version_place(p, value, chosen.kernel->out[out]);
-    chosen.kernel->ops->destroy(chosen.kernel);
+    weft_kernel_drop(p, chosen.kernel);
     free(chosen.why);
     return status;
 }
@@ -122,13 +123,17 @@ static weft_status make_kernel(weft_program *p, instruction *code)
     WEFT_TRY(weft_kernel_choose(p, group, &chosen));
     code->kernel = chosen.kernel;
     code->why = chosen.why;
+    code->shares = p->memo;
     code->fallback =
         chosen.device != p->schema->devices[schema_update_device(p->schema, node->phase)];
     code->space = weft_device_shares(chosen.device) ? SPACE_HOST : SPACE_DEVICE;
     if (code->fallback)
         weft_log(p->schema->context, WEFT_LOG_INFO, "'%s' (%s) runs on the device %s", node->name,
                  node->op->name, chosen.device->ops->name);
-    return WEFT_OK;
+    if (!p->memo) return WEFT_OK;
+    weft_status status = weft_kernel_memo_use(p->memo, chosen.kernel, group, &p->saved_bytes);
+    if (status != WEFT_OK) free(chosen.why);
+    return status;
 }
 
 /* Copies a gradient to host memory at once if its parameter is updated there. */
@@ -151,7 +156,7 @@ static weft_status lower_group(weft_program *p, const weft_group *group)
     weft_status status = connect(p, &code);
     if (status == WEFT_OK) status = weft_program_add_code(p, code);
     if (status != WEFT_OK) {
-        code.kernel->ops->destroy(code.kernel);
+        if (!code.shares) code.kernel->ops->destroy(code.kernel);
         free(code.name);
         free(code.why);
         return status;
@@ -249,7 +254,7 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const b
         return WEFT_OK;
     WEFT_TRY(weft_kernel_choose(p, reader, &chosen));
     const weft_layout *want = chosen.kernel->in[weft_group_in(reader, view->out)];
-    chosen.kernel->ops->destroy(chosen.kernel);
+    weft_kernel_drop(p, chosen.kernel);
     free(chosen.why);
     if (chosen.device == p->schema->devices[0] && !want->opaque && !want->rounds &&
         !p->schema->plain && layout_space(want) == schema_home(p->schema))
@@ -343,7 +348,10 @@ weft_status weft_program_lower(weft_program *p, const grouping *groups)
 {
     bool *relisted;
     WEFT_TRY(WEFT_NEW(&relisted, p->graph->value_count));
-    weft_status status = lower_all(p, groups, relisted);
+    weft_status status = p->dry ? weft_kernel_memo_new(&p->memo) : WEFT_OK;
+    if (status == WEFT_OK) status = lower_all(p, groups, relisted);
     free(relisted);
-    return status;
+    if (!p->memo) return status;
+    weft_status closed = weft_kernel_memo_close(&p->memo, &p->kernels, &p->kernel_count);
+    return status == WEFT_OK ? closed : status;
 }

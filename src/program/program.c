@@ -83,10 +83,13 @@ void weft_program_destroy(weft_program **program)
     *program = NULL;
     if (atomic_fetch_sub(&p->users, 1) > 1) return;
     for (size_t i = 0; i < p->code_count; i++) {
-        if (p->code[i].kernel) p->code[i].kernel->ops->destroy(p->code[i].kernel);
+        if (p->code[i].kernel && !p->code[i].shares)
+            p->code[i].kernel->ops->destroy(p->code[i].kernel);
         free(p->code[i].name);
         free(p->code[i].why);
     }
+    for (size_t i = 0; i < p->kernel_count; i++) p->kernels[i]->ops->destroy(p->kernels[i]);
+    free((void *)p->kernels);
     free(p->code);
     free(p->buffers);
     free(p->versions);
@@ -98,6 +101,12 @@ void weft_program_destroy(weft_program **program)
     free(p->fetch);
     weft_schema_release(&p->schema);
     free(p);
+}
+
+size_t weft_program_kernels(const weft_program *p, size_t *saved)
+{
+    *saved = p->saved_bytes;
+    return p->kernel_count;
 }
 
 weft_program_info weft_program_describe(const weft_program *p)

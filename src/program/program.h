@@ -265,6 +265,7 @@ typedef struct instruction {
     bool copy;                        /* copies between the spaces, in the device's queue */
     bool derives;                     /* makes a derived layout; skipped if that is up to date */
     int finish;                       /* transfer: instruction before which it must end; -1: none */
+    bool shares;                      /* the kernel is one of weft_program.kernels */
     bool fetched; /* transfer: ends before the run returns, since the caller reads the result */
     int exported, exported_count; /* range of weft_program.exported that it completes */
     int read, read_count;         /* range of weft_program.readings that it reads first */
@@ -303,7 +304,12 @@ struct weft_program {
     size_t exported_count;
     struct exporting *exporting; /* during lowering */
     const grouping *groups;      /* during lowering */
-    struct reading *readings;    /* parameters, in the order of their first reads */
+    /* A program that is only planned: kernels while it is lowered, those that its instructions
+     * share, and the bytes that it has fewer than a program in which each has its own. */
+    struct kernel_memo *memo;
+    weft_kernel **kernels;
+    size_t kernel_count, saved_bytes;
+    struct reading *readings; /* parameters, in the order of their first reads */
     size_t reading_count;
 
     size_t input_bytes, slot_bytes[SPACES]; /* of one slot */
@@ -345,6 +351,11 @@ weft_status weft_kernel_choose(weft_program *program, const weft_group *group,
 /* Estimated seconds of the group's cheapest candidate, without moves of operands; INFINITY: there
  * is no candidate. */
 double weft_group_estimate(const schema *s, const weft_group *group);
+/* Destroys a chosen kernel, unless the program keeps it for others. */
+void weft_kernel_drop(const weft_program *program, weft_kernel *kernel);
+/* The number of kernels that were made for a plan, and the bytes by which their instructions would
+ * take more with one each. */
+size_t weft_program_kernels(const weft_program *program, size_t *saved);
 
 /* lower.c: lowers groups to instructions. */
 weft_status weft_program_lower(weft_program *program, const grouping *groups) WEFT_NODISCARD;

@@ -198,11 +198,41 @@ static void effort(void **state)
         assert_ok(weft_estimate_step_with(context, &o, "cluster.yaml", &e, &step));
         assert_int_equal(e.programs, 4);
         assert_int_equal(e.line_ranks, 16); /* those of a machine send one after the other */
+        assert_true(e.kernels < 100);
         lookups[wide] = e.lookups;
         weft_options_free(weft_train_table(context), &o);
     }
     assert_int_equal(lookups[0], lookups[1]);
     assert_true(lookups[0] < 100);
+}
+
+/* A plan makes one kernel for all layers that are equal, with any way to hold their weights. */
+static void kernels(void **state)
+{
+    static const char *const ways[] = {"mesh=data=2", "mesh=tensor=2", "mesh=data=2 zero=3"};
+    (void)state;
+    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
+        size_t made[2];
+        for (int deep = 0; deep < 2; deep++) {
+            weft_step_estimate step;
+            weft_estimate_effort e = {.apart = false};
+            FILE *f = fopen("layers.yaml", "w");
+            fprintf(f,
+                    "name: layers\nlayers:\n  - {type: dense, units: 32}\n"
+                    "  - {type: dense, units: 32}\n  - {type: relu, block: 2, repeat: %d}\n"
+                    "  - {type: dense, units: outputs}\n",
+                    deep ? 40 : 4);
+            fclose(f);
+            const tried layers = {"layers.yaml", "glyphs:size=9,train=600,test=10", "256", false};
+            weft_train_options o = options_of(&layers, 2, ways[w]);
+            write_cluster(1, false);
+            assert_ok(weft_estimate_step_with(context, &o, "cluster.yaml", &e, &step));
+            made[deep] = e.kernels;
+            weft_options_free(weft_train_table(context), &o);
+        }
+        assert_true(made[0] > 0);
+        assert_int_equal(made[0], made[1]);
+    }
 }
 
 int main(void)
@@ -211,6 +241,7 @@ int main(void)
         cmocka_unit_test(every_mesh),
         cmocka_unit_test(other_ways),
         cmocka_unit_test(effort),
+        cmocka_unit_test(kernels),
     };
     write_files();
     return cmocka_run_group_tests(tests, setup, teardown);

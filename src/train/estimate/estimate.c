@@ -193,6 +193,7 @@ weft_status weft_forecast_open(weft_forecast *f, weft_context *context,
 static void note_effort(const weft_tracks *tracks, weft_estimate_effort *out)
 {
     out->programs = tracks->count;
+    out->kernels = tracks->kernels;
     out->line_ranks = tracks->line_ranks;
     out->tasks = weft_timeline_tasks(tracks->line);
     out->lookups = weft_known_count(tracks->known);

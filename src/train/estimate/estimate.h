@@ -8,6 +8,7 @@
 typedef struct weft_estimate_effort {
     bool apart; /* set by the caller: every rank has a program and a place of its own */
     int programs, line_ranks;
+    size_t kernels; /* made for the programs */
     size_t tasks, lookups;
 } weft_estimate_effort;
 

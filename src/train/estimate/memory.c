@@ -204,17 +204,23 @@ static void measure_process(weft_memory_plan *m, double programs)
 
 enum { PROGRAMS = 3 }; /* that train, move averages and evaluate */
 
-/* Counts the graphs and programs of a rank, with what an instance of each has for its kernels. */
+/* Counts the graphs and programs of a rank, as a run has them: with what an instance of each has
+ * for its kernels, and a kernel for each instruction. */
 static weft_status count_programs(weft_memory_plan *m, const weft_rank *r,
                                   const weft_program *programs[PROGRAMS], size_t before)
 {
     weft_bound **bound[PROGRAMS] = {NULL};
     weft_status status = WEFT_OK;
-    for (int i = 0; i < PROGRAMS && status == WEFT_OK; i++)
+    double saved = 0;
+    for (int i = 0; i < PROGRAMS && status == WEFT_OK; i++) {
+        size_t more = 0;
         if (programs[i]) status = weft_program_bind(programs[i], &bound[i]);
+        if (programs[i]) (void)weft_program_kernels(programs[i], &more);
+        saved += (double)more;
+    }
     double bytes =
         r->graph_bytes + r->part_bytes + (double)weft_allocated_memory() - (double)before;
-    m->part[r->rank][WEFT_MEMORY_PROGRAMS] += bytes; /* beside the graphs of the evaluation */
+    m->part[r->rank][WEFT_MEMORY_PROGRAMS] += bytes + saved; /* beside graphs of the evaluation */
     m->measured = m->shared == 0;
     if (m->measured) measure_process(m, bytes);
     for (int i = 0; i < PROGRAMS; i++)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "ops/ops.h"
+#include "program/program.h"
 #include "program/walk.h"
 #include "train/estimate/tracks.h"
 
@@ -261,12 +262,14 @@ static weft_status add_rank(void *user, weft_rank *r, weft_store *store,
 {
     walker *k = user;
     weft_tracks *out = k->out;
+    size_t saved;
     (void)store;
     (void)before;
     if (!out->apart && !weft_kind_first(kind, r->rank)) return WEFT_OK;
     WEFT_TRY(weft_estimate_go_on(out->end));
     k->rank = r;
     k->program = program;
+    out->kernels += weft_program_kernels(program, &saved);
     if (!out->position) WEFT_TRY(note_positions(k));
     k->track = &out->tracks[out->count++];
     return walk(k);

@@ -115,6 +115,7 @@ typedef struct weft_tracks {
     size_t label_count, label_capacity;
     weft_track *tracks;
     int count;      /* of the tracks, and of programs made */
+    size_t kernels; /* made for the programs */
     int *of, *kind; /* [ranks of a mesh] its track; its kind, as of weft_trainer_plan_kinds */
     int *position;  /* [ranks of a mesh, axes] coordinates */
     int axes, places;
