@@ -70,7 +70,7 @@ def error(estimated, measured):
 def summary(name, rows):
     errors = [error(r["step_seconds"], r["measured_seconds"]) for r in rows]
     memory = max(error(r["memory_bytes"], r["measured_memory_bytes"]) for r in rows)
-    sent = max(error(r["sent_bytes"], r["measured_sent_bytes"]) for r in rows if r["measured_sent_bytes"] > 0)
+    sent = max(error(r["sent_bytes"], r["measured_sent_bytes"]) for r in rows if r["measured_sent_bytes"] > 0 and not r["sent_by_chance"])
     tau = correlation([r["step_seconds"] for r in rows], [r["measured_seconds"] for r in rows])
     print(f"{name:12} {len(rows):3} runs: step {100 * statistics.median(errors):4.1f} % in the median, {100 * max(errors):5.1f} % at most; rank correlation "
           f"{tau:.2f}; at most {100 * memory:.1f} % of the programs' memory and {100 * sent:.1f} % of the bytes sent", flush=True)

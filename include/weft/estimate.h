@@ -73,8 +73,9 @@ typedef struct weft_step_estimate {
     /* Bytes of all processes on the machine that is the fullest beside its memory, as
      * weft_estimate_memory has them, and that memory (0: unknown). */
     double memory, memory_limit;
-    double
-        sent_bytes; /* a step, by the ranks of a learner, in transfers as --metrics counts them */
+    /* A step, by a learner, in transfers of its ranks and messages of the exchange, as --metrics
+     * counts them. */
+    double sent_bytes;
     /* Where learners do not wait for each other: the mean staleness of updates (below 0: the
      * exchange counts none), and the share of the time for which the busiest server works. */
     double staleness, server_busy;
@@ -89,7 +90,11 @@ typedef struct weft_step_estimate {
     /* Most bytes of the programs of the ranks of a machine: weights, optimizer state, gradients,
      * activations and staging, as weft plan has them. */
     double programs;
-    uint64_t room[7]; /* of later versions: 0 */
+    /* 1: messages of the exchange depend on chance or on the order in which others arrive, so
+     * sent_bytes is an expectation. counted_learners: those whose messages are the exchange_bytes
+     * of a run's metrics; 0: it has none. */
+    int32_t sent_by_chance, counted_learners;
+    uint64_t room[6]; /* of later versions: 0 */
 } weft_step_estimate;
 
 /* Predicts a step of a run on the cluster of a file. Nothing runs, and nothing is written.

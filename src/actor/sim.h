@@ -90,6 +90,7 @@ typedef struct weft_sim_report {
     double seconds; /* time of the last event of an actor that computes */
     double arrived; /* time when the last message arrived or was lost */
     uint64_t events, messages, lost;
+    double posted;  /* bytes of all messages that were sent, as weft_net_report.bytes_sent counts */
     uint64_t bytes; /* of the messages that have arrived or were lost; those in flight do not count,
                        so bytes over a link never exceed its bandwidth times the time */
     uint64_t digest;               /* hash of all events of actors, in order */
@@ -128,9 +129,10 @@ weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double
 weft_status weft_sim_run(weft_sim *sim, double until) WEFT_NODISCARD;
 weft_sim_report weft_sim_stats(const weft_sim *sim);
 /* The use of an actor, and of the link of its node, until now: seconds of the work of its handlers;
- * bytes that have left the node, and the seconds for which it has sent, and received, messages. */
+ * bytes that have left the node, and the seconds for which it has sent, and received, messages;
+ * bytes of all messages of the actor, as weft_net_report.bytes_sent counts them. */
 typedef struct weft_sim_use {
-    double worked, sent_bytes, sending, receiving;
+    double worked, sent_bytes, sending, receiving, posted;
 } weft_sim_use;
 weft_sim_use weft_sim_used(const weft_sim *sim, weft_actor_id id);
 /* Finished share of the running computation, without waiting times. 0: none runs. */

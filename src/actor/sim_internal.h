@@ -53,6 +53,7 @@ typedef struct machine {
     double sending, receiving; /* seconds that its transfers out and in have taken so far */
     double given,
         given_bytes;    /* seconds and bytes that it has been given to send; since the start */
+    double posted;      /* bytes of the messages that the actor has sent so far, with envelopes */
     double rate;        /* of its last message: bytes a second; 0: unlimited */
     double working;     /* seconds of work of the running handler */
     double works_until; /* of the handlers before */

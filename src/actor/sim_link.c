@@ -1,5 +1,6 @@
 /* Implements the simulator's links, which delay, lose, duplicate and reorder messages, and
  * partitions, which lose them. */
+#include "actor/envelope.h"
 #include "actor/sim_internal.h"
 
 /* Header bytes of a message on a real wire. */
@@ -173,7 +174,8 @@ static bool cross_processes(const weft_sim *sim, weft_actor_id from, weft_actor_
 weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message *message)
 {
     weft_sim *sim = (weft_sim *)from->host;
-    const machine *m = weft_sim_machine(sim, from->id), *other = weft_sim_machine(sim, to);
+    machine *m = weft_sim_machine(sim, from->id);
+    const machine *other = weft_sim_machine(sim, to);
     machine *node = weft_sim_node(sim, m);
     bool here = other && other->node == m->node;
     way *w;
@@ -186,6 +188,9 @@ weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message
     if (!w->used) w->crosses = !here || cross_processes(sim, from->id, to);
     w->own = w->used = true;
     sim->report.messages++;
+    double counted = (double)(bytes_of(sim, message) - ENVELOPE + WEFT_ENVELOPE_BYTES);
+    m->posted += counted;
+    sim->report.posted += counted;
     if (w->crosses && message->payload)
         weft_sim_charge(from, here ? WEFT_WORK_SEND_BESIDE : WEFT_WORK_SEND, NULL,
                         2 * (double)message->payload->bytes);

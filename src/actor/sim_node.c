@@ -125,5 +125,6 @@ weft_sim_use weft_sim_used(const weft_sim *sim, weft_actor_id id)
     return (weft_sim_use){.worked = m->worked,
                           .sent_bytes = WEFT_MAX(node->given_bytes - left * node->rate, 0.0),
                           .sending = WEFT_MAX(node->given - left, 0.0),
-                          .receiving = node->receiving};
+                          .receiving = node->receiving,
+                          .posted = m->posted};
 }

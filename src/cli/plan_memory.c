@@ -96,7 +96,8 @@ static void print_others(const weft_memory_estimate *m)
         printf(" %d server%s of %s,", m->servers, m->servers == 1 ? "" : "s",
                memory_text(m->server, text));
     if (m->coordinator > 0) printf(" the coordinator with %s,", memory_text(m->coordinator, text));
-    printf(" %s to start and watch processes\n", memory_text(m->supervisor, text));
+    printf(" %s to start and watch processes%s\n", memory_text(m->supervisor, text),
+           m->coordinator > 0 ? "" : "; the launcher of MPI is not counted");
 }
 
 /* Whether the memory of a machine is enough; limit: bytes, 0: not known. */

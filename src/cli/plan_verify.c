@@ -12,23 +12,6 @@
 #include "plan_verify.h"
 #include "weft/plan.h"
 
-enum { MOST_RUNS = 256 };
-
-typedef struct verification {
-    weft_context *context;
-    int argc;
-    char **argv; /* options of all runs */
-    char *cluster, *processor;
-    char own[200]; /* the cluster file that was measured here; "": the user's */
-    bool quick, json;
-    double others; /* share of the cores that other programs took while all was measured */
-    double spread; /* per cent by which two runs of a kernel differ; 0: not known */
-    long cores;
-    verified rows[MOST_RUNS];
-    int count, known;
-    double median, greatest, correlation; /* NaN: not known */
-} verification;
-
 /* --- measuring --- */
 
 /* Notes how far two runs of a kernel differ, which weft measure tells at its end. */
@@ -73,6 +56,22 @@ static void remove_own(const verification *v)
 
 /* --- one run --- */
 
+/* The memory of the run that was made; some exchanges keep more, the more steps there are. */
+static weft_status estimate_memory(const verification *v, verified *row)
+{
+    weft_train_options options = {0};
+    weft_memory_estimate m = {0};
+    const weft_option *table = weft_train_table(v->context);
+    weft_status status = read_train_options(v->context, &options, v->argc, v->argv);
+    if (status == WEFT_OK) status = set_strategy(table, &options, row->words);
+    options.length.steps = row->steps;
+    if (status == WEFT_OK) status = weft_estimate_memory(v->context, &options, v->cluster, &m);
+    row->process = m.process;
+    weft_memory_estimate_free(&m);
+    weft_options_free(table, &options);
+    return status;
+}
+
 static weft_status estimate(const verification *v, verified *row, double *batch)
 {
     weft_train_options options = {0};
@@ -116,21 +115,19 @@ static void verify_row(verification *v, verified *row, bool again)
         return;
     }
     machine_use before = machine_use_now();
-    verify_train(row, v->quick ? 0.5 : 2, batch, v->argc, v->argv);
+    verify_train(row, again ? &first : NULL, v->quick ? 0.5 : 2, batch, v->argc, v->argv);
     machine_use after = machine_use_now();
     row->others = machine_use_by_others(&before, &after);
     if (!again || *row->reason) return;
     double apart = fabs(row->seconds - first.seconds);
+    first.sent = row->sent;
     if (first.seconds < row->seconds) *row = first;
     row->apart = apart / row->seconds;
+    if (estimate_memory(v, row) != WEFT_OK)
+        (void)snprintf(row->reason, VERIFY_REASON, "%s", weft_last_message());
 }
 
 /* --- figures of all runs --- */
-
-static double error_of(const verified *row)
-{
-    return row->step.seconds / row->seconds - 1;
-}
 
 /* The rank of a row among the known ones by one of its times; rows with equal times have the mean
  * of their ranks. */
@@ -164,155 +161,47 @@ static double correlation(const verification *v)
 static void sum_up(verification *v)
 {
     double errors[MOST_RUNS];
-    v->known = 0;
-    for (int i = 0; i < v->count; i++)
-        if (!*v->rows[i].reason) errors[v->known++] = fabs(error_of(&v->rows[i]));
-    sort_numbers(errors, (size_t)v->known);
-    v->median = v->known > 0 ? errors[v->known / 2] : NAN;
-    v->greatest = v->known > 0 ? errors[v->known - 1] : NAN;
+    for (int k = 0; k < FIGURES; k++) {
+        v->known = 0;
+        for (int i = 0; i < v->count; i++)
+            if (!*v->rows[i].reason) errors[v->known++] = fabs(verify_error(&v->rows[i], k));
+        sort_numbers(errors, (size_t)v->known);
+        v->median[k] = v->known > 0 ? errors[v->known / 2] : NAN;
+        v->greatest[k] = v->known > 0 ? errors[v->known - 1] : NAN;
+    }
     v->correlation = correlation(v);
-}
-
-/* Beyond these times say nothing: the share of the cores that others take, of which the system's
- * own work is one or two per cent, per cent by which kernels differ, and how far two runs do. */
-static const double MOST_OTHERS = 0.05, MOST_SPREAD = 15, MOST_APART = 0.1;
-
-static bool disturbed(const verified *row)
-{
-    return !*row->reason && (row->others > MOST_OTHERS || row->apart > MOST_APART);
-}
-
-static int count_disturbed(const verification *v)
-{
-    int count = 0;
-    for (int i = 0; i < v->count; i++) count += disturbed(&v->rows[i]);
-    return count;
-}
-
-static bool busy(const verification *v)
-{
-    return v->others > MOST_OTHERS || v->spread > MOST_SPREAD || 2 * count_disturbed(v) > v->count;
-}
-
-/* --- output --- */
-
-static const char *label_of(const verified *row)
-{
-    return *row->words ? strategy_label(row->words) : "this run";
-}
-
-static void print_row(const verified *row, int width)
-{
-    const weft_step_estimate *s = &row->step;
-    printf("%-*s  ", width, label_of(row));
-    if (*row->reason) {
-        printf("%s\n", row->reason);
-        return;
-    }
-    printf("%10.4g %10.4g %+7.1f %%  %8.1f %8.1f %8.1f  %12.0f %12.0f", 1e3 * s->seconds,
-           1e3 * row->seconds, 100 * error_of(row), s->programs / 1e6, row->planned / 1e6,
-           row->peak / 1e6, s->sent_bytes, row->sent);
-    if (row->others > MOST_OTHERS) printf("  others took %.0f %% of the cores", 100 * row->others);
-    if (row->apart > MOST_APART) printf("  its two runs differ by %.0f %%", 100 * row->apart);
-    printf("\n");
-}
-
-static void print_head(const verification *v, int width)
-{
-    printf("Estimated steps beside measured ones on %s, %ld cores\n", v->processor, v->cores);
-    if (v->spread > 0) printf("Two runs of a kernel differ by %.1f %%\n", v->spread);
-    if (busy(v))
-        printf("Other programs took %.0f %% of the cores, or the machine changed its speed: times "
-               "are wrong, measure again when it is idle\n",
-               100 * v->others);
-    printf("\n%-*s  %10s %10s %9s  %8s %8s %8s  %12s %12s\n", width, "", "ms a step", "", "", "MB",
-           "", "MB of", "bytes sent", "");
-    printf("%-*s  %10s %10s %9s  %8s %8s %8s  %12s %12s\n", width, "strategy", "estimated",
-           "measured", "error", "planned", "in run", "process", "planned", "in run");
-}
-
-static void print_sums(const verification *v)
-{
-    printf("\n%d of %d run%s: error %.1f %% in the median, %.1f %% at most", v->known, v->count,
-           v->count == 1 ? "" : "s", 100 * v->median, 100 * v->greatest);
-    if (isfinite(v->correlation)) printf("; rank correlation %.2f", v->correlation);
-    printf("\n");
-    if (count_disturbed(v) > 0)
-        printf("%d of these runs were disturbed: their errors say little\n", count_disturbed(v));
-}
-
-static void print_number(const char *name, double number)
-{
-    if (isfinite(number)) printf(",\"%s\":%.9g", name, number);
-}
-
-static void print_object(const verified *row)
-{
-    printf("{\"strategy\":");
-    print_json_string(row->words);
-    if (*row->reason) {
-        printf(",\"reason\":");
-        print_json_string(row->reason);
-    } else {
-        print_number("step_seconds", row->step.seconds);
-        print_number("low", row->step.low);
-        print_number("high", row->step.high);
-        print_number("measured_seconds", row->seconds);
-        print_number("memory_bytes", row->step.programs);
-        print_number("measured_memory_bytes", row->planned);
-        print_number("process_bytes", row->peak);
-        print_number("sent_bytes", row->step.sent_bytes);
-        print_number("measured_sent_bytes", row->sent);
-        print_number("others_share", row->others);
-        print_number("runs_apart", row->apart);
-    }
-    printf("}");
-}
-
-static void print_json(const verification *v)
-{
-    printf("{\"processor\":");
-    print_json_string(v->processor);
-    printf(",\"cores\":%ld,\"busy\":%s", v->cores, busy(v) ? "true" : "false");
-    print_number("others_share", v->others);
-    if (v->spread > 0) print_number("kernel_spread_percent", v->spread);
-    print_number("median_error", v->median);
-    print_number("greatest_error", v->greatest);
-    print_number("rank_correlation", v->correlation);
-    printf(",\"runs\":[");
-    for (int i = 0; i < v->count; i++) {
-        printf(i ? ",\n " : "\n ");
-        print_object(&v->rows[i]);
-    }
-    printf("]}\n");
 }
 
 /* --- the command --- */
 
 static int verify(verification *v)
 {
-    int width = 8;
     catch_signals();
     int code = check_runs(v);
     if (code == 0) code = measure(v);
     if (code != 0) return code;
     if (weft_measured_here(v->cluster, &v->processor) != WEFT_OK)
         return report_failure(WEFT_ERR_ARGUMENT);
-    for (int i = 0; i < v->count; i++)
-        width = (int)fmax(width, (double)strlen(label_of(&v->rows[i])));
-    if (!v->json) print_head(v, width);
+    if (!v->json) verify_print_head(v);
+    flush_stdout();
+    bool shows = !v->json && isatty(STDERR_FILENO);
     for (int i = 0; i < 2 * v->count && !wanted_stop.wanted; i++) {
         verified *row = &v->rows[i % v->count];
+        if (shows)
+            fprintf(stderr, CLEAR_LINE "%d of %d: %.60s", i + 1, 2 * v->count, verify_label(row));
         verify_row(v, row, i >= v->count);
-        if (i >= v->count && !v->json && !wanted_stop.wanted) print_row(row, width);
-        flush_stdout();
+    }
+    if (shows) fprintf(stderr, CLEAR_LINE);
+    for (int i = 0; i < v->count; i++)
+        if (v->rows[i].seconds <= 0 && !*v->rows[i].reason)
+            (void)snprintf(v->rows[i].reason, VERIFY_REASON, "stopped before it had run");
+    sum_up(v);
+    if (v->json) {
+        verify_print_json(v);
+    } else {
+        verify_print_rows(v);
     }
     if (wanted_stop.wanted) return interrupted_code();
-    sum_up(v);
-    if (v->json)
-        print_json(v);
-    else
-        print_sums(v);
     return v->known > 0 ? 0 : 1;
 }
 

@@ -113,7 +113,7 @@ typedef struct reading {
     double rates[MOST_STEPS], bytes[MOST_STEPS]; /* of each step: samples a second, bytes sent */
     double fours[MOST_STEPS / FOUR];             /* mean seconds of a step */
     int steps;
-    double learners, planned, peak;
+    double learners, planned, peak, exchanged;
 } reading;
 
 /* The number behind a key of a line of metrics, or the sum of a list of them; 0: there is none. */
@@ -145,6 +145,7 @@ static void on_line(void *user, const char *line)
     r->learners = number_of(line, "learners");
     r->planned = number_of(line, "rank_bytes");
     r->peak = number_of(line, "peak_rss_bytes");
+    r->exchanged = number_of(line, "exchange_bytes");
 }
 
 /* The median over groups of four steps, since learners may take longer for one of several; the
@@ -170,10 +171,12 @@ static double step_bytes(const reading *r)
     return sum;
 }
 
-static int steps_of(const verified *v, double seconds)
+/* The second of two runs whose exchange sends has twice as many steps. */
+static int steps_of(const verified *v, const verified *before, double seconds)
 {
     double wanted = seconds / fmax(v->step.seconds, 1e-6);
-    return FOUR * (int)(fmin(fmax(wanted, LEAST_STEPS), MOST_STEPS) / FOUR);
+    if (before && before->exchanged > 0) return 2 * before->steps;
+    return FOUR * (int)(fmin(fmax(wanted, LEAST_STEPS), MOST_STEPS / 2) / FOUR);
 }
 
 /* The words of the run: the options of the command line, the strategy's, and those that make it
@@ -193,25 +196,36 @@ static int add_strategy(const char *words, char *text, size_t size, char **own)
     return count;
 }
 
-static void read_figures(reading *r, verified *v)
+/* The bytes that a learner's exchange sends in a step. */
+static double exchanged_bytes(const verified *v, const verified *before)
+{
+    int steps = before ? v->steps - before->steps : v->steps;
+    double bytes = before ? v->exchanged - before->exchanged : v->exchanged;
+    return steps > 0 && v->step.counted_learners > 0 ? bytes / steps / v->step.counted_learners : 0;
+}
+
+static void read_figures(reading *r, const verified *before, verified *v)
 {
     v->seconds = step_seconds(r);
-    v->sent = step_bytes(r);
+    v->exchanged = r->exchanged;
+    v->sent = step_bytes(r) + exchanged_bytes(v, before);
     v->planned = r->planned;
     v->peak = r->peak;
     if (v->seconds <= 0) (void)snprintf(v->reason, VERIFY_REASON, "the run had too few steps");
 }
 
-void verify_train(verified *v, double seconds, double batch, int argc, char **argv)
+void verify_train(verified *v, const verified *before, double seconds, double batch, int argc,
+                  char **argv)
 {
     char text[2048], steps[24];
     char **words = calloc((size_t)(argc + OWN_WORDS + MOST_WORDS), sizeof(*words));
     reading *r = calloc(1, sizeof(*r));
     int count = 0;
-    char *const before[] = {"weft", "train"}, *const after[] = {"--quiet", "--metrics=-", steps};
-    (void)snprintf(steps, sizeof(steps), "--steps=%d", steps_of(v, seconds));
+    char *const first[] = {"weft", "train"}, *const after[] = {"--quiet", "--metrics=-", steps};
+    v->steps = steps_of(v, before, seconds);
+    (void)snprintf(steps, sizeof(steps), "--steps=%d", v->steps);
     if (words && r) {
-        for (size_t i = 0; i < 2; i++) words[count++] = before[i];
+        for (size_t i = 0; i < 2; i++) words[count++] = first[i];
         for (int i = 0; i < argc; i++) words[count++] = argv[i];
         count += add_strategy(v->words, text, sizeof(text), words + count);
         for (size_t i = 0; i < 3; i++) words[count++] = after[i];
@@ -220,7 +234,7 @@ void verify_train(verified *v, double seconds, double batch, int argc, char **ar
         if (code == 0) *v->reason = '\0';
         if (code != 0 && !*v->reason)
             (void)snprintf(v->reason, VERIFY_REASON, "the run ended with the code %d", code);
-        if (code == 0) read_figures(r, v);
+        if (code == 0) read_figures(r, before, v);
     }
     free(words);
     free(r);

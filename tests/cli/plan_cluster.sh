@@ -114,7 +114,7 @@ END
 holds err '2 of these runs have an exchange but one learner, which exchanges nothing; give ranks, as -n 2$'
 
 cluster little.yaml '' 'count: 2, cores: 1, memory: 1e5'
-accepts "little memory" "$weft" plan $small -n 2 --mesh data=2 --cluster little.yaml
+refuses 1 "MB more than the memory of little.yaml" "$weft" plan $small -n 2 --mesh data=2 --cluster little.yaml
 holds out 'on the fullest machine; fits in 100 kB: no, [0-9.]+ MB too much$'
 
 # What is refused.

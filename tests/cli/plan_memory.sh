@@ -26,6 +26,8 @@ one=$(others 1) bare=$(others 3)
 accepts "two servers" "$weft" plan $task -n 2 --engine processes --exchange server --servers 2
 holds out '^beside them 2 servers of [0-9.]+ MB, the coordinator with [0-9.]+ [kM]B, [0-9.]+ [kM]B to start and watch processes$'
 awk -v a="${one:-0}" -v b="$(others 1)" -v c="${bare:-0}" 'BEGIN { r = (a - c) / (2 * (b - c)); exit !(c > 0 && r > 0.9 && r < 1.1) }' && pass || flunk "one server has $one bytes, each of two $(others 1), a bare process $bare"
+[ "${2:-OFF}" = OFF ] || accepts "MPI" "$weft" plan $task -n 2 --engine mpi
+[ "${2:-OFF}" = OFF ] || holds out '^beside them [0-9.]+ [kM]B to start and watch processes; the launcher of MPI is not counted$'
 accepts "threads" "$weft" plan $task -n 2 --exchange server
 grep -q '^beside' out && flunk "threads have no other processes" || pass
 

@@ -26,28 +26,45 @@ refuses 2 "leave one of them out" "$weft" plan $small --verify --dump
 refuses 2 "leave one of them out" "$weft" plan $small --verify --why 'mesh=data=2; mesh=tensor=2' --cluster one.yaml
 refuses 2 "strategies 'a;;b'" "$weft" plan $small --verify --cluster one.yaml --strategies 'a;;b'
 
-# Bytes that are sent and memory that is planned are exactly those of the runs.
+# Bytes that are sent and memory that is planned are exactly those of the runs, over all exchanges: messages of actors but for their
+# heads and one that a run's end has or lacks, and where they depend on chance, there are some, and they are marked.
+exchanges=$("$weft" plan --exchange - 2>&1 | sed -n 's/.*known are \([a-z, ]*\).*/\1/p' | tr -d ' ')
 list='mesh=data=2; mesh=tensor=2; mesh=data=2 zero=3; mesh=domain=2; mesh=pipeline=2 microbatches=2; exchange=average:every=2; mesh=data=2 device=reference'
+list="$list; exchange=server servers=2; exchange=server engine=processes$(printf '; exchange=%s' ${exchanges//,/ })"
 "$weft" plan $small -n 2 --verify --quick --cluster one.yaml --strategies "$list" --json >out 2>err && pass || flunk "verify: $(cat err)"
-python3 - <<'END' && pass || flunk "JSON: $(cat out err)"
+exchanges=$exchanges python3 - <<'END' && pass || flunk "JSON: $(cat out err)"
 import json
+import os
 told = json.load(open("out"))
 rows = told["runs"]
+names = os.environ["exchanges"].split(",")
+assert len(names) >= 6 and [r["strategy"] for r in rows[-len(names):]] == [f"exchange={n}" for n in names], names
 assert [r["strategy"] for r in rows if "reason" in r] == ["mesh=data=2 device=reference"], rows
 assert told["processor"] and told["cores"] >= 1 and isinstance(told["busy"], bool)
 known = [r for r in rows if "reason" not in r]
+chance = {r["strategy"] for r in known if r["sent_by_chance"]}
+assert "exchange=gossip" in chance and not any("mesh" in s or "server" in s or "average" in s for s in chance), chance
 for r in known:
     assert r["memory_bytes"] == r["measured_memory_bytes"], r
-    assert r["sent_bytes"] == r["measured_sent_bytes"], r
-    assert r["measured_seconds"] > 0 and r["process_bytes"] > r["memory_bytes"], r
+    said, was = r["sent_bytes"], r["measured_sent_bytes"]
+    if r["sent_by_chance"]:
+        assert said > 0 and was > 0, r
+    elif "exchange" in r["strategy"] and "average" not in r["strategy"]:  # a slow machine sends some messages again
+        assert said <= was * (1.001 if "server" in r["strategy"] else 1.02) and was <= 1.5 * said, r
+    else:
+        assert said == was, r
+    assert r["measured_seconds"] > 0 and r["process_bytes"] > r["memory_bytes"] and r["estimated_process_bytes"] > r["memory_bytes"], r
+assert min(abs(r["sent_bytes"] / r["measured_sent_bytes"] - 1) for r in known if "server" in r["strategy"]) < 1e-3, known
 errors = sorted(abs(r["step_seconds"] / r["measured_seconds"] - 1) for r in known)
 assert abs(told["greatest_error"] - errors[-1]) < 1e-6 and abs(told["median_error"] - errors[len(errors) // 2]) < 1e-6, told
+errors = sorted(abs(r["estimated_process_bytes"] / r["process_bytes"] - 1) for r in known)
+assert abs(told["greatest_memory_error"] - errors[-1]) < 1e-6, told
 assert -1 <= told["rank_correlation"] <= 1
 END
 accepts "a table" "$weft" plan $small -n 2 --verify --quick --cluster one.yaml --strategies 'mesh=data=2; mesh=data=2 batch=1'
-holds out '^mesh=data=2 +[0-9.e+]+ +[0-9.e+]+ +[-+][0-9.]+ %'
-holds out '^mesh=data=2 batch=1 +batch is 1, which cannot be shared out to 2 ranks'
-holds out '^1 of 2 runs: error [0-9.]+ % in the median, [0-9.]+ % at most$'
+holds out '^mesh=data=2 +[0-9.e+]+ +[0-9.e+]+ +[-+][0-9.]+ % +[0-9.]+ +[0-9.]+ +[-+][0-9.]+ % +806016 +806016$'
+holds out '^mesh=data=2 batch=1: batch is 1, which cannot be shared out to 2 ranks'
+holds out '^1 of 2 runs: time [0-9.]+ % off [(][0-9.]+ at most[)], memory [0-9.]+ % off [(][0-9.]+ at most[)], bytes 0.0 % off [(]0.0 at most[)]$'
 accepts "one run" "$weft" plan $small --verify --quick --cluster one.yaml
 holds out '^this run +[0-9.]+'
 [ -z "$(ls | grep -v 'yaml$\|times$\|^out$\|^err$')" ] && pass || flunk "files are left: $(ls)"

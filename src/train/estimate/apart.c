@@ -67,6 +67,21 @@ static weft_status free_pace(weft_placed_learners *p, weft_played *out)
     return WEFT_OK;
 }
 
+/* Whether the messages of the exchange depend on when others arrive, or on their numbers. */
+static weft_status find_chance(const weft_trainer *t, bool *by_chance)
+{
+    const weft_run_spec *k = &t->run_spec;
+    const weft_exchange_plan plan = {
+        .context = k->context, .learners = t->learners, .servers = WEFT_MAX(k->servers, 1)};
+    const weft_exchange_sizes sizes = {.struct_size = sizeof(sizes), .plan = &plan};
+    weft_exchange_least least;
+    const char *codec = weft_codec_back(k->codec, NULL), *back = weft_codec_back(codec, k->back);
+    WEFT_TRY(weft_exchange_least_of(k->exchange, &sizes, &least));
+    *by_chance = least.pushes == 0 || !weft_codec_is_plain(k->context, codec) ||
+                 !weft_codec_is_plain(k->context, back);
+    return WEFT_OK;
+}
+
 weft_status weft_apart_estimate(const weft_apart *a, weft_played *out)
 {
     if (!a->actors && a->machines > 1)
@@ -76,5 +91,5 @@ weft_status weft_apart_estimate(const weft_apart *a, weft_played *out)
                          a->job->run_spec.exchange, a->machines);
     WEFT_TRY(a->actors ? play(a, out) : free_pace(a->at, out));
     out->longer = a->at->factors / a->at->steps;
-    return WEFT_OK;
+    return a->actors ? find_chance(a->job, &out->by_chance) : WEFT_OK;
 }

@@ -80,6 +80,9 @@ static weft_status run_apart(weft_forecast *f, weft_step_totals *sum, weft_step_
     weft_placed_learners_close(&at);
     WEFT_TRY(status);
     f->handled = played.worked;
+    f->posted = played.posted;
+    out->sent_by_chance = played.by_chance;
+    out->counted_learners = f->t->engine->hosted ? f->t->learners : 1;
     f->longer = played.seconds - sum->seconds - played.worked;
     *sum = (weft_step_totals){.weight = 1,
                               .seconds = played.seconds,
@@ -113,7 +116,7 @@ static void sum_up(const weft_forecast *f, const weft_step_totals *sum, weft_ste
     out->high += error;
     out->samples_per_second = (double)(f->t->options.length.batch * f->t->learners) / out->seconds;
     find_shares(&f->tracks, out);
-    out->sent_bytes = f->own ? f->own->sent : weft_forecast_sent(f);
+    out->sent_bytes = (f->own ? f->own->sent : weft_forecast_sent(f)) + f->posted;
 }
 
 static weft_status play(weft_forecast *f, weft_step_estimate *out)

@@ -22,6 +22,7 @@ typedef struct weft_forecast {
     weft_memory_run *memory; /* NULL: nobody wants the memory */
     weft_plan_told *plan;    /* NULL: nobody wants it; it has the memory, too */
     bool apart, actors;      /* learners do not wait for all others; of an exchange of actors */
+    double posted;           /* bytes of messages of the exchange in a step of a learner */
     double handled, longer;  /* seconds of handlers, and what else a step takes longer by that */
 } weft_forecast;
 

@@ -39,6 +39,8 @@ typedef struct weft_played {
     double longer;     /* set by weft_apart_estimate: how many times as long steps take at random */
     double worked;     /* by the handlers of a learner in a step, in the mean */
     double bytes;      /* between machines, while learners take a step each */
+    double posted;     /* of all messages, in a step of a learner, as metrics count them */
+    bool by_chance;    /* set by weft_apart_estimate: the bytes depend on when messages arrive */
     double most_bytes; /* of these, those that one machine sends */
     double link;       /* share of the time for which the busiest link carries messages, one way */
     double server;     /* share for which the busiest actor that is no learner works */

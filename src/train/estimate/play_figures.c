@@ -123,6 +123,19 @@ static bool is_slower(const play *p, double now)
            slowest_pace(p, least_pace, now, &kind) > end->most;
 }
 
+/* Where the processes of learners have all actors, the messages of all count, and else a learner's
+ * own: as metrics count them. The messages of a learner repeat themselves with its period. */
+static void count_posted(const play *p, play_course *c, int learner)
+{
+    weft_actor_id id = p->exchange->first_learner + (weft_actor_id)learner;
+    bool all = p->o->job->engine && p->o->job->engine->hosted;
+    int64_t steps = c->done - p->warm;
+    if (steps < 0 || steps % p->period != 0) return;
+    c->posted[steps > 0] =
+        all ? weft_sim_stats(p->sim).posted / p->learners : weft_sim_used(p->sim, id).posted;
+    c->counted = steps;
+}
+
 weft_status weft_play_count(play *p, int learner, double now)
 {
     play_course *c = &p->courses[learner];
@@ -136,6 +149,7 @@ weft_status weft_play_count(play *p, int learner, double now)
         set_mark(p, PLAY_BEGIN, now);
         p->pacer = learner;
     }
+    if (p->marks[PLAY_BEGIN].there) count_posted(p, c, learner);
     if (c->done == p->warm + p->period) p->ready++;
     if (p->marks[PLAY_END].there) return WEFT_OK;
     if (p->done % p->learners == 0 && is_slower(p, now))
@@ -210,6 +224,20 @@ static void find_use(const play *p, double time, double steps, weft_played *out)
     }
 }
 
+/* The mean over the learners. */
+static double posted_bytes(const play *p)
+{
+    double sum = 0;
+    int learners = 0;
+    for (int l = 0; l < p->learners; l++) {
+        const play_course *c = &p->courses[l];
+        if (c->counted == 0) continue;
+        sum += (c->posted[1] - c->posted[0]) / (double)c->counted;
+        learners++;
+    }
+    return learners > 0 ? sum / learners : 0;
+}
+
 void weft_play_sum_up(const play *p, weft_played *out)
 {
     const play_mark *a = &p->marks[PLAY_BEGIN], *b = &p->marks[PLAY_END];
@@ -227,4 +255,5 @@ void weft_play_sum_up(const play *p, weft_played *out)
     out->seconds = slowest_pace(p, pace_of, b->at, &kind);
     find_interval(p, kind, out);
     find_use(p, time, steps, out);
+    out->posted = posted_bytes(p);
 }

@@ -10,6 +10,9 @@
 typedef struct play_course {
     int64_t done, of; /* of so many */
     double *ends;     /* [of]: virtual times */
+    double posted[2]; /* by that the actors had sent at the end of the warm-up, and after `counted`
+                         steps more, which are whole periods */
+    int64_t counted;
 } play_course;
 
 /* Totals at one time of the run. */
