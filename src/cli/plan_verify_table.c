@@ -86,7 +86,10 @@ static void print_rows(const verification *v)
         printf("~ an expectation: the messages depend on chance or on when others arrive\n");
     for (int i = 0; i < v->count; i++) {
         const verified *row = &v->rows[i];
-        if (*row->reason) printf("%s: %s\n", verify_label(row), row->reason);
+        if (*row->reason) {
+            printf("%s: %s\n", verify_label(row), row->reason);
+            continue;
+        }
         if (row->others > MOST_OTHERS)
             printf("%s: others took %.0f %% of the cores\n", verify_label(row), 100 * row->others);
         if (row->apart > MOST_APART)
@@ -111,9 +114,10 @@ static void print_sums(const verification *v)
         printf("%d of these runs were disturbed: their errors say little\n", count_disturbed(v));
     printf("%d of %d run%s", v->known, v->count, v->count == 1 ? "" : "s");
     static const char *const names[FIGURES] = {"time", "memory", "bytes"};
-    for (int k = 0; k < FIGURES && v->known > 0; k++)
-        printf("%s %s %.1f %% off (%.1f at most)", k ? "," : ":", names[k], 100 * v->median[k],
-               100 * v->greatest[k]);
+    for (int k = 0; k < FIGURES; k++)
+        if (isfinite(v->median[k]))
+            printf("%s %s %.1f %% off (%.1f at most)", k ? "," : ":", names[k], 100 * v->median[k],
+                   100 * v->greatest[k]);
     if (isfinite(v->correlation)) printf("; ranks agree by %.2f", v->correlation);
     printf("\n");
 }
