@@ -375,6 +375,7 @@ row(cli        plan_verify              T.P........W.   12 script   plan_verify.
 row(cli        plan_why                 T............    6 script   plan_why.py)
 row(cli        folded_tables            T............    4 script   folded_tables.py)
 row(cli        interrupted_commands     T..........W.   25 script   interrupted_commands.py)
+row(cli        bad_cluster_files        T............   12 script   bad_cluster_files.py)
 row(cli        plan_target              T............   12 script   plan_target.sh)
 row(cli        invalid_options          T............    4 script   invalid_options.sh)
 row(cli        misspelt_names           T............    4 script   misspelt_names.py)

@@ -33,7 +33,8 @@ typedef struct weft_measure_options {
      * in which equal machines are one kind. Warnings in the log name machines that are busy or have
      * another processor, and links that are unlike the others of their ends. */
     char *hosts;
-    uint64_t room[4]; /* of later versions: 0 */
+    bool check;       /* the processes of `hosts` only meet, and nothing is written */
+    uint64_t room[3]; /* of later versions: 0 */
 } weft_measure_options;
 /* The option table; weft_options_init sets the defaults. */
 WEFT_API const weft_option *weft_measure_table(const weft_context *context);

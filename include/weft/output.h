@@ -54,8 +54,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_output_flush(weft_output *output);
  * failure, a file that would be replaced keeps its old contents. */
 WEFT_API WEFT_NODISCARD weft_status weft_output_close(weft_output **output, bool keep);
 
-/* Removes the temporary files of all outputs that are being replaced, and lets no further one be
- * created: for a process that ends at once (_exit) while other threads write. */
+/* Removes the temporary files of this process, such as those of outputs that are being replaced,
+ * and lets no further one be created: for a process that ends at once (_exit) while other threads
+ * write. A handler of a signal may call it. */
 WEFT_API void weft_output_abandon_all(void);
 
 /* Whether a path means standard output: "-", or a path of the file that standard output is. */

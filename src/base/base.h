@@ -301,9 +301,13 @@ weft_status weft_file_create(const char *path, mode_t mode, const void *data, si
                              bool *exists) WEFT_NODISCARD;
 /* temp_file.c: creates and locks a temporary file beside the file that it will replace, and opens
  * it for writing. *name is its name; *file is its descriptor, which holds the lock while it is
- * open, or -1 with errno. */
+ * open, or -1 with errno and without a name. weft_beside_remove or weft_beside_place, which gives
+ * it the name of another file and returns false with errno where this fails, frees *name and sets
+ * it to NULL; until then weft_output_abandon_all removes the file. */
 weft_status weft_beside_open(const char *target, mode_t mode, char **name,
                              int *file) WEFT_NODISCARD;
+void weft_beside_remove(char **name);
+bool weft_beside_place(char **name, const char *target) WEFT_NODISCARD;
 /* Locks the folder of `target`, by which threads and processes that may all write it do so one
  * after the other. On a file system without locks nobody waits. *lock: for weft_beside_unlock. */
 WEFT_PRIVATE_API weft_status weft_beside_lock(const char *target, int *lock) WEFT_NODISCARD;

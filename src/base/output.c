@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -23,37 +22,7 @@ struct weft_output {
     char *temporary; /* temporary file with the new contents */
     bool regular;
     weft_error error; /* the first failure */
-    weft_output *next;
 };
-
-/* The outputs that have a temporary file now. */
-static pthread_mutex_t replacing_lock = PTHREAD_MUTEX_INITIALIZER;
-static weft_output *replacing;
-
-/* With the lock: the temporary file is no longer this output's. */
-static void forget_temporary(weft_output *o)
-{
-    weft_output **at = &replacing;
-    while (*at && *at != o) at = &(*at)->next;
-    if (*at) *at = o->next;
-    free(o->temporary);
-    o->temporary = NULL;
-}
-
-static void remove_temporary(weft_output *o)
-{
-    if (!o->temporary) return;
-    pthread_mutex_lock(&replacing_lock);
-    (void)unlink(o->temporary);
-    forget_temporary(o);
-    pthread_mutex_unlock(&replacing_lock);
-}
-
-void weft_output_abandon_all(void)
-{
-    pthread_mutex_lock(&replacing_lock); /* for ever */
-    for (const weft_output *o = replacing; o; o = o->next) (void)unlink(o->temporary);
-}
 
 static weft_status fail(weft_output *o, const char *what)
 {
@@ -135,15 +104,8 @@ bool weft_output_same(const char *a, const char *b)
  * other contents. */
 static weft_status open_beside(weft_output *o, const struct stat *old, int *file)
 {
-    pthread_mutex_lock(&replacing_lock);
-    weft_status status = weft_beside_tidy(o->target);
-    if (status == WEFT_OK) status = weft_beside_open(o->target, 0666, &o->temporary, file);
-    if (status == WEFT_OK && *file >= 0) {
-        o->next = replacing;
-        replacing = o;
-    }
-    pthread_mutex_unlock(&replacing_lock);
-    if (status != WEFT_OK) return status;
+    WEFT_TRY(weft_beside_tidy(o->target));
+    WEFT_TRY(weft_beside_open(o->target, 0666, &o->temporary, file));
     if (*file < 0) return fail(o, "create");
     if (old && S_ISREG(old->st_mode)) (void)fchmod(*file, old->st_mode & 0777);
     return WEFT_OK;
@@ -161,7 +123,7 @@ static weft_status open_stream(weft_output *o, int file, weft_output_mode mode)
     if (o->file) return WEFT_OK;
     weft_status status = fail(o, "open");
     close(file);
-    remove_temporary(o);
+    weft_beside_remove(&o->temporary);
     return status;
 }
 
@@ -263,7 +225,6 @@ static void output_free(weft_output *o)
 {
     free(o->name);
     free(o->target);
-    free(o->temporary);
     free(o);
 }
 
@@ -331,13 +292,7 @@ static weft_status sync_folder(const char *path)
 
 static weft_status put_in_place(weft_output *o)
 {
-    pthread_mutex_lock(&replacing_lock);
-    bool done = rename(o->temporary, o->target) == 0;
-    int why = errno;
-    if (done) forget_temporary(o);
-    pthread_mutex_unlock(&replacing_lock);
-    errno = why;
-    if (!done) return fail(o, "replace");
+    if (!weft_beside_place(&o->temporary, o->target)) return fail(o, "replace");
     return sync_folder(o->target);
 }
 
@@ -351,7 +306,7 @@ weft_status weft_output_close(weft_output **output, bool keep)
         status = fail(o, "sync");
     if (fclose(o->file) != 0 && status == WEFT_OK) status = fail(o, "close");
     if (status == WEFT_OK && keep && o->target) status = put_in_place(o);
-    remove_temporary(o);
+    weft_beside_remove(&o->temporary);
     output_free(o);
     return status;
 }

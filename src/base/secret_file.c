@@ -96,8 +96,7 @@ weft_status weft_file_create(const char *path, mode_t mode, const void *data, si
         *exists = errno == EEXIST;
         status = weft_fail_io("create", path);
     }
-    if (name && file >= 0) (void)unlink(name);
+    weft_beside_remove(&name);
     if (file >= 0) close(file);
-    free(name);
     return status;
 }

@@ -1,11 +1,13 @@
-/* Creates temporary files for atomic replacement, and removes the ones that killed processes have
- * left. A temporary file is always a new one (O_EXCL) with a random name, so nobody can put a link
- * or a pipe in its place. A writer locks its file (flock), so an unlocked file belongs to no live
- * process on any machine that shares the folder. */
+/* Creates temporary files for atomic replacement, lists them, so that a process which ends at once
+ * can remove its own, and removes those that killed processes have left. A temporary file is always
+ * a new one (O_EXCL) with a random name, so nobody can put a link or a pipe in its place. A writer
+ * locks its file (flock), so an unlocked file belongs to no live process on any machine that shares
+ * the folder. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -15,26 +17,109 @@
 
 #define MARK ".weft-tmp"
 
-/* A process on another machine may remove the new file between open and lock (weft_beside_tidy).
- * Another file is then created. */
-weft_status weft_beside_open(const char *target, mode_t mode, char **name, int *file)
+/* The temporary files of this process; their names are given out. */
+typedef struct temporary {
+    struct temporary *next;
+    char name[];
+} temporary;
+static temporary *own;
+static pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A thread that has the lock takes no signals, so that a handler, which never interrupts it, may
+ * wait for the lock. */
+static void lock_own(sigset_t *before)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+    pthread_mutex_lock(&own_lock);
+}
+
+static void unlock_own(const sigset_t *before)
+{
+    pthread_mutex_unlock(&own_lock);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+/* With the lock: the file is no longer this process's. */
+static void forget(char **name)
+{
+    temporary *mine = (temporary *)(void *)(*name - offsetof(temporary, name)), **at = &own;
+    while (*at && *at != mine) at = &(*at)->next;
+    if (*at) *at = mine->next;
+    free(mine);
+    *name = NULL;
+}
+
+void weft_beside_remove(char **name)
+{
+    sigset_t before;
+    if (!*name) return;
+    lock_own(&before);
+    (void)unlink(*name);
+    forget(name);
+    unlock_own(&before);
+}
+
+bool weft_beside_place(char **name, const char *target)
+{
+    sigset_t before;
+    lock_own(&before);
+    bool done = rename(*name, target) == 0;
+    int why = errno;
+    if (done) forget(name);
+    unlock_own(&before);
+    errno = why;
+    return done;
+}
+
+void weft_output_abandon_all(void)
+{
+    sigset_t before;
+    lock_own(&before); /* for ever */
+    for (const temporary *t = own; t; t = t->next) (void)unlink(t->name);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* With the lock. A process on another machine may remove the new file between open and lock
+ * (weft_beside_tidy). Another file is then created. */
+static int open_new(char *name, size_t size, const char *target, mode_t mode)
 {
     enum { TRIES = 20 };
     struct stat info;
-    *name = NULL;
     for (int i = 0;; i++) {
         uint32_t number = 0;
         while (getentropy(&number, sizeof(number)) != 0 && errno == EINTR) continue;
-        free(*name);
-        WEFT_TRY(weft_format(name, "%s" MARK "%ld.%08x", target, (long)getpid(), number));
-        *file = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-        if (*file < 0 && (errno != EEXIST || i == TRIES)) return WEFT_OK;
-        if (*file < 0) continue;
-        (void)flock(*file, LOCK_EX | LOCK_NB); /* fails on a file system without locks */
-        bool gone = fstat(*file, &info) == 0 && info.st_nlink == 0;
-        if (i == TRIES || !gone) return WEFT_OK;
-        close(*file);
+        (void)snprintf(name, size, "%s" MARK "%ld.%08x", target, (long)getpid(), number);
+        int file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (file < 0 && (errno != EEXIST || i == TRIES)) return -1;
+        if (file < 0) continue;
+        (void)flock(file, LOCK_EX | LOCK_NB); /* fails on a file system without locks */
+        bool gone = fstat(file, &info) == 0 && info.st_nlink == 0;
+        if (i == TRIES || !gone) return file;
+        close(file);
     }
+}
+
+weft_status weft_beside_open(const char *target, mode_t mode, char **name, int *file)
+{
+    temporary *t;
+    sigset_t before;
+    size_t size = strlen(target) + sizeof(MARK) + 32;
+    *name = NULL;
+    WEFT_TRY(weft_new_bytes(&t, 1, sizeof(*t) + size));
+    lock_own(&before);
+    *file = open_new(t->name, size, target, mode);
+    int why = errno;
+    if (*file >= 0) {
+        t->next = own;
+        own = t;
+        *name = t->name;
+    }
+    unlock_own(&before);
+    if (*file < 0) free(t);
+    errno = why;
+    return WEFT_OK;
 }
 
 /* Whether no process with this id runs on this machine. One that has ended may stay a zombie, for
@@ -99,12 +184,15 @@ weft_status weft_beside_tidy(const char *target)
 {
     const char *slash = strrchr(target, '/');
     char *folder;
+    sigset_t before;
     WEFT_TRY(folder_of(target, &folder));
     DIR *all = opendir(folder);
     free(folder);
     if (!all) return WEFT_OK; /* the writer will report the error */
+    lock_own(&before);        /* another thread may not have locked its new file yet */
     for (struct dirent *one; (one = readdir(all));)
         if (named(one->d_name, slash ? slash + 1 : target)) remove_left(dirfd(all), one->d_name);
+    unlock_own(&before);
     closedir(all);
     return WEFT_OK;
 }

@@ -103,6 +103,9 @@ void sort_numbers(double *numbers, size_t count);
 /* Installs handlers: SIGBUS ends the process with a message, and SIGXFSZ makes the write fail. An
  * ignored SIGHUP stays ignored (nohup), whatever shared libraries do while they are loaded. */
 void catch_faults(void);
+/* A handler: ends the process by the signal, without its temporary files. Signals that ask a
+ * process to end have it before catch_signals, and after the first one that comes then. */
+void end_at_once(int number);
 /* Begins the program again, with idle threads that soon sleep, unless the environment says how long
  * they spin. Called first. */
 void limit_spinning(char **argv);

@@ -198,10 +198,10 @@ static void print_best(const compared_run *all, int count)
     char loss[ROOM];
     const compared_run *best = NULL;
     for (int i = 0; i < count; i++) {
-        if (!all[i].failed &&
-            (!isfinite(all[i].held_out.loss) || strcmp(all[i].part, all[0].part) != 0))
+        if (all[i].failed) continue;
+        if (!isfinite(all[i].held_out.loss) || (best && strcmp(all[i].part, best->part) != 0))
             return;
-        if (!all[i].failed && (!best || all[i].held_out.loss < best->held_out.loss)) best = &all[i];
+        if (!best || all[i].held_out.loss < best->held_out.loss) best = &all[i];
     }
     if (best && count > 1)
         printf("\nlowest %s loss: %s, of %s\n", best->part,

@@ -1,5 +1,6 @@
 /* Handles signals that would kill the command silently: reading a mapped file that was truncated
- * (SIGBUS), and a file that exceeds the size limit (SIGXFSZ), which becomes a failed write. */
+ * (SIGBUS), and a file that exceeds the size limit (SIGXFSZ), which becomes a failed write. Signals
+ * that ask it to end leave no temporary files. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "weft/output.h"
 
 /* The message of the SIGBUS handler, which may call only async-signal-safe functions. The handler
  * collects the message here and writes it with one call, so that the messages of several ranks do
@@ -121,6 +123,26 @@ static void save_hangup(int argc, char **argv, char **environment)
 __attribute__((section(".preinit_array"),
                used)) static void (*const save_hangup_first)(int, char **, char **) = save_hangup;
 
+/* A child between fork and exec has the list of files, which are not its own. */
+static pid_t self;
+
+void end_at_once(int number)
+{
+    if (getpid() == self) weft_output_abandon_all();
+    signal(number, SIG_DFL);
+    (void)raise(number); /* when this handler has returned */
+}
+
+static void catch_ends(void)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction before;
+    self = getpid();
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (sigaction(ends[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            signal(ends[i], end_at_once);
+}
+
 void catch_faults(void)
 {
     sigaction(SIGHUP, &hangup_at_start, NULL);
@@ -133,4 +155,5 @@ void catch_faults(void)
     sigemptyset(&bus.sa_mask);
     sigaction(SIGBUS, &bus, NULL);
     signal(SIGXFSZ, SIG_IGN);
+    catch_ends();
 }

@@ -82,7 +82,7 @@ static bool measure_mpi(weft_context *context, weft_measure_options *options, bo
     int cores = sched_getaffinity(0, sizeof(mine), &mine) == 0 ? CPU_COUNT(&mine) : 1, code = 1;
     bool refused = !options->overwrite && access(options->output, F_OK) == 0;
     if (cores < 2 || options->transfers || refused ||
-        asprintf(&output, "--output=%s.mpi", options->output) < 0)
+        asprintf(&output, "--output=%s.mpi%ld", options->output, (long)getpid()) < 0)
         return false;
     weft_status status = fill_job(context, cores, NULL, &job);
     bool known = status == WEFT_OK; /* the engine */
@@ -91,6 +91,7 @@ static bool measure_mpi(weft_context *context, weft_measure_options *options, bo
     if (status == WEFT_OK) status = run_ranks(context, &job, words, ignore, &code);
     bool measured = status == WEFT_OK && code == 0;
     *lacking = known && !measured && !is_stopped();
+    if (!measured) unlink(strchr(output, '=') + 1);
     if (measured)
         status = weft_options_set(weft_measure_table(context), options, "transfers",
                                   strchr(output, '=') + 1);
@@ -108,42 +109,61 @@ static int count_hosts(const char *hosts)
     return count;
 }
 
-/* Has a rank on each of the hosts measure; the command line of the ranks is that of this command.
- */
-static int run_hosts(weft_context *context, weft_measure_options *options, int argc, char **argv)
+/* Starts a rank on each of the hosts; the command line of the ranks is that of this command, and
+ * one further word, unless it is NULL. */
+static weft_status run_on_hosts(weft_context *context, const weft_train_options *job, int argc,
+                                char **argv, char *further, int *code)
 {
-    char *transfers = NULL, **words;
-    weft_train_options job = {0};
-    int code = 1, count = 0;
-    int64_t machines;
-    bool lacking, own = measure_mpi(context, options, &lacking);
-    double begun = clock_seconds();
-    weft_status status = fill_job(context, count_hosts(options->hosts), options->hosts, &job);
-    if (status == WEFT_OK) status = weft_job_check(context, &job);
-    if (status == WEFT_OK && lacking)
-        fprintf(stderr, "weft: transfers between processes of MPI were not measured\n");
-    if (!(words = calloc((size_t)argc + 4, sizeof(*words)))) {
-        if (own) unlink(options->transfers);
-        weft_options_free(weft_train_table(context), &job);
-        fprintf(stderr, "weft: no memory for the words of a command\n");
-        return 1;
-    }
+    char **words = calloc((size_t)argc + 4, sizeof(*words));
+    int count = 0;
+    if (!words) return WEFT_ERR_MEMORY;
     words[count++] = "measure";
     for (int i = 0; i < argc; i++) words[count++] = argv[i];
     words[count++] = "--engine=mpi";
-    if (own && asprintf(&transfers, "--transfers=%s", options->transfers) > 0)
-        words[count++] = transfers;
-    if (status == WEFT_OK && !wanted_stop.wanted)
-        status = run_ranks(context, &job, words, print_line, &code);
+    words[count++] = further;
+    weft_status status = run_ranks(context, job, words, print_line, code);
+    free(words);
+    return status;
+}
+
+/* Measures the transfers of processes of this machine, then has the ranks measure. */
+static weft_status measure_on_hosts(weft_context *context, const weft_train_options *job,
+                                    weft_measure_options *options, int argc, char **argv, int *code)
+{
+    char *transfers = NULL;
+    bool lacking, own = measure_mpi(context, options, &lacking);
+    if (lacking) fprintf(stderr, "weft: transfers between processes of MPI were not measured\n");
+    if (own && asprintf(&transfers, "--transfers=%s", options->transfers) < 0) transfers = NULL;
+    *code = 1;
+    weft_status status =
+        wanted_stop.wanted ? WEFT_OK : run_on_hosts(context, job, argc, argv, transfers, code);
     if (own) unlink(options->transfers);
+    free(transfers);
+    return status;
+}
+
+/* A host that does not answer is told before anything is measured. */
+static int run_hosts(weft_context *context, weft_measure_options *options, int argc, char **argv)
+{
+    weft_train_options job = {0};
+    int code = 1, hosts = count_hosts(options->hosts);
+    int64_t machines;
+    double begun = clock_seconds();
+    weft_status status = fill_job(context, hosts, options->hosts, &job);
+    if (status == WEFT_OK) status = weft_job_check(context, &job);
+    if (status == WEFT_OK)
+        status = run_on_hosts(context, &job, argc, argv, options->check ? NULL : "--check", &code);
+    bool measures = status == WEFT_OK && code == 0 && !options->check;
+    if (measures) status = measure_on_hosts(context, &job, options, argc, argv, &code);
     if (status == WEFT_OK && code != 0 && is_stopped()) code = interrupted_code();
-    if (status == WEFT_OK && code == 0) status = weft_cluster_machines(options->output, &machines);
-    if (status == WEFT_OK && code == 0)
+    if (measures && status == WEFT_OK && code == 0)
+        status = weft_cluster_machines(options->output, &machines);
+    if (status == WEFT_OK && code == 0 && measures)
         printf("%s: %lld machines and the links between them, measured in %.0f s\n",
                options->output, (long long)machines, clock_seconds() - begun);
+    else if (status == WEFT_OK && code == 0)
+        printf("a process runs on each of %d machines\n", hosts);
     weft_options_free(weft_train_table(context), &job);
-    free(transfers);
-    free(words);
     return status == WEFT_OK ? code : report_failure(status);
 }
 
@@ -159,6 +179,19 @@ static void tell(const weft_measure_options *options, size_t times, double secon
                         "predictions are as uncertain. Measure again on an idle machine\n");
 }
 
+/* Takes the name of the file of `transfers` away, so that it is not left, however this process
+ * ends.
+ */
+static weft_status hide_transfers(weft_context *context, weft_measure_options *options)
+{
+    char path[64];
+    FILE *file = fopen(options->transfers, "re"); /* until this process ends */
+    if (!file) return WEFT_OK;                    /* the message has its name */
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(file));
+    unlink(options->transfers);
+    return weft_options_set(weft_measure_table(context), options, "transfers", path);
+}
+
 /* Measures in this process. */
 static int run_here(weft_context *context, weft_measure_options *options)
 {
@@ -169,11 +202,11 @@ static int run_here(weft_context *context, weft_measure_options *options)
     showing s = {.terminal = isatty(STDOUT_FILENO) && !rank, .supervised = supervised};
     weft_context_set_log(context, of_hosts && weft_job_rank() == 0 ? on_warning : NULL, NULL);
     if (supervised) print_status_line("started", "");
-    bool own = !rank && measure_mpi(context, options, &lacking);
-    weft_status status =
-        weft_measure(context, options, &wanted_stop, on_measured, &s, &times, &spread);
+    weft_status status = WEFT_OK;
+    if (!rank && measure_mpi(context, options, &lacking)) status = hide_transfers(context, options);
+    if (status == WEFT_OK)
+        status = weft_measure(context, options, &wanted_stop, on_measured, &s, &times, &spread);
     if (s.terminal) printf(CLEAR_LINE);
-    if (own) unlink(options->transfers); /* its times are in the table */
     int code = report_failure(status);
     if (status == WEFT_ERR_INTERRUPTED) code = interrupted_code();
     if (code != 0) return code;

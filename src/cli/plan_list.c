@@ -83,6 +83,10 @@ int plan_strategies(weft_context *context, const plan_options *plan, int argc, c
     note_lone_learners(rows, rows ? seen : 0, machines);
     if (wanted_stop.wanted && seen < count)
         fprintf(stderr, "weft: stopped; the table has %d of %d strategies\n", seen, count);
+    else if (seen > 0 && estimated == 0)
+        fprintf(stderr,
+                "weft: no step of these strategies is estimated for %s; the table says why\n",
+                plan->cluster);
     else if (estimated > 0 && fit == 0)
         fprintf(stderr, "weft: %s of %s\n",
                 count > 1 ? "none of these strategies fits into the memory of the machines"

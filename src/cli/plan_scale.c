@@ -91,6 +91,9 @@ static bool set_machines(const char *words, int machines, char *out, size_t size
     return used < size;
 }
 
+/* The reason of those that a signal leaves without an estimate. */
+static const char STOPPED[] = "stopped before it was estimated";
+
 static void estimate_cell(scale *s, int strategy, int size, int argc, char **argv)
 {
     char ranks[16], words[1024];
@@ -105,8 +108,11 @@ static void estimate_cell(scale *s, int strategy, int size, int argc, char **arg
     weft_status status = read_train_options(s->context, &options, argc, argv);
     if (status == WEFT_OK) status = weft_options_set(table, &options, "ranks", ranks);
     if (status == WEFT_OK) status = set_strategy(table, &options, words);
-    if (status == WEFT_OK) status = weft_estimate_step(s->context, &options, s->cluster, &c->step);
-    if (status != WEFT_OK) (void)snprintf(c->reason, REASON, "%s", weft_last_message());
+    if (status == WEFT_OK)
+        status = weft_estimate_step_until(s->context, &options, s->cluster, &wanted_stop, &c->step);
+    if (status != WEFT_OK)
+        (void)snprintf(c->reason, REASON, "%s",
+                       status == WEFT_ERR_INTERRUPTED ? STOPPED : weft_last_message());
     bool fits = c->step.memory_limit <= 0 || c->step.memory <= c->step.memory_limit;
     char *lack = fits ? NULL : plan_memory_lack(s->context, &options, s->cluster, &c->step);
     if (lack) (void)snprintf(c->reason, REASON, "%s", lack);
@@ -115,6 +121,11 @@ static void estimate_cell(scale *s, int strategy, int size, int argc, char **arg
 }
 
 /* --- the table --- */
+
+static bool is_left_out(const cell *c)
+{
+    return strcmp(c->reason, STOPPED) == 0;
+}
 
 static void print_table(const scale *s)
 {
@@ -130,6 +141,7 @@ static void print_table(const scale *s)
     for (int k = 0; k < s->strategies; k++)
         for (int i = 0; i < s->sizes; i++) {
             const cell *c = at(s, k, i);
+            if (is_left_out(c)) continue;
             printf("%-*s  %8d  ", width, i == 0 ? strategy_label(s->words[k]) : "", s->machines[i]);
             if (*c->reason)
                 printf("%s\n", c->reason);
@@ -144,6 +156,7 @@ static void print_json(const scale *s)
     for (int k = 0; k < s->strategies; k++)
         for (int i = 0; i < s->sizes; i++) {
             const cell *c = at(s, k, i);
+            if (is_left_out(c)) continue;
             printf("%s{\"strategy\":", k + i ? ",\n " : "[");
             print_json_string(s->words[k]);
             printf(",\"machines\":%d,", s->machines[i]);
@@ -314,19 +327,42 @@ static int draw(scale *s, const char *subject, const char *path)
     return report_failure(status == WEFT_OK ? closed : status);
 }
 
+/* Returns the number of estimates. */
+static int estimate_cells(scale *s, int argc, char **argv)
+{
+    int estimated = 0;
+    catch_signals();
+    for (int k = 0; k < s->strategies; k++)
+        for (int i = 0; i < s->sizes; i++) {
+            if (wanted_stop.wanted)
+                (void)snprintf(at(s, k, i)->reason, REASON, "%s", STOPPED);
+            else
+                estimate_cell(s, k, i, argc, argv);
+            estimated += !*at(s, k, i)->reason;
+        }
+    return estimated;
+}
+
 int plan_scale(weft_context *context, const plan_scale_options *o, int argc, char **argv)
 {
     scale s = {.context = context, .cluster = o->cluster};
-    int estimated = 0, code = 2;
+    int code = 2;
     if (begin(&s, o->strategies, o->sizes) && has_machines(&s)) {
-        for (int k = 0; k < s.strategies; k++)
-            for (int i = 0; i < s.sizes && !wanted_stop.wanted; i++) {
-                estimate_cell(&s, k, i, argc, argv);
-                estimated += !*at(&s, k, i)->reason;
-            }
-        (o->json ? print_json : print_table)(&s);
+        int estimated = estimate_cells(&s, argc, argv);
+        if (!is_left_out(s.cells)) (o->json ? print_json : print_table)(&s);
+        flush_stdout();
         code = estimated > 0 ? 0 : 1;
+        if (estimated == 0 && !is_left_out(s.cells))
+            fprintf(stderr,
+                    "weft: no step of these strategies is estimated for %s; the table says "
+                    "why\n",
+                    s.cluster);
         if (o->plot && code == 0) code = draw(&s, o->subject, o->plot);
+        if (is_left_out(at(&s, s.strategies - 1, s.sizes - 1))) {
+            fprintf(stderr, "weft: stopped; the table has %d of %d estimates\n", estimated,
+                    s.strategies * s.sizes);
+            code = interrupted_code();
+        }
     }
     for (int k = 0; k < s.strategies; k++) free(s.words[k]);
     free(s.cells);

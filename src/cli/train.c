@@ -25,7 +25,7 @@ static void on_signal(int number)
     if (trainer) weft_trainer_stop(trainer);
     /* A second signal ends the process at once, but the limit of processor time sends one each
      * second. */
-    signal(number, number == SIGXCPU ? SIG_IGN : SIG_DFL);
+    signal(number, number == SIGXCPU ? SIG_IGN : end_at_once);
 }
 
 /* An ignored SIGHUP stays ignored, as nohup demands. SIGINT is handled even if it was ignored:
@@ -47,10 +47,10 @@ void catch_signals(void)
                 NULL); /* a launcher may have started this rank with them blocked */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGXCPU, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &action, NULL);
+    sigaction(SIGXCPU, &action, NULL); /* the last, by which others see that all are there */
 }
 
 int interrupted_code(void)

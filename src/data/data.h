@@ -33,6 +33,9 @@ typedef struct weft_source_request {
         *folder; /* files with relative paths are looked for here first; NULL: nowhere else */
     const char *validation; /* see weft_dataset_open_validated; NULL: none is asked for */
     uint64_t seed;          /* of a share of the training split for validation */
+    /* Settings of the training that the caller gives the data set next; NULL: none. Users of other
+     * ones do not share a data set that is kept. */
+    const char *augment, *class_weights;
 } weft_source_request;
 
 struct weft_source_ops {
@@ -345,7 +348,8 @@ void weft_dataset_targets(const weft_dataset *dataset, weft_split split, int64_t
 /* The data set that holds a split, which is the data set itself or its `validation`; *split becomes
  * the split of that data set. */
 const weft_dataset *weft_dataset_part(const weft_dataset *dataset, weft_split *split);
-/* keep.c: a data set of `request` that the context keeps, or a new one if it keeps none. */
+/* keep.c: a data set of `request` that the context keeps, or a new one if it keeps none. With
+ * statistics it is always a new one. */
 weft_status weft_dataset_open_kept(const char *spec, const char *normalize,
                                    const weft_source_request *request,
                                    weft_dataset **out) WEFT_NODISCARD;

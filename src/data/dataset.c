@@ -176,13 +176,9 @@ weft_status weft_dataset_open_validated(weft_context *context, const char *spec,
                                         const char *validation, uint64_t seed, weft_dataset **out)
 {
     WEFT_NEED(context, spec, out);
-    if (validation && !*validation)
-        return weft_fail(WEFT_ERR_ARGUMENT, "validation is empty; give a share such as 0.1, or the "
-                                            "specification of other data");
     const weft_source_request request = {
         .context = context, .stats = stats, .validation = validation, .seed = seed};
-    return stats ? weft_dataset_open_for(spec, normalize, &request, out)
-                 : weft_dataset_open_kept(spec, normalize, &request, out);
+    return weft_dataset_open_kept(spec, normalize, &request, out);
 }
 
 weft_status weft_dataset_open_unlabelled(weft_context *context, const char *spec,

@@ -4,7 +4,7 @@
 
 typedef struct kept {
     struct kept *next;
-    char *spec, *normalize, *validation;
+    char *spec, *normalize, *validation, *augment, *class_weights;
     uint64_t seed;
     weft_dataset *data;
 } kept;
@@ -33,6 +33,8 @@ static void free_kept(kept *x)
     free(x->spec);
     free(x->normalize);
     free(x->validation);
+    free(x->augment);
+    free(x->class_weights);
     free(x);
 }
 
@@ -66,20 +68,33 @@ static bool is_same(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+/* Runs may be under way at the same time, so a data set has the settings of all its users. */
+static bool serves(const kept *x, const char *spec, const char *normalize,
+                   const weft_source_request *r)
+{
+    return is_same(x->spec, spec) && is_same(x->normalize, normalize) &&
+           is_same(x->validation, r->validation) && (!r->validation || x->seed == r->seed) &&
+           is_same(x->augment, r->augment) && is_same(x->class_weights, r->class_weights);
+}
+
+static weft_status copy_of(const char *text, char **out)
+{
+    return text ? weft_strdup(text, out) : WEFT_OK;
+}
+
 /* With the lock. A source uses its context until it is closed, so it gets the owner. */
 static weft_status find_or_open(data_cache *k, const char *spec, const char *normalize,
                                 const weft_source_request *request, weft_dataset **out)
 {
-    const char *held = request->validation;
     kept *x = k->first;
-    while (x && !(is_same(x->spec, spec) && is_same(x->normalize, normalize) &&
-                  is_same(x->validation, held) && (!held || x->seed == request->seed)))
-        x = x->next;
+    while (x && !serves(x, spec, normalize, request)) x = x->next;
     if (!x) {
         WEFT_TRY(WEFT_NEW(&x, 1));
         weft_status status = weft_strdup(spec, &x->spec);
-        if (status == WEFT_OK && normalize) status = weft_strdup(normalize, &x->normalize);
-        if (status == WEFT_OK && held) status = weft_strdup(held, &x->validation);
+        if (status == WEFT_OK) status = copy_of(normalize, &x->normalize);
+        if (status == WEFT_OK) status = copy_of(request->validation, &x->validation);
+        if (status == WEFT_OK) status = copy_of(request->augment, &x->augment);
+        if (status == WEFT_OK) status = copy_of(request->class_weights, &x->class_weights);
         weft_source_request own = *request;
         own.context = k->context;
         x->seed = request->seed;
@@ -100,6 +115,10 @@ weft_status weft_dataset_open_kept(const char *spec, const char *normalize,
                                    const weft_source_request *request, weft_dataset **out)
 {
     void *thing;
+    if (request->validation && !*request->validation)
+        return weft_fail(WEFT_ERR_ARGUMENT, "validation is empty; give a share such as 0.1, or the "
+                                            "specification of other data");
+    if (request->stats) return weft_dataset_open_for(spec, normalize, request, out);
     WEFT_TRY(weft_context_singleton(request->context, &cache_kind, &thing));
     data_cache *k = thing;
     pthread_mutex_lock(&k->lock);

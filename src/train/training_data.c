@@ -96,8 +96,13 @@ weft_status weft_trainer_open_data(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
     const weft_data_stats *stats = t->resumed.path ? &t->resumed.stats : NULL;
-    WEFT_TRY(weft_dataset_open_validated(t->context, o->task.data, o->task.normalize, stats,
-                                         o->task.validation, (uint64_t)o->task.seed, &t->data));
+    const weft_source_request request = {.context = t->context,
+                                         .stats = stats,
+                                         .validation = o->task.validation,
+                                         .seed = (uint64_t)o->task.seed,
+                                         .augment = o->samples.augment,
+                                         .class_weights = o->update.class_weights};
+    WEFT_TRY(weft_dataset_open_kept(o->task.data, o->task.normalize, &request, &t->data));
     for (int i = 0; i < WEFT_SPLITS; i++) WEFT_TRY(weft_dataset_prepare(t->data, (weft_split)i));
     t->watched = weft_dataset_count(t->data, WEFT_VALIDATION) > 0 ? WEFT_VALIDATION : WEFT_TEST;
     WEFT_TRY(weft_watch_check(t));

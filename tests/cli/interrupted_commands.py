@@ -5,6 +5,7 @@ its requests to stop is still there after the time that a process may take to en
 import contextlib
 import glob
 import os
+import random
 import re
 import signal
 import subprocess
@@ -34,8 +35,9 @@ def times(name):
 
 
 def catches(pid):
+    """Whether it has all handlers, of which this is the last; from its begin on it has others, which end it at once."""
     mask = re.search(r"SigCgt:\s*(\w+)", open(f"/proc/{pid}/status").read())
-    return int(mask.group(1), 16) >> (signal.SIGINT - 1) & 1
+    return int(mask.group(1), 16) >> (signal.SIGXCPU - 1) & 1
 
 
 def children(pid):
@@ -118,10 +120,64 @@ def verify():
     check("plan --verify: the head of the table", "Estimated steps beside measured ones" in out, out)
 
 
+def scale():
+    """The rows that were estimated; none is left for the others."""
+    words = ["plan", *LARGE, "--model", "densenet", "--cluster", "four.yaml", "--scale", "1..4", "--strategies", "; ".join(f"batch={4 * i}" for i in range(1, 30)), "--plot", "none.svg"]
+    for more in ([], ["--json"]):
+        out, err = interrupted(*words, *more)
+        seen = re.fullmatch("weft: stopped; the table has ([0-9]+) of 87 estimates\n", err)
+        rows = len(re.findall('"machines"' if more else "^batch=|^ +[124] ", out, re.M))
+        check("plan --scale: the rows of the table", seen and rows == int(seen.group(1)), (out, err))
+
+
+def moment(pid):
+    """Reads how much processor time a process has used, in ticks; 0: it has ended."""
+    with contextlib.suppress(OSError):
+        return sum(map(int, open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:13]))
+    return 0
+
+
+def at_any_time():
+    """Whatever a command writes is there as a whole or not at all, and nothing beside it, when two signals come at random: after so
+    many ticks of its processor time, so that the speed of the machine does not matter."""
+    draw = random.Random(1)
+    run("train", *SMALL, "--model", "mlp", "--metrics", "m.jsonl", "--checkpoint", "kept", "-q")
+    once = ["--cluster", "four.yaml", *SMALL, "--model", "mlp"]
+    commands = {
+        "plan": ["plan", *once, "-n", 2, "--mesh", "data=2", "--plot", "new.svg", "--predicted", "new.json"],
+        "plan --scale": ["plan", *once, "--scale", "1..4", "--strategies", "mesh=data=N", "--plot", "new.svg"],
+        "plan --auto": ["plan", *once, "-n", 2, "--auto", "--seconds", 2, "--output", "new.yaml"],
+        "compare": ["compare", *once, "-n", 2, "--strategies", "exchange=gossip; exchange=average", "--plot", "new.svg"],
+        "compare FILES": ["compare", "m.jsonl", "m.jsonl", "--plot", "new.svg"],
+        "find-lr": ["find-lr", *SMALL, "--model", "mlp", "--plot", "new.svg"],
+        "train": ["train", *SMALL, "--model", "mlp", "--metrics", "new.jsonl", "--trace", "new.json", "-q"],
+        "export": ["export", "kept/latest", "-o", "new.safetensors"],
+        "predict": ["predict", "--checkpoint", "kept/latest", *SMALL[:2], "-o", "new.csv"],
+        "measure": ["measure", "-o", "new", "--seconds", 2],
+    }
+    whole = {".svg": b"</svg>\n", ".json": b"}\n", ".yaml": b"\n", "": b"\n"}
+    before = set(os.listdir("."))
+    for name, words in commands.items():
+        for _ in range(4 if os.environ.get("WEFT_FAST") else 20):
+            ticks, numbers = draw.randint(0, 60), [draw.choice((signal.SIGINT, signal.SIGTERM)) for _ in range(2)]
+            job = subprocess.Popen([weft, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ, TMPDIR=os.getcwd()))
+            wait_until(lambda: job.poll() is not None or moment(job.pid) >= ticks)
+            for number in numbers:
+                job.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                job.wait(AN_END)
+            check(f"{name} at tick {ticks}: it ends", job.returncode is not None, numbers)
+            there = sorted(set(os.listdir(".")) - before)
+            check(f"{name} at tick {ticks} by {numbers}: whole files or none", all(
+                file.startswith("new") and "tmp" not in file and open(file, "rb").read().endswith(whole.get(file[3:], b"")) for file in there), there)
+            for file in there:
+                os.remove(file)
+
+
 def first():
     os.mkdir("room")
     os.chdir("room")
     times("one")
 
 
-sys.exit(main(measure, simulate, compare, plan, verify, first=first))
+sys.exit(main(measure, simulate, compare, plan, scale, verify, at_any_time, first=first))

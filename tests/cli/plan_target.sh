@@ -110,7 +110,7 @@ refuses 2 "there is no key 'times'" "$weft" plan $small -n 4 --mesh data=4 --clu
 # A search that is interrupted ends, and leaves no picture.
 # shellcheck disable=SC2086
 background out err "$weft" plan $small --epochs 100000 --cluster four.yaml --target train_loss=-1 --plot none.svg
-catches TERM $!
+catches $!
 kill -TERM $!
 wait $!
 rc=$?

@@ -399,7 +399,7 @@ run -n 3 --model mlp --exchange gossip -e 4000
 within '[ -n "$(part join 0)" ]'
 first=$(part join 0)
 kill -STOP "$first" # it has not joined yet, so the others wait for it
-within '[ -n "$(part join 1)" ]' && catches TERM "$(part join 1)"
+within '[ -n "$(part join 1)" ]' && catches "$(part join 1)"
 deliver TERM "$(part join 1)"
 lives "$first" && kill -CONT "$first"
 ends 143

@@ -105,8 +105,8 @@ appears() { within "[ -e '$1' ]"; }
 # masks FIELD SIGNAL PID: whether a mask of its status has this signal: SigCgt of those that it has handlers for, ShdPnd of those
 # that it has not received yet.
 masks() { [ $((0x$(sed -n "s/^$1:[[:space:]]*//p" "/proc/$3/status" 2>/dev/null || echo 0) >> $(kill -l "$2") - 1 & 1)) = 1 ]; }
-# catches SIGNAL PID: waits until it has a handler.
-catches() { within "masks SigCgt $1 $2"; }
+# catches PID: waits until signals let it stop. SIGXCPU is the last to get its handler; until then others end it at once.
+catches() { within "masks SigCgt XCPU $1"; }
 # deliver SIGNAL PID: returns when the process has received it. A second one that comes before would be the same one.
 deliver() { kill -"$1" "$2" && within "! masks ShdPnd $1 $2"; }
 # moves_on FOLDER STEP: waits until its newest checkpoint is another than this one.

@@ -21,7 +21,7 @@ weft_status weft_machines_times(const char *path, const weft_cluster *c, weft_ti
     if (status == WEFT_OK) status = weft_times_read((const char *)text.data, text.size, file, out);
     free((void *)(uintptr_t)text.data);
     free(file);
-    return status;
+    return status == WEFT_OK ? status : weft_fail_within(status, "%s: times", path);
 }
 
 /* Ranks fill the machines in the order of the file, equally many on each. */

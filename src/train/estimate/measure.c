@@ -27,6 +27,9 @@ static const weft_option rows[] = {
                    "between them; with --engine mpi, under a launcher with a process on each"),
     OPTION("transfers", "FILE", TEXT, AT(transfers),
            .help = "add the times of transfers of such a file"),
+    OPTION("check", NULL, FLAG, AT(check), .with = "hosts",
+           .help = "only look whether a process runs on each of --hosts, which is always done "
+                   "before anything is measured"),
     {.name = NULL}};
 
 const weft_option *weft_measure_table(const weft_context *context)
@@ -242,6 +245,8 @@ static weft_status measure_hosts(measuring *m, size_t *count, double *spread)
     machines k = {.comm = NULL};
     int local;
     weft_comm **comms;
+    *count = 0;
+    *spread = 0;
     WEFT_TRY(weft_times_new(&m->rates.times));
     WEFT_TRY(WEFT_NEW(&comms, WEFT_MAX_RANKS));
     weft_status status = weft_comm_open(m->context, m->options->engine, 0, comms, &local);
@@ -254,7 +259,7 @@ static weft_status measure_hosts(measuring *m, size_t *count, double *spread)
     if (status == WEFT_OK) status = WEFT_NEW(&k.all, k.count);
     if (status == WEFT_OK) status = WEFT_NEW(&k.latency, pairs);
     if (status == WEFT_OK) status = WEFT_NEW(&k.bandwidth, pairs);
-    if (status == WEFT_OK) status = measure_machines(m, &k, count, spread);
+    if (status == WEFT_OK && !m->options->check) status = measure_machines(m, &k, count, spread);
     if (status != WEFT_OK) weft_comm_abort(k.comm);
     weft_comm_close(&k.comm);
     free(k.all);

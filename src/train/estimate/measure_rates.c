@@ -41,15 +41,15 @@ static weft_status put_text(measuring *m, const char *text, size_t size)
         size -= (size_t)WEFT_MAX(n, (ssize_t)0);
     }
     if (m->file >= 0 && size == 0) return WEFT_OK;
-    return weft_fail(WEFT_ERR_IO, "%s: cannot write: %s; TMPDIR names another folder", m->text,
-                     strerror(errno));
+    return weft_fail(WEFT_ERR_IO,
+                     "%s: cannot write a temporary file: %s; TMPDIR names another folder",
+                     root ? root : "/tmp", strerror(errno));
 }
 
 static void remove_text(measuring *m)
 {
-    if (m->text && m->file >= 0) unlink(m->text);
+    weft_beside_remove(&m->text);
     if (m->file >= 0) close(m->file);
-    free(m->text);
 }
 
 /* Words of letters at random, with as many letters as tongues have. */
