@@ -107,6 +107,24 @@ refuses 2 "no option is named 'msh'" target --target accuracy=0.5 --strategies '
 refuses 2 "runs that are compared all begin anew" target --target accuracy=0.5 --checkpoint run --resume
 printf 'machines:\n  - count: 4\n' >plain.yaml
 refuses 2 "there is no key 'times'" "$weft" plan $small -n 4 --mesh data=4 --cluster plain.yaml --target accuracy=0.5
+# Finalists with other samples go on beside each other, and each curve is that of the run alone.
+for run in 'augment=vflip; augment=erase' augment=vflip augment=erase 'class-weights=balanced; lr=0.002' class-weights=balanced lr=0.002; do
+    "$weft" plan --model mlp --data glyphs:size=8,train=200,test=40 -b 10 --epochs 2 -n 2 --mesh data=2 --cluster four.yaml --target train_loss=0.001 --json --strategies "$run"
+    echo
+done >curves 2>err
+python3 - <<'PY' && pass || flunk "finalists beside each other: $(cat err)"
+import json
+text, decoder, lists = open("curves").read().strip(), json.JSONDecoder(), []
+while text:
+    one, end = decoder.raw_decode(text)
+    lists.append({row["strategy"]: row["curve"] for row in (one if isinstance(one, list) else one["runs"])})
+    text = text[end:].strip()
+assert len(lists) == 6
+for pair, *alone in (lists[:3], lists[3:]):
+    for one in alone:
+        for name, curve in one.items():
+            assert len(pair[name]) > 3 and [loss for *_, loss in pair[name]] == [loss for *_, loss in curve][:len(pair[name])], name
+PY
 # A search that is interrupted ends, and leaves no picture.
 # shellcheck disable=SC2086
 background out err "$weft" plan $small --epochs 100000 --cluster four.yaml --target train_loss=-1 --plot none.svg
