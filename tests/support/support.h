@@ -13,14 +13,9 @@
 
 #include <cmocka.h>
 
+#include "fast.h"
 #include "weft/serve.h"
 #include "weft/weft.h"
-
-/* Whether tests go through all combinations of their tables; with WEFT_FAST=1 they take a part. */
-static inline bool in_full(void)
-{
-    return getenv("WEFT_FAST") == NULL;
-}
 
 #define assert_ok(call)                                                                            \
     do {                                                                                           \

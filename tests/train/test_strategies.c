@@ -44,15 +44,15 @@ static const struct {
     const char *words;
     bool exchanges;
 } runs[] = {
-    {"model=mlp data=glyphs:size=9,train=60,test=20 batch=4", false},
-    {"model=lenet data=glyphs:size=16,train=60,test=20 batch=4 microbatches=2", false},
-    {"model=mlp data=glyphs:size=9,train=60,test=20 batch=6 optimizer=sgd sum-dtype=bf16 zero=2",
+    {"model=mlp data=glyphs:size=9,train=18,test=6 batch=4", false},
+    {"model=lenet data=glyphs:size=16,train=18,test=6 batch=4 microbatches=2", false},
+    {"model=mlp data=glyphs:size=9,train=18,test=6 batch=6 optimizer=sgd sum-dtype=bf16 zero=2",
      false},
-    {"model=mlp data=glyphs:size=9,train=60,test=20 batch=4 exchange=average:every=4", true},
-    {"model=mlp data=glyphs:size=9,train=60,test=20 batch=4 microbatches=2 recompute=true "
+    {"model=mlp data=glyphs:size=9,train=18,test=6 batch=4 exchange=average:every=4", true},
+    {"model=mlp data=glyphs:size=9,train=18,test=6 batch=4 microbatches=2 recompute=true "
      "exchange=server:policy=async servers=2 ranks=2",
      true},
-    {"model=mlp data=glyphs:size=9,train=60,test=20 batch=4 exchange=server:policy=bsp ranks=2 "
+    {"model=mlp data=glyphs:size=9,train=18,test=6 batch=4 exchange=server:policy=bsp ranks=2 "
      "optimizer=adam",
      true},
     /* More micro-batches are faster: later messages of one learner let those of the other pass. */
@@ -256,7 +256,7 @@ static void test_exhaustive(void **state)
     for (int c = 0; c < CLUSTERS; c++)
         for (int r = 0; r < RUNS; r++) {
             weft_strategies all, few;
-            if (!in_full() && (c + r) % 5) continue;
+            if (!in_full() && (c + r) % (paths_alone() ? 3 * CLUSTERS : 5)) continue;
             every.one_learner = best.one_learner = !runs[r].exchanges;
             const char *path = write_cluster(root, c);
             assert_ok(search(runs[r].words, path, every, &all));
@@ -430,9 +430,9 @@ static void test_refused(void **state)
     (void)state;
     const char *path = write_cluster(root, 1);
     weft_search_options_init(&o);
-    assert_refused(search("model=nowhere data=glyphs:size=9,train=60,test=20 batch=4", path, o, &s),
+    assert_refused(search("model=nowhere data=glyphs:size=9,train=18,test=6 batch=4", path, o, &s),
                    WEFT_ERR_ARGUMENT, "nowhere");
-    assert_refused(search("model=mlp device=reference data=glyphs:size=9,train=60,test=20 batch=4",
+    assert_refused(search("model=mlp device=reference data=glyphs:size=9,train=18,test=6 batch=4",
                           path, o, &s),
                    WEFT_ERR_UNSUPPORTED, "give --device cpu");
     o.top = 0;
