@@ -168,7 +168,7 @@ STAGES = (
     Stage("test", "built with gcc: most tests in their short form", "test", CODE + ("README.md", "docs/"),
           suite("test", environment=FAST)),
     Stage("sanitizers", "unit tests under the address and undefined sanitizers; each parser over its fuzz corpus", "test", CODE,
-          suite("sanitize", "asan", dict(SANITIZERS, **FAST))),
+          suite("sanitize", "asan", dict(SANITIZERS, WEFT_FAST="2"))),
     Stage("asan", "all unit and HTTP tests under the address and undefined sanitizers", "test", CODE, suite("unit", "asan", dict(SANITIZERS, **FAST))),
     Stage("tidy", "clang-tidy with its analyzer", "build lint", ("src/", "include/", "cmake/", "CMake", "scripts/", ".clang"), tidy_all),
     Stage("clang", "built with clang: unit tests", "test lint", CODE, suite("unit", "clang", FAST)),

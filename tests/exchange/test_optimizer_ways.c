@@ -118,7 +118,8 @@ static void test_every_way(void **state)
     enter();
     for (int o = 0; (name = built_in(WEFT_KIND_OPTIMIZER, o)); o++)
         for (int m = 0; m < MULTIPLIERS; m++)
-            if (!getenv("WEFT_FAST") || m == 0 || m == 1 + o % 3)
+            if (in_full() || m == (paths_alone() ? o % MULTIPLIERS : 1 + o % 3) ||
+                (m == 0 && !paths_alone()))
                 check_ways(name, multipliers[m], o + m);
     remove_folder(root);
 }
@@ -195,7 +196,7 @@ static void test_blocked_layouts(void **state)
         const char *name = built_in(WEFT_KIND_OPTIMIZER, o);
         const char *want = trained(name, blocked, "", false);
         for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-            if (getenv("WEFT_FAST") && i % 2 != (size_t)o % 2) continue;
+            if (!in_full() && (i + (size_t)o) % (paths_alone() ? 4 : 2)) continue;
             char label[80];
             (void)snprintf(label, sizeof(label), "%s %s", name, ways[i]);
             assert_same(want, trained(name, blocked, ways[i], false), "parameters", 1e-4, label);

@@ -72,6 +72,7 @@ static void test_devices_agree_on_models(void **state)
         first_step(model, "reference", side, &want_loss, &want_norm);
         assert_true(isfinite(want_loss) && want_norm > 0);
         for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
+            if (paths_alone() && (d + m) % 3) continue;
             first_step(model, built_in(WEFT_KIND_DEVICE, d), side, &loss, &norm);
             if (fabs(loss - want_loss) > 1e-4 * want_loss ||
                 fabs(norm - want_norm) > (deep ? 2e-2 : 1e-3) * want_norm)
