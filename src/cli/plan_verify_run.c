@@ -176,7 +176,7 @@ static int steps_of(const verified *v, const verified *before, double seconds)
 {
     double wanted = seconds / fmax(v->step.seconds, 1e-6);
     if (before && before->exchanged > 0) return 2 * before->steps;
-    return FOUR * (int)(fmin(fmax(wanted, LEAST_STEPS), MOST_STEPS / 2) / FOUR);
+    return FOUR * (int)(fmin(fmax(wanted, LEAST_STEPS), MOST_STEPS / 2.0) / FOUR);
 }
 
 /* The words of the run: the options of the command line, the strategy's, and those that make it

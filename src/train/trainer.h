@@ -304,7 +304,7 @@ weft_status weft_plan_report_new(weft_trainer *t, int dump_rank,
 weft_status weft_plan_report_add(void *report, weft_rank *rank, weft_store *store,
                                  const weft_program *program, size_t before,
                                  const int *kind) WEFT_NODISCARD;
-weft_status weft_plan_report_take(weft_plan_report *report, char **out) WEFT_NODISCARD;
+weft_status weft_plan_report_take(weft_plan_report *d, char **out) WEFT_NODISCARD;
 void weft_plan_report_free(weft_plan_report **report);
 /* validate.c: _check_ranks checks that the number of ranks is known, before they are opened.
  * _check_devices checks the list of devices. ARGUMENT: it has more than there are ranks.
