@@ -6,9 +6,9 @@
  * The candidates are the combinations of these options with up to a rank for each core of the
  * cluster. Their values come from tables: the axes of meshes, and the entries of the registry with
  * the arguments that they offer (weft_exchange_life.offered). An option that has another value than
- * its default when the search begins keeps it. A combination that a run would refuse is refused by
- * the checks of the run. Every learner takes --batch samples a step, as in a run, and candidates
- * are compared by the samples that all learners take in a second.
+ * its default when the search begins, or is named in `given`, keeps it. A combination that a run
+ * would refuse is refused by the checks of the run. Every learner takes --batch samples a step, as
+ * in a run, and candidates are compared by the samples that all learners take in a second.
  *
  * A bound, which is cheap, says how many samples a second a candidate takes at most. The candidates
  * of the greatest bounds are estimated first, and the search ends when no bound is above what it
@@ -33,7 +33,10 @@ typedef struct weft_search_options {
     /* The search ends after so many, with what it has found, and leaves out more: see `argued`. 0:
      * no limit, and nothing is left out but by bounds. */
     double seconds;
-    uint64_t room[7]; /* of later versions: 0 */
+    /* Names of options, separated by commas, which each candidate keeps as they are, though they
+     * have their defaults; NULL: none. */
+    const char *given;
+    uint64_t room[6]; /* of later versions: 0 */
 } weft_search_options;
 
 /* Sets struct_size and the defaults: the ten best, without a limit of time. */
@@ -69,7 +72,8 @@ typedef struct weft_strategies {
      * or recomputation, and none sends sooner. The argument fails where messages of one learner
      * that come later let those of another one pass first. */
     int64_t argued;
-    uint64_t room[6]; /* of later versions: 0 */
+    int64_t idle;     /* candidates with a mesh axis that splits nothing of the model: left out */
+    uint64_t room[5]; /* of later versions: 0 */
 } weft_strategies;
 
 /* The progress of a search: the numbers of candidates, and the best rate (0: none yet). */

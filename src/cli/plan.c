@@ -186,11 +186,12 @@ static int train_finalists(weft_context *context, const plan_options *plan,
     return code;
 }
 
-static int run_with(weft_context *context, const plan_options *plan, int argc, char **argv)
+static int run_with(weft_context *context, plan_options *plan, int argc, char **argv)
 {
     weft_train_options options = {0};
     weft_status status = read_train_options(context, &options, argc, argv);
     if (status == WEFT_OK) status = take_resumed_options(context, &options, argc, argv);
+    if (status == WEFT_OK && plan->searches) status = find_given(context, argc, argv, plan);
     if (status != WEFT_OK) {
         weft_options_free(weft_train_table(context), &options);
         return usage_failure("plan");
@@ -230,6 +231,7 @@ static int run(weft_context *context, int argc, char **argv)
     else if (!plan.memory || plan_memory_size(plan.memory, &plan.memory_bytes) == WEFT_OK)
         code = run_with(context, &plan, argc, argv);
     weft_options_free(plan_table, &plan);
+    free(plan.given);
     return code;
 }
 

@@ -17,6 +17,8 @@ typedef struct plan_options {
     char *cluster, *memory, *strategies, *why, *output, *scale, *plot, *trace, *measured;
     bool verify, quick, timeline, json, searches, exhaustive, one_learner;
     target_choice target;
+    char *given; /* names of options of weft train that are given, separated by commas */
+    bool keeps_ranks;
 } plan_options;
 /* plan_options.c */
 extern const weft_option plan_table[];
@@ -39,6 +41,9 @@ void print_plan_objects(const plan_row *rows, int count);
 /* plan_list.c: prints the rows of a list of strategies, each with the options of the command line
  * and its own; returns the exit code: 0 if one fits. */
 int plan_strategies(weft_context *context, const plan_options *plan, int argc, char **argv);
+
+/* plan_given.c: sets plan->given, which the caller frees, and plan->keeps_ranks. */
+weft_status find_given(const weft_context *context, int argc, char **argv, plan_options *plan);
 
 /* plan_auto.c: searches for strategies and prints them; returns the exit code: 0 if one fits. */
 int plan_search(weft_context *context, const plan_options *plan, const weft_train_options *options);

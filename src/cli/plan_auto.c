@@ -10,6 +10,11 @@
 
 /* --- progress --- */
 
+static int64_t looked_at(const weft_strategies *s)
+{
+    return s->estimated + s->refused + s->bounded + s->idle;
+}
+
 typedef struct search_bar {
     bool terminal;
     double shown; /* time of the last line */
@@ -20,7 +25,7 @@ static void show(void *user, const weft_strategies *so_far, double best)
     enum { WIDTH = 24 };
     search_bar *bar = user;
     double now = clock_seconds();
-    int64_t done = so_far->estimated + so_far->refused + so_far->bounded;
+    int64_t done = looked_at(so_far);
     if (!bar->terminal || now - bar->shown < 0.1) return;
     bar->shown = now;
     int filled = (int)(WIDTH * done / so_far->candidates);
@@ -93,16 +98,20 @@ static void print_found(const plan_options *plan, const weft_train_options *opti
                         const weft_strategies *found, const plan_row *rows)
 {
     int own = 0;
-    int64_t ranks = options->job.ranks; /* 1: none are given */
+    int64_t ranks = plan->keeps_ranks ? options->job.ranks : found->ranks;
     printf("Estimated for %s: %lld candidates of %s%lld ranks, %lld estimated, %lld left out by "
            "bounds, %lld that a run refuses\n",
-           plan->cluster, (long long)found->candidates, ranks > 1 ? "" : "up to ",
-           (long long)(ranks > 1 ? ranks : found->ranks), (long long)found->estimated,
-           (long long)found->bounded, (long long)found->refused);
+           plan->cluster, (long long)found->candidates, plan->keeps_ranks ? "" : "up to ",
+           (long long)ranks, (long long)found->estimated, (long long)found->bounded,
+           (long long)found->refused);
     if (found->argued > 0)
         printf("Of these %lld have more micro-batches or recomputation, by which learners send no "
                "sooner: likely slower, not proven; --exhaustive estimates all\n",
                (long long)found->argued);
+    if (found->idle > 0)
+        printf("%lld more, with an axis of the mesh that splits nothing of the model, are left "
+               "out\n",
+               (long long)found->idle);
     printf("A learner takes %lld samples a step; the fastest first:\n\n",
            (long long)options->length.batch);
     print_plan_rows(rows, found->count);
@@ -178,8 +187,7 @@ static int print_result(weft_context *context, const plan_options *plan,
                 "weft: the search ended after %g seconds, and %lld of %lld candidates were looked "
                 "at; give --seconds for more, or options that all candidates have, such as -n or "
                 "--mesh\n",
-                limit_of(plan), (long long)(found->estimated + found->refused + found->bounded),
-                (long long)found->candidates);
+                limit_of(plan), (long long)looked_at(found), (long long)found->candidates);
     if (found->interrupted)
         fprintf(stderr, "weft: stopped; the table has the best of %lld estimates\n",
                 (long long)found->estimated);
@@ -197,6 +205,7 @@ static int search_on(weft_context *context, const plan_options *plan,
     if (top > 0) search.top = top;
     search.all = plan->exhaustive;
     search.one_learner = plan->one_learner;
+    search.given = plan->given;
     search.seconds = limit_of(plan);
     print_log(context, true); /* notes would be of every candidate */
     catch_signals();

@@ -196,8 +196,11 @@ typedef struct weft_rank {
 /* Builds the learner's graph, its plan, and this rank's part of the graph. The caller has set
  * `run_spec` and `rank`. With `measured`, collective over the world, if there is one. */
 weft_status weft_rank_rewrite(weft_rank *rank) WEFT_NODISCARD;
-/* Likewise, with the learner's graph that another rank of the run has built, which must outlive
- * this one; such a rank is freed by weft_rank_free_shared. */
+/* The mesh axis of several ranks that splits no operator of the rank that was rewritten, so that
+ * these ranks compute the same; NULL: none. */
+const char *weft_rank_idle_axis(const weft_rank *rank);
+/* As weft_rank_rewrite, with the learner's graph that another rank of the run has built, which must
+ * outlive this one; such a rank is freed by weft_rank_free_shared. */
 weft_status weft_rank_rewrite_shared(weft_rank *rank, const weft_rank *built) WEFT_NODISCARD;
 void weft_rank_free_shared(weft_rank *rank);
 /* Whether another rank of the run would have the same program as this one, which weft_rank_rewrite

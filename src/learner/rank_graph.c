@@ -125,6 +125,24 @@ static weft_status check_schedule(const weft_rank *r)
     return status;
 }
 
+const char *weft_rank_idle_axis(const weft_rank *r)
+{
+    return weft_plan_idle_axis(r->plan);
+}
+
+/* Warns of an axis whose ranks compute the same. */
+static void warn_of_idle_axis(const weft_rank *r)
+{
+    const weft_run_spec *k = r->run_spec;
+    const char *axis = weft_rank_idle_axis(r);
+    if (r->rank > 0 || !axis) return;
+    weft_log(
+        k->context, WEFT_LOG_WARNING,
+        "mesh %s: the axis %s splits no operator of this model, and each of its ranks computes "
+        "the whole; leave it out, or give it a size by which a dimension can be divided",
+        k->plan.mesh ? k->plan.mesh : "", axis);
+}
+
 /* Asking takes as long as there are pieces of free memory. */
 static double allocated(const weft_run_spec *k)
 {
@@ -156,6 +174,7 @@ weft_status weft_rank_rewrite(weft_rank *r)
                                 &r->schedule));
     if (!p.place) WEFT_TRY(check_schedule(r));
     WEFT_TRY(weft_plan_rewrite(r->plan, r->graph, r->rank % p.ranks, &r->mine));
+    warn_of_idle_axis(r);
     r->part_bytes = allocated(k) - before;
     return weft_graph_show(weft_rewritten_graph(r->mine), "the rewrite for the rank", r->graphs);
 }

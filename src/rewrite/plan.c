@@ -61,6 +61,13 @@ int weft_plan_rank_at(const weft_plan *plan, int rank, int place)
     return rank % each + place * each;
 }
 
+const char *weft_plan_idle_axis(const weft_plan *plan)
+{
+    for (int a = 0; a < SHARD_AXES; a++)
+        if (plan->size[a] > 1 && !plan->splits[a]) return weft_axis_name(a);
+    return NULL;
+}
+
 leaf_plan *weft_plan_leaf(const weft_plan *plan, const char *name)
 {
     int found = weft_names_find(&plan->leaf_names, name);

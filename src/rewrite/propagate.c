@@ -312,6 +312,7 @@ static void remember(rewriter *r, const weft_node *node, const decision *d, int 
 {
     int *at = &r->chosen[r->from->values[node->out].node][axis];
     *at = -1;
+    if (d->label[axis]) r->plan->splits[axis] = true;
     for (int i = 0; i < d->labels.inputs + d->labels.outputs && *at < 0; i++) {
         int dim = weft_label_dim(d, i, d->label[axis]);
         if (dim >= 0) *at = i * WEFT_MAX_RANK + dim;

@@ -56,7 +56,8 @@ struct weft_plan {
     double *shares; /* of the data axis, each with those before it, as parts of 1; or NULL */
     double *costs;  /* measured costs of the nodes of the plan's first graph, or NULL */
     int cost_count;
-    bool rewritten; /* the first graph was rewritten; later ones are of the same model */
+    bool rewritten;          /* the first graph was rewritten; later ones are of the same model */
+    bool splits[SHARD_AXES]; /* axes over which some node was split */
 };
 
 /* The index at which the part of coordinate c of an axis begins, of `count` positions of a
@@ -163,6 +164,9 @@ struct weft_rewritten {
 leaf_plan *weft_plan_leaf(const weft_plan *plan, const char *name);
 weft_status weft_plan_add_leaf(weft_plan *plan, const char *name, leaf_plan **out) WEFT_NODISCARD;
 int weft_plan_rank_at(const weft_plan *plan, int rank, int place);
+/* The first axis of several ranks over which no node of the graphs that were rewritten is split, so
+ * that these ranks compute the same; NULL: none. */
+const char *weft_plan_idle_axis(const weft_plan *plan);
 
 /* --- alike.c --- */
 /* Records a question. Every use of the rank's coordinates asks one. */

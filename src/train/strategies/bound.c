@@ -13,6 +13,9 @@
  * part crosses to other machines. The links of all machines together carry it no faster than the
  * sum of their bandwidths.
  *
+ * Latencies: where all parameters are trained, ranks on several machines cannot begin the next step
+ * before a message of this one has come from another machine.
+ *
  * Memory: each learner has all parameters somewhere.
  *
  * A candidate with more micro-batches than an estimated one has the same work in smaller pieces. A
@@ -162,7 +165,7 @@ static const weft_machine_group *group_of(const strategy_place *p, int rank)
 
 strategy_place strategy_place_of(const weft_site *site, const strategy_space *space, int ranks)
 {
-    strategy_place p = {.cluster = &site->cluster, .ranks = ranks};
+    strategy_place p = {.cluster = &site->cluster, .ranks = ranks, .latency = INFINITY};
     int64_t threads = space->given->where.threads, cores = INT64_MAX;
     p.each = (int)((ranks + space->machines - 1) / space->machines);
     p.machines = (ranks + p.each - 1) / p.each;
@@ -171,7 +174,9 @@ strategy_place strategy_place_of(const weft_site *site, const strategy_space *sp
         cores = WEFT_MIN(cores, g->cores);
         p.bandwidth += g->link.bandwidth > 0 ? g->link.bandwidth : INFINITY;
         p.memory += g->memory > 0 ? g->memory : INFINITY;
+        p.latency = WEFT_MIN(p.latency, g->link.latency);
     }
+    if (p.machines == 1) p.latency = 0;
     if (threads == 0) threads = WEFT_MAX(cores / p.each, (int64_t)1);
     p.each_threads = (double)threads;
     p.threads = (double)threads * WEFT_MIN(1, (double)cores / ((double)threads * p.each));
@@ -231,6 +236,16 @@ static double bytes_between(const strategy_space *space, const strategy_work *wo
     return bytes;
 }
 
+/* Each learner's mesh has ranks of several machines, or learners of several machines meet. */
+static double late_in(const strategy_space *space, const strategy_work *work,
+                      const strategy_place *p, const strategy_candidate *c)
+{
+    int64_t period = work->meetings[c->at[STRATEGY_EXCHANGE]];
+    if (work->gradient_bytes <= 0) return 0;
+    if (space->mesh_ranks[c->at[STRATEGY_MESH]] > p->each) return p->latency;
+    return period > 0 && c->learners > 1 ? p->latency / (double)period : 0;
+}
+
 void strategy_means_find(const weft_site *site, const strategy_space *space,
                          const strategy_work *work, const strategy_candidate *c,
                          strategy_means *out)
@@ -240,6 +255,7 @@ void strategy_means_find(const weft_site *site, const strategy_space *space,
     strategy_place p = strategy_place_of(site, space, ranks);
     *out = (strategy_means){.threads = threads_of(&p, 0, ranks),
                             .links = bytes_between(space, work, &p, c) / p.bandwidth,
+                            .late = late_in(space, work, &p, c),
                             .stages = (int)strategy_space_axis(space, mesh, "pipeline"),
                             .learners = c->learners,
                             .samples = (double)(space->given->length.batch * c->learners),
@@ -270,6 +286,7 @@ double strategy_bound(const strategy_space *space, const strategy_work *work,
         pipeline_time(seconds / means->stage / pieces, pieces, means->stages),
         least * work->evenness * known->kernels,
         means->links,
+        means->late,
         least * known->links,
     };
     double most = 0;

@@ -32,15 +32,17 @@ typedef struct strategy_place {
     double each_threads; /* of a rank */
     double threads;      /* of these, less where they take turns */
     double bandwidth;    /* of all machines' links; INFINITY: one is unlimited */
+    double latency;      /* of a message between two of them, at least; 0: there is one machine */
     double memory;       /* of all machines; INFINITY: one is not known */
 } strategy_place;
 
 strategy_place strategy_place_of(const weft_site *site, const strategy_space *space, int ranks);
 
 /* The means of the candidates of a head: the threads of all ranks, and those of the strongest stage
- * of a learner, times the speeds of their machines; and the seconds that links take at least. */
+ * of a learner, times the speeds of their machines; the seconds that links take at least, and those
+ * that ranks wait at least for a message from another machine. */
 typedef struct strategy_means {
-    double threads, stage, links;
+    double threads, stage, links, late;
     int stages, learners;
     double samples; /* of a step, of all learners */
     bool fits;      /* the parameters may fit into the memory of the machines */

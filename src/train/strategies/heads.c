@@ -7,6 +7,20 @@ static int kind_of(const strategy_search *s, const strategy_candidate *c)
            c->at[STRATEGY_COMPRESS];
 }
 
+static strategy_rung rung_of(const strategy_search *s, const strategy_candidate *c)
+{
+    const strategy_space *space = &s->space;
+    int mesh = c->at[STRATEGY_MESH];
+    int64_t ranks = space->mesh_ranks[mesh] * c->learners;
+    bool machines = ranks == space->machines || ranks == space->fixed, alone = c->learners == 1;
+    if (c->at[STRATEGY_COMPRESS] || c->at[STRATEGY_SERVERS]) return STRATEGY_OTHERS;
+    if (mesh == 0 && c->at[STRATEGY_EXCHANGE] == 0 && (alone || ranks == space->fixed))
+        return STRATEGY_SIMPLEST;
+    if (!alone) return mesh == 0 && machines ? STRATEGY_BY_LEARNERS : STRATEGY_OTHERS;
+    if (!machines && ranks != space->ranks) return STRATEGY_OTHERS;
+    return strategy_space_axis(space, mesh, "data") == ranks ? STRATEGY_BY_DATA : STRATEGY_OTHERS;
+}
+
 static weft_status add_head(strategy_search *s, const strategy_candidate *c)
 {
     WEFT_TRY(WEFT_GROW(&s->heads, &s->head_capacity, s->head_count));
@@ -15,6 +29,7 @@ static weft_status add_head(strategy_search *s, const strategy_candidate *c)
                          .kind = kind_of(s, c),
                          .tails = strategy_space_tails(&s->space, c),
                          .order = (int)s->head_count,
+                         .rung = rung_of(s, c),
                          .apart = s->work.meetings[c->at[STRATEGY_EXCHANGE]] == 0};
     strategy_means_find(&s->site, &s->space, &s->work, c, &h->means);
     strategy_candidate tail = *c;
@@ -47,24 +62,29 @@ static bool is_full(strategy_search *s)
     return s->full;
 }
 
-/* Heads for which there is no room are counted alone. */
-static weft_status add_exchange(strategy_search *s, strategy_candidate c, int tails)
+/* plain: only the plain way among them, else the others. Heads for which there is no room are
+ * counted alone. */
+static weft_status add_exchange(strategy_search *s, strategy_candidate c, int tails, bool plain)
 {
     int codecs = values_with(&s->space, STRATEGY_COMPRESS, c.at[STRATEGY_EXCHANGE]);
     int servers = values_with(&s->space, STRATEGY_SERVERS, c.at[STRATEGY_EXCHANGE]);
+    bool first = rung_of(s, &c) != STRATEGY_OTHERS;
+    if (plain) return first ? add_head(s, &c) : WEFT_OK;
     if (is_full(s)) {
-        s->out->candidates += (int64_t)codecs * servers * tails;
+        s->out->candidates += ((int64_t)codecs * servers - first) * tails;
         return WEFT_OK;
     }
-    for (c.at[STRATEGY_COMPRESS] = 0; c.at[STRATEGY_COMPRESS] < codecs; c.at[STRATEGY_COMPRESS]++)
-        for (c.at[STRATEGY_SERVERS] = 0; c.at[STRATEGY_SERVERS] < servers; c.at[STRATEGY_SERVERS]++)
-            WEFT_TRY(add_head(s, &c));
+    for (int i = first; i < codecs * servers; i++) {
+        c.at[STRATEGY_COMPRESS] = i / servers;
+        c.at[STRATEGY_SERVERS] = i % servers;
+        WEFT_TRY(add_head(s, &c));
+    }
     return WEFT_OK;
 }
 
 /* Heads of a mesh: with the exchange that is given or none, or with the others. Without an exchange
  * there is one learner. With one that the user gives there may be one. */
-static weft_status add_mesh(strategy_search *s, int mesh, bool others)
+static weft_status add_mesh(strategy_search *s, int mesh, bool others, bool plain)
 {
     const strategy_space *space = &s->space;
     int64_t ranks = space->mesh_ranks[mesh];
@@ -79,9 +99,17 @@ static weft_status add_mesh(strategy_search *s, int mesh, bool others)
             c.at[STRATEGY_MESH] = mesh;
             c.at[STRATEGY_EXCHANGE] = e;
             if (space->fixed && ranks * learners != space->fixed) continue;
-            WEFT_TRY(add_exchange(s, c, tails));
+            WEFT_TRY(add_exchange(s, c, tails, plain));
         }
     }
+    return WEFT_OK;
+}
+
+static weft_status add_all(strategy_search *s, bool plain)
+{
+    for (int others = 0; others < 2; others++)
+        for (int m = 0; m < (int)s->space.values[STRATEGY_MESH].count; m++)
+            if (m == 0 || !others || !plain) WEFT_TRY(add_mesh(s, m, others > 0, plain));
     return WEFT_OK;
 }
 
@@ -113,9 +141,8 @@ weft_status strategy_list_heads(strategy_search *s)
     WEFT_TRY(WEFT_NEW(&s->kinds, s->kind_count));
     WEFT_TRY(WEFT_NEW(&s->rates, s->kind_count));
     WEFT_TRY(make_kernels(s));
-    for (int others = 0; others < 2; others++)
-        for (int m = 0; m < (int)values[STRATEGY_MESH].count; m++)
-            WEFT_TRY(add_mesh(s, m, others > 0));
+    WEFT_TRY(add_all(s, true));
+    WEFT_TRY(add_all(s, false));
     strategy_sort_heads(s);
     return strategy_make_own(s);
 }

@@ -80,7 +80,7 @@ static weft_status try_candidate(strategy_search *s, const strategy_head *head,
 bool strategy_asked_to_stop(void *search)
 {
     strategy_search *s = search;
-    bool late = weft_seconds() > s->ends;
+    bool late = s->begun && weft_seconds() > s->ends;
     if (s->stop && s->stop->wanted) s->out->interrupted = true;
     if (late && !s->done) s->out->timed_out = true;
     return late || s->out->interrupted;
@@ -150,11 +150,16 @@ static weft_status try_tail(strategy_search *s, strategy_head *head, const strat
 /* Candidates of a head: those with the least work, or the others. */
 static weft_status try_head(strategy_search *s, strategy_head *head, bool least)
 {
+    bool idle = false;
+    if (strategy_asked_to_stop(s)) return WEFT_OK;
+    if (strategy_is_wanted(s, head, head->most)) WEFT_TRY(strategy_is_idle(s, head, &idle));
     for (int i = 0; i < head->tails && !strategy_asked_to_stop(s); i++) {
         strategy_candidate c = head->candidate;
         strategy_space_tail(&s->space, i, &c);
         if (strategy_is_least(&c) != least) continue;
-        if (strategy_is_hopeless(s, head))
+        if (idle)
+            s->out->idle++;
+        else if (strategy_is_hopeless(s, head))
             s->out->refused++;
         else
             WEFT_TRY(try_tail(s, head, &c, &head->known[c.at[STRATEGY_ZERO]]));
@@ -180,17 +185,32 @@ static head_group group_of(const strategy_search *s, const strategy_head *head)
     return head->candidate.learners == 1 ? ALONE : waits(s, head) ? WAITING : APART;
 }
 
+static weft_status try_once(strategy_search *s, strategy_head *head, bool least)
+{
+    if (head->tried[least]) return WEFT_OK;
+    WEFT_TRY(try_head(s, head, least));
+    head->tried[least] = true;
+    return is_refused(s) ? weft_error_raise(&s->refusal) : WEFT_OK;
+}
+
 /* Looks at heads that are still to be tried, for so long; 0: as long as the search lasts. */
 static weft_status try_heads(strategy_search *s, head_group group, bool least, double seconds)
 {
-    for (size_t h = 0; h < s->head_count; h++) {
-        strategy_head *head = &s->heads[h];
-        if (group_of(s, head) != group || head->tried[least]) continue;
+    for (size_t h = 0; h < s->head_count && !strategy_asked_to_stop(s); h++) {
+        if (group_of(s, &s->heads[h]) != group) continue;
         if (seconds > 0 && weft_seconds() - s->began > seconds) return WEFT_OK;
-        WEFT_TRY(try_head(s, head, least));
-        head->tried[least] = true;
-        if (is_refused(s)) return weft_error_raise(&s->refusal);
+        WEFT_TRY(try_once(s, &s->heads[h], least));
     }
+    return WEFT_OK;
+}
+
+/* The plain ways of a sort. The time that the simplest one takes does not count, so that whatever
+ * the limit is, there is a result. */
+static weft_status try_plain(strategy_search *s, strategy_rung rung)
+{
+    for (size_t h = 0; h < s->head_count; h++)
+        if (s->heads[h].rung == rung) WEFT_TRY(try_once(s, &s->heads[h], true));
+    s->begun = true;
     return WEFT_OK;
 }
 
@@ -200,9 +220,11 @@ static weft_status refine_heads(strategy_search *s)
 {
     for (size_t h = 0; h < s->head_count && !strategy_asked_to_stop(s); h++) {
         strategy_head *head = &s->heads[h];
-        bool refused;
+        bool refused, idle;
         double argued;
         if (waits(s, head) || !strategy_is_wanted(s, head, head->most)) continue;
+        WEFT_TRY(strategy_is_idle(s, head, &idle));
+        if (idle) continue;
         weft_status status =
             strategy_refine(s, head, &head->candidate, &head->first, &argued, &refused);
         if (!refused) WEFT_TRY(status);
@@ -216,8 +238,11 @@ static weft_status refine_heads(strategy_search *s)
 static weft_status try_all(strategy_search *s)
 {
     double half = s->options->seconds / 2;
+    WEFT_TRY(try_plain(s, STRATEGY_SIMPLEST));
+    WEFT_TRY(try_plain(s, STRATEGY_BY_DATA));
     WEFT_TRY(try_heads(s, ALONE, true, half));
     WEFT_TRY(try_heads(s, ALONE, false, half));
+    WEFT_TRY(try_plain(s, STRATEGY_BY_LEARNERS));
     WEFT_TRY(try_heads(s, WAITING, true, 0));
     WEFT_TRY(refine_heads(s));
     WEFT_TRY(try_heads(s, APART, true, 0));
@@ -256,6 +281,7 @@ static void close_search(strategy_search *s)
     free(s->rates);
     strategy_free_own(s);
     free(s->kernels);
+    free(s->idle);
     free(s->kernels_of);
     free(s->heads);
     free(s->all);
@@ -305,7 +331,7 @@ weft_status weft_strategies_search(weft_context *context, const weft_train_optio
                          .fn = fn,
                          .user = user,
                          .out = out,
-                         .space = {.context = context, .given = options}};
+                         .space = {.context = context, .given = options, .names = own.given}};
     s.ends = own.seconds > 0 ? s.began + own.seconds : INFINITY;
     weft_status status = run_search(&s, cluster);
     close_search(&s);

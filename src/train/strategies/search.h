@@ -8,11 +8,20 @@
 /* Most values of the ZeRO stage. */
 enum { STRATEGY_STAGES = 4 };
 
+/* The plain ways to use a cluster, which are tried before the other candidates of their sort. */
+typedef enum strategy_rung {
+    STRATEGY_OTHERS,
+    STRATEGY_SIMPLEST, /* the mesh and the exchange that are given, or one rank */
+    STRATEGY_BY_DATA,  /* the batch of a learner is shared out, to a rank of each machine or core */
+    STRATEGY_BY_LEARNERS /* a learner on each machine, with an exchange */
+} strategy_rung;
+
 /* Candidates that differ in the options of the tail alone. */
 typedef struct strategy_head {
     strategy_candidate candidate; /* the simplest */
     double most;                  /* samples a second of any of them, at most */
     int kind, tails, order;
+    strategy_rung rung;
     bool apart;   /* learners do not meet: what is known of these bounds others */
     double first; /* by which heads are sorted: `most`, or that of the simplest one's own steps */
     strategy_means means;
@@ -48,6 +57,7 @@ typedef struct strategy_search {
     double began, ends; /* time of the start; when the search stops by itself */
     bool done;          /* candidates have been looked at; rows are made */
     bool full;          /* some heads are not listed */
+    bool begun; /* the simplest candidate has been looked at; the time counts from then on */
     weft_site site;
     strategy_space space;
     strategy_work work;
@@ -59,6 +69,9 @@ typedef struct strategy_search {
      * stage, and whether the exchange updates the parameters. 0: not known. */
     double *kernels;
     size_t *kernels_of; /* [meshes] where those of a mesh begin */
+    /* [axes][ranks + 1] whether an axis of this size splits nothing of the model: 1; it does: -1;
+     * 0: not known. */
+    signed char *idle;
     /* The own steps of the learners, of a mesh, its learners, whether the exchange updates the
      * parameters, and the tail. NULL: not known. */
     weft_own_steps ***own;
@@ -79,6 +92,11 @@ typedef struct strategy_search {
 /* heads.c: lists the heads with their bounds, the greatest first. */
 weft_status strategy_list_heads(strategy_search *search) WEFT_NODISCARD;
 void strategy_sort_heads(strategy_search *search);
+
+/* idle.c: whether an axis of the head's mesh splits nothing of the model, so that its ranks would
+ * compute the same. The mesh of the options that were given is not asked about. */
+weft_status strategy_is_idle(strategy_search *search, const strategy_head *head,
+                             bool *out) WEFT_NODISCARD;
 
 /* --- found.c --- */
 /* Whether a candidate is no faster than one of its kind that fits: its memory does not matter. */

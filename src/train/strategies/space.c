@@ -7,11 +7,13 @@ static const char ranks_option[] = "ranks";
 
 /* --- the space --- */
 
-/* Whether the user has given an option: it has another value than its default. */
+/* Whether the user has given an option: it has another value than its default, or is named. */
 static weft_status is_given(const strategy_space *space, const weft_train_options *usual,
                             const char *option, bool *out)
 {
     char *mine = NULL, *initial = NULL;
+    *out = space->names && weft_is_listed(space->names, option);
+    if (*out) return WEFT_OK;
     weft_status status = weft_options_get(space->table, space->given, option, &mine);
     if (status == WEFT_OK) status = weft_options_get(space->table, usual, option, &initial);
     *out = mine && initial ? strcmp(mine, initial) != 0 : mine != initial;

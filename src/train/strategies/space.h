@@ -36,6 +36,7 @@ typedef struct strategy_space {
     weft_context *context;
     const weft_option *table;
     const weft_train_options *given;
+    const char *names;       /* of given options, though they may have their defaults; NULL: none */
     int64_t ranks, machines; /* most ranks of a candidate; machines of the cluster */
     int64_t fixed;           /* its ranks, if they were given; 0: any number */
     strategy_values values[STRATEGY_OPTIONS];
