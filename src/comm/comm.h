@@ -169,6 +169,20 @@ weft_status weft_transfer_check(const weft_comm *comm,
                                 const weft_transfer *transfer) WEFT_NODISCARD;
 int64_t weft_transfer_sends(const weft_operation *operation);
 
+/* rounds.c: how ranks that send messages sum. In round l of doubling and halving, ranks exchange
+ * data with those whose number differs in bit l; the other ways are explained in mpi_reduce.c. */
+typedef enum weft_sum_way { WEFT_SUM_DOUBLING, WEFT_SUM_HALVING, WEFT_SUM_DIRECT } weft_sum_way;
+enum { WEFT_DIRECT_RANKS = 16 }; /* most ranks that sum directly */
+/* scatters: a reduce-scatter, no all-reduce; bytes: of the whole vector; near: all ranks of the job
+ * are on one machine. */
+weft_sum_way weft_sum_way_of(bool scatters, int ranks, int64_t bytes, bool near);
+/* The logarithm of the next power of two. */
+int weft_comm_levels(int ranks);
+/* The rounds of a transfer in which messages cross machines, one after the other, where each
+ * machine has `each` consecutive ranks; bytes: of the whole vector of a sum. 0: all ranks are on
+ * one. */
+int weft_comm_rounds(weft_transfer_kind kind, int ranks, int each, int64_t bytes);
+
 /* The rank that `me` gets among the ranks of its color. `splits` holds the color and key of each
  * rank. *size: the number of ranks of the color; *first: the one that becomes rank 0. */
 int weft_split_place(const int32_t *splits, int n, int me, int *size, int *first);

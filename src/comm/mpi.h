@@ -20,8 +20,7 @@ typedef struct mpi_world {
 } mpi_world;
 extern mpi_world mpi_process;
 
-/* Whether all ranks are on one machine, where a round has little latency, so that the bytes moved
- * and added dominate from a smaller size on. All ranks get the same answer. */
+/* Whether all ranks are on one machine. All ranks get the same answer. */
 static inline bool mpi_one_machine(void)
 {
     return mpi_process.local == mpi_process.size;

@@ -14,7 +14,8 @@
 mpi_slots mpi_slots_of(const weft_operation *o)
 {
     mpi_slots s = {.slots = 1, .ranks = o->comm->size, .me = o->comm->rank, .count = 1};
-    for (; s.slots < s.ranks; s.slots *= 2) s.levels++;
+    s.levels = weft_comm_levels(s.ranks);
+    s.slots <<= s.levels;
     s.mine[0] = s.me;
     int second = s.me + s.slots / 2;
     if (s.me < s.slots / 2 && second >= s.ranks) s.mine[s.count++] = second;

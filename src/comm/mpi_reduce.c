@@ -1,9 +1,8 @@
 /* Plans reductions over MPI processes, as messages of Weft's own, since MPI promises no order of
  * additions. Every algorithm sums over the fixed tree, so all of them give the same bits.
  *
- * Recursive doubling, for few bytes (at most NEAR on one machine, FAR across several): in round l
- * two slots that differ in bit l exchange all elements of their sums, each over a block of 2^l
- * ranks. This takes `levels` rounds.
+ * Recursive doubling, for few bytes (weft_sum_way_of): in round l two slots that differ in bit l
+ * exchange all elements of their sums, each over a block of 2^l ranks. This takes `levels` rounds.
  *
  * Recursive halving, for many bytes: in round l the two slots exchange halves. Each slot keeps one
  * half of the elements that it still has, and sends its sums of the other half, so that in the end
@@ -20,9 +19,7 @@
 #ifdef WEFT_MPI
 #include "comm/mpi.h"
 
-enum { NEAR = 2 << 10, FAR = 16 << 10 };       /* most bytes for recursive doubling */
-enum { DIRECT = 64 << 10, DIRECT_RANKS = 16 }; /* least bytes of a part; most ranks */
-enum { CHUNK = 512 << 10 };                    /* bytes summed at a time */
+enum { CHUNK = 512 << 10 }; /* bytes summed at a time */
 
 /* A reduction while its rounds are planned. */
 typedef struct sum {
@@ -231,7 +228,7 @@ static weft_status exchange_parts(sum *s)
 {
     mpi_pending *p = s->o->state;
     int n = s->slots.ranks, me = s->slots.me;
-    mpi_source sources[DIRECT_RANKS];
+    mpi_source sources[WEFT_DIRECT_RANKS];
     int64_t chunk = CHUNK / n, mine = part_start(s, me + 1) - part_start(s, me);
     WEFT_TRY(mpi_add_round(p));
     size_t ranges = p->range_count;
@@ -311,11 +308,11 @@ static weft_status make_room(sum *s)
 static weft_status choose(sum *s)
 {
     const weft_transfer *t = &s->o->t;
-    int n = s->slots.ranks;
     int64_t bytes = s->whole * (int64_t)weft_dtype_size(t->dtype);
-    bool gives = t->kind == WEFT_REDUCE_SCATTER, even = n == s->slots.slots;
-    s->halving = gives || bytes > (mpi_one_machine() ? NEAR : FAR);
-    if (n <= DIRECT_RANKS && n > 2 && bytes / n >= DIRECT && (gives || !even)) {
+    bool gives = t->kind == WEFT_REDUCE_SCATTER;
+    weft_sum_way way = weft_sum_way_of(gives, s->slots.ranks, bytes, mpi_one_machine());
+    s->halving = way == WEFT_SUM_HALVING;
+    if (way == WEFT_SUM_DIRECT) {
         WEFT_TRY(exchange_parts(s));
         return gives ? WEFT_OK : exchange_results(s);
     }

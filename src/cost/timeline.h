@@ -36,6 +36,7 @@ weft_status weft_timeline_compute(weft_timeline *t, int rank, double seconds,
 typedef struct weft_part_cost {
     double work;     /* seconds of the rank's processor in each stage */
     double bytes[2]; /* that it sends to, and receives from, other machines in each stage */
+    double rounds;   /* of messages in each stage, each of which takes the latency; 0: one */
 } weft_part_cost;
 /* The kinds of transfers, by what a rank waits for. */
 typedef enum weft_meeting {

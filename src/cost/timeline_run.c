@@ -56,9 +56,10 @@ static void tell(const weft_timeline *t, weft_line_act act, int where, int label
 /* --- links --- */
 
 /* Carries a member's bytes of a stage, from time `at`; returns when they have arrived. */
-static double carry(weft_timeline *t, int machine, int way, double bytes, double at)
+static double carry(weft_timeline *t, int machine, int way, const weft_part_cost *cost, double at)
 {
     line_link *l = &t->link[machine];
+    double bytes = cost->bytes[way], rounds = cost->rounds > 0 ? cost->rounds : 1;
     if (bytes <= 0) return at;
     double begin = WEFT_MAX(at, l->until[way]);
     double takes = l->wire.bandwidth > 0 ? bytes / l->wire.bandwidth : 0;
@@ -66,7 +67,7 @@ static double carry(weft_timeline *t, int machine, int way, double bytes, double
     l->busy[way] += takes;
     if (way == 0) l->bytes += bytes;
     tell(t, way == 0 ? WEFT_LINE_SENDS : WEFT_LINE_RECEIVES, machine, 0, begin, begin + takes);
-    return l->until[way] + l->wire.latency;
+    return l->until[way] + rounds * l->wire.latency;
 }
 
 /* All members have reached a stage: their data cross the network. */
@@ -80,7 +81,7 @@ static void make_ready(weft_timeline *t, line_transfer *x, int stage)
     for (int k = 0; k < (x->carrier ? x->carriers : x->count); k++)
         for (int way = 0, i = x->carrier ? x->carrier[k] : k; way < 2; way++) {
             int machine = t->rank[x->member[i]].machine;
-            double there = carry(t, machine, way, x->cost[i].bytes[way], at);
+            double there = carry(t, machine, way, &x->cost[i], at);
             ready = WEFT_MAX(ready, there);
         }
     x->ready[stage] = ready;

@@ -146,6 +146,50 @@ static void test_rare_meetings(void **state)
     remove_folder(root);
 }
 
+/* --- rounds of collectives --- */
+
+/* By hand, for a sum over the learners, each on a machine of its own. */
+static double rounds_by_hand(int ranks, double bytes)
+{
+    double doublings = ceil(log2(ranks));
+    bool even = exp2(doublings) == ranks;
+    if (ranks <= 16 && !even && bytes / ranks >= 65536) return 2; /* each part is summed directly */
+    return bytes > 16384 ? 2 * doublings : doublings;
+}
+
+/* Where links are fast, each round of a sum takes their latency. */
+static void test_rounds(void **state)
+{
+    (void)state;
+    static const int all[] = {2, 3, 4, 5, 8, 13, 32, 100, 1024};
+    static const int units[] = {10, 1400, 20000}; /* of one layer, between 64 inputs and 10 */
+    char *root = temporary_folder(), words[600], keys[200], model[200];
+    for (size_t u = 0; u < WEFT_COUNT(units); u++) {
+        double bytes = 4.0 * (65 * units[u] + 10 * (units[u] + 1));
+        (void)snprintf(keys, sizeof(keys),
+                       "layers: [{type: flatten}, {type: dense, units: %d}, "
+                       "{type: dense, units: outputs}]\n",
+                       units[u]);
+        (void)snprintf(model, sizeof(model), "%s", cluster_file(root, "model.yaml", keys));
+        for (size_t n = 0; n < WEFT_COUNT(all); n++) {
+            weft_step_estimate e[2];
+            for (int far = 0; far < 2; far++) {
+                (void)snprintf(keys, sizeof(keys),
+                               "latency: %d\nbandwidth: 0\nmachines: [{count: %d}]", far, all[n]);
+                (void)snprintf(words, sizeof(words),
+                               "data=glyphs:size=8,train=2048,test=20 model=%s batch=1 threads=1 "
+                               "ranks=%d steps=4",
+                               model, all[n]);
+                e[far] = estimated(words, "exchange=average", cluster_of(root, keys));
+            }
+            print_message("%d machines, %.0f bytes: %.6f rounds\n", all[n], bytes,
+                          e[1].seconds - e[0].seconds);
+            assert_true(near(e[1].seconds - e[0].seconds, rounds_by_hand(all[n], bytes), 1e-6));
+        }
+    }
+    remove_folder(root);
+}
+
 /* --- every exchange, estimated and simulated --- */
 
 static const char *const clusters[] = {
@@ -237,6 +281,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rare_meetings),
+        cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_all_exchanges),
     };
     return cmocka_run_group_tests(tests, begin, end);

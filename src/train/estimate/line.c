@@ -1,5 +1,6 @@
 /* Makes the timeline of a run from the tracks of its programs: one rank of it stands for all ranks
  * that are equal, and ranks with one program have one list of tasks. */
+#include "comm/comm.h"
 #include "train/estimate/tracks.h"
 
 /* The members of a group on the timeline. */
@@ -7,7 +8,7 @@ typedef struct company {
     int *members, count;          /* each rank of the timeline once, in the order of the group */
     int *carriers, carrier_count; /* those of one machine for each of the timeline; none: no link */
     uint64_t key;
-    int here;         /* ranks of the group on the machine of this rank */
+    int ranks, here;  /* ranks of the group, and those on the machine of this rank */
     double elsewhere; /* share of what a rank sends to all others that crosses to other machines */
 } company;
 
@@ -53,6 +54,7 @@ static void find_carriers(const builder *b, const weft_rank_groups *way, company
         if (*serves < 0) *serves = machine[r];
         if (*serves == machine[r]) c->carriers[c->carrier_count++] = b->out->rank_of[r];
     }
+    c->ranks = count;
     c->here = count - elsewhere;
     c->elsewhere = count > 1 ? (double)elsewhere / (count - 1) : 0;
     if (elsewhere == 0) c->carrier_count = 0;
@@ -99,6 +101,15 @@ static weft_status begin_message(builder *b, const weft_track_part *part, int *o
                                WEFT_MEET_PASS, members, 2, &cost, out);
 }
 
+/* The rounds of a collective in each of its stages. Of its vector a rank sends all but its own
+ * part, once a stage. */
+static double rounds_of(const weft_track_part *part, const company *c, int stages)
+{
+    double whole = part->bytes / stages * c->ranks / WEFT_MAX(c->ranks - 1, 1);
+    int rounds = weft_comm_rounds(part->kind, c->ranks, c->here, (int64_t)(whole + 0.5));
+    return (double)rounds / stages;
+}
+
 static weft_status begin_part(builder *b, const weft_track_part *part, int *out)
 {
     weft_timeline_label(b->out->line, b->id, part->label);
@@ -108,6 +119,7 @@ static weft_status begin_part(builder *b, const weft_track_part *part, int *out)
     int stages = part->kind == WEFT_ALL_REDUCE ? 2 : 1;
     weft_part_cost cost;
     WEFT_TRY(cost_of(b, part, c->elsewhere, c->here, stages, &cost));
+    cost.rounds = rounds_of(part, c, stages);
     WEFT_TRY(weft_timeline_start(b->out->line, b->id, c->key,
                                  stages == 2 ? WEFT_MEET_TWICE : WEFT_MEET_ONCE, c->members,
                                  c->count, &cost, out));
