@@ -12,6 +12,7 @@
 /* The reason why the options of --auto do not go with the others; NULL: they do. */
 static const char *search_contradiction(const plan_options *p)
 {
+    enum { USUAL_TOP = 10 };
     if (p->searches && (p->strategies || p->why || p->verify))
         return "--strategies, --why and --verify are about given strategies, and --auto finds "
                "them; "
@@ -25,6 +26,9 @@ static const char *search_contradiction(const plan_options *p)
         return "--top, --one-learner and --exhaustive are about --auto, which is not given";
     if (p->output && !p->searches && !target_asked(&p->target))
         return "--output writes what --auto, --target or --budget finds, and none is given";
+    if (p->pick > (p->top ? p->top : USUAL_TOP) + 1)
+        return "--pick is beyond the rows of --auto, which are --top N and perhaps that of one "
+               "learner; give a greater --top";
     if (p->pick && (!p->output || target_asked(&p->target)))
         return "--pick is the row of --auto that --output writes; give --output FILE too, and no "
                "--target";
@@ -180,7 +184,7 @@ static int train_finalists(weft_context *context, const plan_options *plan,
     (void)snprintf(figures, sizeof(figures), "the first run to reach %.100s",
                    target.target ? target.target : "the smallest loss");
     if (code == 0 && winner && plan->output)
-        code = report_failure(write_found(context, plan, options, winner, figures));
+        code = save_found(context, plan, options, winner, figures);
     free(winner);
     free(list);
     return code;

@@ -56,6 +56,11 @@ int plan_finalists(weft_context *context, const plan_options *plan,
 weft_status write_found(weft_context *context, const plan_options *plan,
                         const weft_train_options *options, const char *words, const char *found);
 
+/* plan_output.c: likewise, unless there is a file by now; prints errors and returns the exit code.
+ */
+int save_found(weft_context *context, const plan_options *plan, const weft_train_options *options,
+               const char *words, const char *found);
+
 /* plan_output.c: whether all files that the options name can be written, which is found before long
  * work; prints an error and sets *code if not. */
 bool plan_outputs_fit(const plan_options *plan, int *code);

@@ -164,7 +164,7 @@ static int write_output(weft_context *context, const plan_options *plan,
     const weft_step_estimate *step = &rows[pick - 1].step;
     (void)snprintf(figures, sizeof(figures), "%.4g ms a step, %.4g samples/s, limited by %s",
                    1e3 * step->seconds, step->samples_per_second, step->limited_by);
-    return report_failure(write_found(context, plan, options, rows[pick - 1].words, figures));
+    return save_found(context, plan, options, rows[pick - 1].words, figures);
 }
 
 static int print_result(weft_context *context, const plan_options *plan,

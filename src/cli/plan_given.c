@@ -1,5 +1,6 @@
 /* The options of weft train that are given in words or in a run file, though perhaps with their
  * defaults: they are read over values that no option has. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,8 @@ weft_status find_given(const weft_context *context, int argc, char **argv, plan_
     for (const weft_option *o = table; o->name && status == WEFT_OK; o++)
         if (is_given(o, &options)) {
             fprintf(to, "%s,", o->name);
-            plan->keeps_ranks = plan->keeps_ranks || strcmp(o->name, "ranks") == 0;
+            plan->keeps_ranks =
+                plan->keeps_ranks || o->offset == offsetof(weft_train_options, job.ranks);
         }
     weft_options_free(table, &options);
     if (fclose(to) != 0 && status == WEFT_OK) status = WEFT_ERR_MEMORY;

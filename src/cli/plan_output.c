@@ -83,3 +83,14 @@ weft_status write_run_file(const weft_context *context, const weft_train_options
     weft_options_free(table, &usual);
     return status == WEFT_OK ? closed : status;
 }
+
+int save_found(weft_context *context, const plan_options *plan, const weft_train_options *options,
+               const char *words, const char *found)
+{
+    if (access(plan->output, F_OK) == 0) {
+        fprintf(stderr, "weft: %s: another command has written it meanwhile; nothing is written\n",
+                plan->output);
+        return 1;
+    }
+    return report_failure(write_found(context, plan, options, words, found));
+}

@@ -235,8 +235,10 @@ weft_estimate weft_times_estimate(const weft_times *t, const weft_timed *what)
                 .sized = *what->group != '\0'};
     double seconds = estimate_best(t, &w, what, &s);
     /* More threads than were measured share the work, fewer have more of it each. */
-    seconds *= (double)s->threads / what->threads;
-    return (weft_estimate){.seconds = seconds, .error = t->errors[w.by], .by = w.by};
+    double share = (double)s->threads / what->threads;
+    /* The part of threads beyond the measured ones is uncertain. */
+    double error = WEFT_MAX(t->errors[w.by], 1 - share);
+    return (weft_estimate){.seconds = seconds * share, .error = error, .by = w.by};
 }
 
 /* --- errors --- */

@@ -57,6 +57,32 @@ refuses 2 "no model is named 'mlq'" "$weft" plan --model mlq --cluster two.yaml 
 refuses 1 "pick 2: 1 row fits; nothing is written" "$weft" plan $small --cluster two.yaml --auto --one-learner --pick 2 --output no.yaml
 [ -e no.yaml ] && flunk "a run file of no row" || pass
 
+refuses 2 "--pick is beyond the rows of --auto" "$weft" plan $small --cluster two.yaml --auto --pick 99 --output no.yaml
+[ -s out ] && flunk "a search for a row that cannot be: $(cat out)" || pass
+# Options that are given with their defaults stay, also in a run file.
+accepts "one rank" "$weft" plan $small --cluster two.yaml --auto -n 1
+holds out '^Estimated for two.yaml: [0-9]+ candidates of 1 ranks, '
+printf 'ranks: 1\n' >one_rank.yaml
+accepts "one rank in a run file" "$weft" plan one_rank.yaml $small --cluster two.yaml --auto
+grep -q '^-n [2-9]' out && flunk "rows of more ranks than are given: $(cat out)" || pass
+# Meshes whose ranks would compute the same are left out; a run warns of them.
+accepts "an idle axis" "$weft" plan $small --cluster two.yaml --auto --one-learner -n 2
+holds out '^[0-9]+ more, with an axis of the mesh that splits nothing of the model, are left out$'
+"$weft" train $small -n 2 --mesh domain=2 --steps 1 >out 2>err
+holds err 'mesh domain=2: the axis domain splits no operator of this model'
+# Times that are not there are told before the table.
+sed 's/one.times/none.times/' two.yaml >no_times.yaml
+refuses 2 "none.times" "$weft" plan $small --cluster no_times.yaml --strategies 'ranks=1; ranks=2'
+[ -s out ] && flunk "a table without times: $(cat out)" || pass
+# The machines of a few ranks are the first ones.
+printf 'times: one.times\nmachines:\n  - {count: 1, cores: 1}\n  - {count: 2, cores: 1, speed: 2}\n' >unlike.yaml
+"$weft" plan $small --cluster unlike.yaml --strategies 'ranks=2; ranks=3' >out 2>err
+holds err 'the 2 ranks are on the first 2 of the 3 machines of the file, which are unlike'
+# More threads than a run takes are none.
+cluster many.yaml 'bandwidth: 1e8' 'count: 1, cores: 4096'
+"$weft" plan $small --cluster many.yaml --json --strategies 'threads=0; threads=1024' >out 2>err
+python3 -c "import json; a, b = json.load(open('out')); assert a['step_seconds'] == b['step_seconds'] and a['high'] - a['step_seconds'] > 0.99 * a['kernel_seconds']" && pass || flunk "more cores than threads: $(cat out err)"
+
 # Strategies that do not fit say so, and what would help.
 every() { # CLUSTER, words of Python about rows, the fastest first: the memory of all strategies of one learner
     "$weft" plan $small --cluster "$1" --auto --one-learner --exhaustive --top 10000 --json >out 2>err
@@ -68,9 +94,9 @@ cluster tight.yaml 'bandwidth: 1e8' "count: 4, cores: 1, memory: $between"
 accepts "little memory" "$weft" plan $small --cluster tight.yaml --auto --one-learner
 holds out '^-n .* [0-9.]+ MB on the fullest machine; fits in [0-9.]+ MB: no, [0-9.]+ kB too much'
 # Rows of a list say it alike; one that does not fit is behind those that do.
-accepts "rows that do not fit" "$weft" plan $small --cluster tight.yaml --strategies 'ranks=3 mesh=domain=3; ranks=3 mesh=pipeline=3 schedule=gpipe'
-holds out '^ranks=3 mesh=domain=3 +[0-9.]+ MB on the fullest machine; fits in [0-9.]+ MB: no, [0-9.]+ kB too much'
-"$weft" plan $small --cluster tight.yaml --strategies 'ranks=3 mesh=domain=3; ranks=3 mesh=data=2; mesh=data=2' >out 2>err
+accepts "rows that do not fit" "$weft" plan $small --cluster tight.yaml --strategies 'ranks=3 mesh=data=3; ranks=3 mesh=pipeline=3 schedule=gpipe'
+holds out '^ranks=3 mesh=data=3 +[0-9.]+ MB on the fullest machine; fits in [0-9.]+ MB: no, [0-9.]+ [kM]B too much'
+"$weft" plan $small --cluster tight.yaml --strategies 'ranks=3 mesh=data=3; ranks=3 mesh=data=2; mesh=data=2' >out 2>err
 [ $? = 1 ] && pass || flunk "a list of which nothing fits"
 holds err '^weft: none of these strategies fits into the memory of the machines of tight.yaml$'
 "$weft" plan $small --cluster two.yaml --strategies 'exchange=avarage; exchange=avarage:every=2' >out 2>err

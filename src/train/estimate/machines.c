@@ -50,7 +50,13 @@ weft_status weft_machines_place(const weft_trainer *t, const weft_cluster *c, we
         cores = cores == 0 ? g->cores : WEFT_MIN(cores, g->cores);
     }
     h->threads = (int)t->options.where.threads;
-    if (h->threads == 0) h->threads = (int)WEFT_MAX(cores / h->each, (int64_t)1);
+    if (h->threads == 0) h->threads = (int)weft_usual_threads(cores, h->each);
+    if (h->machines < machines && c->group_count > 1)
+        weft_log(t->context, WEFT_LOG_NOTE,
+                 "the %d rank%s %s on the first %d of the %lld machines of the file, which are "
+                 "unlike: those that a run should use come first",
+                 ranks, weft_plural(ranks), ranks == 1 ? "is" : "are", h->machines,
+                 (long long)machines);
     if ((int64_t)h->threads * h->each <= cores) return WEFT_OK;
     weft_log(t->context, WEFT_LOG_NOTE,
              "%d rank%s of %d thread%s on machines of %lld core%s take turns on the cores", h->each,
@@ -111,9 +117,12 @@ weft_status weft_cluster_machines(const char *cluster, int64_t *machines)
 {
     WEFT_NEED(cluster, machines);
     weft_cluster c;
+    weft_times *times = NULL;
     int64_t count = 1;
     WEFT_TRY(weft_cluster_open(cluster, &count, &c));
-    *machines = count;
+    weft_status status = weft_machines_times(cluster, &c, &times);
+    if (status == WEFT_OK) *machines = count;
+    weft_times_free(&times);
     weft_cluster_free(&c);
-    return WEFT_OK;
+    return status;
 }

@@ -37,6 +37,12 @@ typedef struct weft_hosts {
 /* Reads the times that a cluster file names. */
 weft_status weft_machines_times(const char *path, const weft_cluster *cluster,
                                 weft_times **out) WEFT_NODISCARD;
+/* Threads of each of so many ranks of a machine, where none are given: at most those of a run. */
+static inline int64_t weft_usual_threads(int64_t cores, int64_t ranks)
+{
+    enum { MOST_THREADS = 1024 };
+    return WEFT_MIN(WEFT_MAX(cores / ranks, (int64_t)1), (int64_t)MOST_THREADS);
+}
 /* Ranks fill the machines in the order of the file, equally many on each. */
 weft_status weft_machines_place(const weft_trainer *t, const weft_cluster *cluster,
                                 weft_hosts *h) WEFT_NODISCARD;

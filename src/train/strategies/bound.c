@@ -177,7 +177,7 @@ strategy_place strategy_place_of(const weft_site *site, const strategy_space *sp
         p.latency = WEFT_MIN(p.latency, g->link.latency);
     }
     if (p.machines == 1) p.latency = 0;
-    if (threads == 0) threads = WEFT_MAX(cores / p.each, (int64_t)1);
+    if (threads == 0) threads = weft_usual_threads(cores, p.each);
     p.each_threads = (double)threads;
     p.threads = (double)threads * WEFT_MIN(1, (double)cores / ((double)threads * p.each));
     return p;
