@@ -285,6 +285,7 @@ row(train      resume_changes           T......UA.R..    5 internal WITH exchang
 row(train      engines                  T......UA.R..    1 internal)
 row(train      played_actors          T......UA....    4 internal WITH exchange_runs)
 row(train      virtual_time             T......U.....    5 internal WITH exchange_runs)
+row(train      estimate_laws            T......UA....    3 internal WITH exchange_runs)
 row(train      estimates_agree          T......UA....    4 internal WITH exchange_runs)
 row(train      stops                    T......U.....    6 internal)
 row(train      time_to_target           T......UA....    5 internal WITH exchange_runs)

@@ -52,11 +52,11 @@ typedef struct machine {
     double sends_until, receives_until, paused_until;
     double sending, receiving; /* seconds that its transfers out and in have taken so far */
     double given,
-        given_bytes;    /* seconds and bytes that it has been given to send; since the start */
-    double posted;      /* bytes of the messages that the actor has sent so far, with envelopes */
-    double rate;        /* of its last message: bytes a second; 0: unlimited */
-    double working;     /* seconds of work of the running handler */
-    double works_until; /* of the handlers before */
+        given_bytes; /* seconds and bytes that it has been given to send; since the start */
+    double posted;   /* bytes of the messages that the actor has sent so far, with envelopes */
+    double rate, rate_busy; /* bytes, and seconds of transfers, a second until `sends_until` */
+    double working;         /* seconds of work of the running handler */
+    double works_until;     /* of the handlers before */
     struct event
         *waiting; /* [waiting_capacity, a power of two] events that wait for that, a ring */
     size_t first, waiting_count, waiting_capacity;

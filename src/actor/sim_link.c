@@ -171,6 +171,17 @@ static bool cross_processes(const weft_sim *sim, weft_actor_id from, weft_actor_
     return o->crosses && o->crosses(o->user, from, to);
 }
 
+/* The node sends a message of some bytes, which takes `takes` seconds, until time `left`. */
+static void add_sent(machine *node, double now, double left, double takes, double bytes)
+{
+    double before = WEFT_MAX(node->sends_until - now, 0.0), after = left - now;
+    node->rate = after > 0 ? (before * node->rate + bytes) / after : 0;
+    node->rate_busy = after > 0 ? (before * node->rate_busy + takes) / after : 0;
+    node->sends_until = left;
+    node->given += takes;
+    node->given_bytes += bytes;
+}
+
 weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message *message)
 {
     weft_sim *sim = (weft_sim *)from->host;
@@ -200,10 +211,7 @@ weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message
         double bytes = (double)bytes_of(sim, message), rate = w->link.bandwidth;
         double takes = rate > 0 ? bytes / rate : 0;
         left += takes;
-        node->sends_until = left;
-        node->given += takes;
-        node->given_bytes += bytes;
-        node->rate = rate;
+        add_sent(node, sim->now, left, takes, bytes);
     }
     if (left - sim->now > MOST_QUEUED)
         return weft_fail(WEFT_ERR_PEER,

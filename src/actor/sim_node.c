@@ -122,9 +122,9 @@ weft_sim_use weft_sim_used(const weft_sim *sim, weft_actor_id id)
     const machine *m = weft_sim_machine(sim, id), *node = weft_sim_node(sim, m);
     /* A message that waits, or is on its way, has yet to leave. */
     double left = WEFT_MAX(node->sends_until - sim->now, 0.0);
-    return (weft_sim_use){.worked = m->worked,
-                          .sent_bytes = WEFT_MAX(node->given_bytes - left * node->rate, 0.0),
-                          .sending = WEFT_MAX(node->given - left, 0.0),
+    return (weft_sim_use){.worked = m->worked - WEFT_MAX(m->works_until - sim->now, 0.0),
+                          .sent_bytes = node->given_bytes - left * node->rate,
+                          .sending = node->given - left * node->rate_busy,
                           .receiving = node->receiving,
                           .posted = m->posted};
 }

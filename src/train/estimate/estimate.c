@@ -79,6 +79,10 @@ static weft_status run_apart(weft_forecast *f, weft_step_totals *sum, weft_step_
     }
     weft_placed_learners_close(&at);
     WEFT_TRY(status);
+    /* Handlers work in what kernels and transfers leave of a step, but for those at its ends. */
+    double computed = WEFT_MIN(sum->computed * played.longer, played.seconds);
+    double left = WEFT_MAX(played.seconds - computed - sum->transferred, 0.0);
+    played.worked = WEFT_MIN(played.worked, left);
     f->handled = played.worked;
     f->posted = played.posted;
     out->sent_by_chance = played.by_chance;
@@ -86,7 +90,7 @@ static weft_status run_apart(weft_forecast *f, weft_step_totals *sum, weft_step_
     f->longer = played.seconds - sum->seconds - played.worked;
     *sum = (weft_step_totals){.weight = 1,
                               .seconds = played.seconds,
-                              .computed = sum->computed * played.longer,
+                              .computed = computed,
                               .transferred = sum->transferred + played.worked,
                               .bytes = sum->bytes + played.bytes,
                               .most_bytes = sum->most_bytes + played.most_bytes,

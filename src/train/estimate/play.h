@@ -24,8 +24,8 @@ typedef struct weft_play_options {
                            double bytes, int computing);
     void *user;
     weft_estimate_end *end; /* may be NULL */
-    /* [machines] gets, for each with `machine`, the seconds added for which it sends while learners
-     * take a step each; NULL: nobody asks. */
+    /* [machines] gets, for each with `machine`, the seconds added for which it sends in a step;
+     * NULL: nobody asks. */
     double *sending;
 } weft_play_options;
 
@@ -37,8 +37,8 @@ typedef struct weft_played {
     double seconds;    /* of a step, in the mean over the learners of the slowest machines */
     double low, high;  /* of the periods of these, nine of ten lie between */
     double longer;     /* set by weft_apart_estimate: how many times as long steps take at random */
-    double worked;     /* by the handlers of a learner in a step, in the mean */
-    double bytes;      /* between machines, while learners take a step each */
+    double worked;     /* by the handlers of these learners in a step, in the mean */
+    double bytes;      /* between machines, in so many seconds */
     double posted;     /* of all messages, in a step of a learner, as metrics count them */
     bool by_chance;    /* set by weft_apart_estimate: the bytes depend on when messages arrive */
     double most_bytes; /* of these, those that one machine sends */

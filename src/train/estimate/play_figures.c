@@ -199,26 +199,35 @@ static void find_interval(const play *p, int kind, weft_played *out)
     out->high = WEFT_MAX(windows[count - 1 - count / 20], out->seconds);
 }
 
-static void find_use(const play *p, double time, double steps, weft_played *out)
+/* The steps that a learner takes between the marks. */
+static double steps_of(const play *p, int learner)
+{
+    const play_course *c = &p->courses[learner];
+    return taken(c, p->marks[PLAY_END].at) - taken(c, p->marks[PLAY_BEGIN].at);
+}
+
+/* Bytes and times of links are those of the seconds of a step, so no link carries more than it can
+ * in a step; learners of a kind have worked in their own steps. */
+static void find_use(const play *p, int kind, weft_played *out)
 {
     const play_mark *a = &p->marks[PLAY_BEGIN], *b = &p->marks[PLAY_END];
     weft_actor_id first = p->exchange->first_learner;
+    double time = b->at - a->at, a_step = out->seconds / time, steps = 0;
+    for (int l = 0; l < p->learners; l++) steps += kind_of(p, l) == kind ? steps_of(p, l) : 0;
     for (int i = 0; i < p->exchange->actors; i++) {
         const weft_sim_use *x = &a->uses[i], *y = &b->uses[i];
         double worked = y->worked - x->worked;
         bool learner = i >= (int)first && i < (int)first + p->learners;
-        if (learner)
+        if (learner && steps > 0 && kind_of(p, i - (int)first) == kind)
             out->worked += worked / steps;
-        else
-            out->server = WEFT_MAX(out->server, worked / time);
+        if (!learner) out->server = WEFT_MAX(out->server, worked / time);
         if (p->node[i] != (weft_actor_id)i) continue;
-        double sent = (y->sent_bytes - x->sent_bytes) / steps * p->learners;
+        double sent = (y->sent_bytes - x->sent_bytes) * a_step;
         out->bytes += sent;
         out->most_bytes = WEFT_MAX(out->most_bytes, sent);
         out->link = WEFT_MAX(out->link, (y->sending - x->sending) / time);
         if (p->o->machine && p->o->sending) /* nodes are those of learners */
-            p->o->sending[p->o->machine[i - (int)first]] +=
-                (y->sending - x->sending) / steps * p->learners;
+            p->o->sending[p->o->machine[i - (int)first]] += (y->sending - x->sending) * a_step;
         /* A message is received when it has arrived; one may have begun before the mark. */
         out->link = WEFT_MAX(out->link, WEFT_MIN((y->receiving - x->receiving) / time, 1.0));
     }
@@ -241,19 +250,16 @@ static double posted_bytes(const play *p)
 void weft_play_sum_up(const play *p, weft_played *out)
 {
     const play_mark *a = &p->marks[PLAY_BEGIN], *b = &p->marks[PLAY_END];
-    double time = b->at - a->at, steps = 0;
-    for (int l = 0; l < p->learners; l++)
-        steps += taken(&p->courses[l], b->at) - taken(&p->courses[l], a->at);
     out->scale = p->scale;
     out->whole = weft_sim_stats(p->sim);
     out->ended = p->ended;
     out->staleness = -1;
     if (b->counts && b->updates > a->updates)
         out->staleness = (b->aged - a->aged) / (b->updates - a->updates);
-    if (!(time > 0)) return;
+    if (!(b->at > a->at)) return;
     int kind;
     out->seconds = slowest_pace(p, pace_of, b->at, &kind);
     find_interval(p, kind, out);
-    find_use(p, time, steps, out);
+    find_use(p, kind, out);
     out->posted = posted_bytes(p);
 }

@@ -1,0 +1,115 @@
+/* Laws that estimated steps obey on clusters drawn at random: links carry no more than their
+ * bandwidth in a step, the parts of a step are the step, and the order of equal machines does not
+ * matter. */
+#include "estimates.h"
+
+static const char *const exchanges[] = {
+    "exchange=average:every=2",           "exchange=server",
+    "exchange=server servers=2",          "exchange=server:policy=async",
+    "exchange=server:policy=ssp,bound=3", "exchange=gossip",
+    "exchange=gossip:mode=average",       "exchange=easgd:every=4"};
+enum { GROUPS = 3, PLAYED = 1 }; /* the exchanges from PLAYED on are played */
+
+typedef struct group {
+    int count, cores;
+    double speed, jitter, bandwidth, latency;
+} group;
+
+typedef struct random_cluster {
+    group groups[GROUPS];
+    int count;
+} random_cluster;
+
+static double pick(weft_random *r, const double *of, int count)
+{
+    return of[(int)(weft_random_unit(r) * count)];
+}
+
+static random_cluster draw(weft_random *r)
+{
+    static const double cores[] = {1, 2, 4}, speeds[] = {0.5, 1, 1, 3}, jitters[] = {0, 0, 0.5},
+                        rates[] = {5e6, 1.25e7, 1.25e8}, latencies[] = {0, 1e-4, 2e-3};
+    random_cluster c = {.count = 1 + (int)(weft_random_unit(r) * GROUPS)};
+    for (int g = 0; g < c.count; g++)
+        c.groups[g] = (group){1 + (int)(weft_random_unit(r) * 3),
+                              (int)pick(r, cores, 3),
+                              pick(r, speeds, 4),
+                              pick(r, jitters, 3),
+                              pick(r, rates, 3),
+                              pick(r, latencies, 3)};
+    c.groups[0].count++;
+    return c;
+}
+
+static int machines_of(const random_cluster *c)
+{
+    int sum = 0;
+    for (int g = 0; g < c->count; g++) sum += c->groups[g].count;
+    return sum;
+}
+
+/* One line for each group, or for each machine; backwards: the last group first. */
+static const char *written(const char *root, const random_cluster *c, bool split, bool backwards)
+{
+    char keys[2000] = "machines:\n";
+    for (int k = 0; k < c->count; k++) {
+        const group *g = &c->groups[backwards ? c->count - 1 - k : k];
+        for (int i = 0; i < (split ? g->count : 1); i++)
+            (void)snprintf(keys + strlen(keys), sizeof(keys) - strlen(keys),
+                           "  - {count: %d, cores: %d, speed: %g, jitter: %g, bandwidth: %g, "
+                           "latency: %g}\n",
+                           split ? 1 : g->count, g->cores, g->speed, g->jitter, g->bandwidth,
+                           g->latency);
+    }
+    return cluster_of(root, keys);
+}
+
+static weft_step_estimate on(const random_cluster *c, const char *file, const char *exchange)
+{
+    char words[200];
+    (void)snprintf(words, sizeof(words), SMALL "batch=8 threads=1 ranks=%d steps=64",
+                   machines_of(c));
+    return estimated(words, exchange, file);
+}
+
+static void check(const random_cluster *c, const weft_step_estimate *e)
+{
+    double fastest = 0, parts = e->computed + e->transferred + e->waited + e->rest;
+    for (int g = 0; g < c->count; g++) fastest = fmax(fastest, c->groups[g].bandwidth);
+    print_message("    %.4g ms, of it parts %.4f, link %.4f of what it can carry\n",
+                  1e3 * e->seconds, parts / e->seconds, e->link_bytes / fastest / e->seconds);
+    assert_true(e->link_bytes <= fastest * e->seconds * (1 + 1e-6));
+    assert_true(e->link_bytes <= e->wire_bytes * (1 + 1e-9));
+    assert_true(e->busiest_link >= 0 && e->busiest_link <= 1 + 1e-9);
+    assert_true(e->server_busy >= 0 && e->server_busy <= 1 + 1e-9);
+    assert_true(e->low <= e->seconds && e->seconds <= e->high);
+    assert_true(e->computed >= 0 && e->transferred >= 0 && e->waited >= 0 && e->rest >= 0);
+    assert_true(near(parts, e->seconds, 1e-6));
+}
+
+static void test_links_and_parts(void **state)
+{
+    (void)state;
+    enum { CLUSTERS = 12 };
+    char *root = temporary_folder();
+    weft_random r;
+    weft_random_start(&r, 12, 0);
+    for (int i = 0; i < CLUSTERS; i++) {
+        random_cluster c = draw(&r);
+        const char *file = written(root, &c, false, false);
+        for (size_t x = 0; x < WEFT_COUNT(exchanges); x++) {
+            print_message("cluster %d of %d machines, %s\n", i, machines_of(&c), exchanges[x]);
+            weft_step_estimate e = on(&c, file, exchanges[x]);
+            check(&c, &e);
+        }
+    }
+    remove_folder(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_links_and_parts),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
