@@ -106,10 +106,46 @@ static void test_links_and_parts(void **state)
     remove_folder(root);
 }
 
+/* --- memory --- */
+
+/* Servers that are on a machine each have a part of the parameters there: the fullest machine has
+ * the less, the more there are, and with few servers it has what a learner and one of them take. */
+static void test_memory_of_servers(void **state)
+{
+    (void)state;
+    static const char *const engines[] = {"threads", "processes"};
+    char *root = temporary_folder(), words[300], model[200];
+    (void)snprintf(model, sizeof(model), "%s",
+                   cluster_file(root, "model.yaml",
+                                "layers: [{type: flatten}, {type: dense, units: 20000}, "
+                                "{type: dense, units: outputs}]\n"));
+    for (size_t e = 0; e < WEFT_COUNT(engines); e++) {
+        double memory[5] = {0}, together[5] = {0};
+        for (int s = 1; s <= 4; s *= 2) {
+            (void)snprintf(words, sizeof(words),
+                           "data=glyphs:size=8,train=48,test=12 model=%s batch=4 threads=1 ranks=4 "
+                           "steps=8 engine=%s servers=%d",
+                           model, engines[e], s);
+            const char *file = cluster_of(root, "machines: [{count: 4, memory: 1e9}]");
+            memory[s] = estimated(words, "exchange=server", file).memory;
+            file = cluster_of(root, "machines: [{count: 1, cores: 4, memory: 1e9}]");
+            together[s] = estimated(words, "exchange=server", file).memory;
+            print_message("%s, %d servers: %.1f MB, on one machine %.1f\n", engines[e], s,
+                          memory[s] / 1e6, together[s] / 1e6);
+        }
+        /* The first machine has half of the ranges less with twice the servers. */
+        double half = memory[1] - memory[2], quarter = memory[2] - memory[4];
+        assert_true(half > 5e6 && near(quarter, half / 2, 0.1));
+        assert_true(together[4] > together[1] * 0.95);
+    }
+    remove_folder(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_links_and_parts),
+        cmocka_unit_test(test_memory_of_servers),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -28,6 +28,7 @@ weft_status weft_memory_plan_open(const weft_trainer *t, weft_memory_plan *out)
     if (status == WEFT_OK)
         status = weft_new_bytes((void *)&out->moment, (size_t)t->mesh, sizeof(*out->moment));
     if (status == WEFT_OK) status = WEFT_NEW(&out->first, t->mesh);
+    if (status == WEFT_OK) status = WEFT_NEW(&out->hosted, t->mesh);
     if (status != WEFT_OK) weft_memory_plan_close(out);
     return status;
 }
@@ -37,6 +38,7 @@ void weft_memory_plan_close(weft_memory_plan *m)
     free(m->part);
     free(m->moment);
     free(m->first);
+    free(m->hosted);
     *m = (weft_memory_plan){.mesh = 0};
 }
 
@@ -147,11 +149,12 @@ static double meeting_room(const weft_trainer *t, const weft_exchange_sizes *siz
     return (double)weft_comm_room_bytes(t->context, t->options.job.engine, &sum, t->learners);
 }
 
-/* The exchange says what it takes of each learner, and beside that for all of them. Sets *room to
- * what the engine takes where learners meet. */
-static weft_status ask_exchange(const weft_trainer *t, const weft_rank *r, const weft_store *store,
-                                weft_exchange_memory *out, double *room)
+/* The exchange says what it takes of each learner, beside that for all of them, and where its
+ * servers are. Sets *room to what the engine takes where learners meet. */
+static weft_status ask_exchange(weft_memory_plan *m, const weft_trainer *t, const weft_rank *r,
+                                const weft_store *store, weft_exchange_memory *out, double *room)
 {
+    weft_exchange_least least;
     const weft_run_spec *k = r->run_spec;
     const weft_exchange_plan plan = {.context = k->context,
                                      .learners = t->learners,
@@ -171,12 +174,13 @@ static weft_status ask_exchange(const weft_trainer *t, const weft_rank *r, const
     if (!k->exchange || t->learners < 2) return WEFT_OK;
     weft_store_planned(store, &sizes.dtype, &sizes.count);
     WEFT_TRY(weft_exchange_memory_of(k->exchange, &sizes, out));
+    WEFT_TRY(weft_exchange_least_of(k->exchange, &sizes, &least));
+    m->host = least.host;
     *room = meeting_room(t, &sizes);
     return WEFT_OK;
 }
 
-/* Sets the numbers of the ranks of a kind from those of its first one, r. Servers that are threads
- * of learners are counted with the first learner, others by themselves. */
+/* Sets the numbers of the ranks of a kind from those of its first one, r. */
 static void set_kind(weft_memory_plan *m, const weft_trainer *t, const weft_rank *r,
                      const int *kind, const weft_exchange_memory *takes, const double room[2])
 {
@@ -189,7 +193,8 @@ static void set_kind(weft_memory_plan *m, const weft_trainer *t, const weft_rank
         m->part[i][WEFT_MEMORY_EXCHANGE] = lead ? takes->learner : 0;
         m->moment[i][MOMENT_END] = lead ? takes->end : 0;
         m->moment[i][MOMENT_CHECKPOINT] = lead ? room[i == 0] : 0;
-        m->first[i] = lead ? takes->shared + (hosted ? takes->server : 0) : 0;
+        m->first[i] = lead ? takes->shared : 0;
+        m->hosted[i] = lead && hosted ? takes->server : 0;
         m->server += lead && !hosted ? takes->server : 0;
     }
 }
@@ -253,7 +258,7 @@ weft_status weft_memory_plan_add(weft_memory_plan *m, weft_trainer *t, const wef
     if (status == WEFT_OK)
         status = add_evaluation(r, store, part, &moment[MOMENT_EVALUATION], &evaluation);
     for (int first = 0; first < 2; first++) room[first] = checkpoint_room(t, r, store, first);
-    if (status == WEFT_OK) status = ask_exchange(t, r, store, &takes, &moment[MOMENT_MEETING]);
+    if (status == WEFT_OK) status = ask_exchange(m, t, r, store, &takes, &moment[MOMENT_MEETING]);
     if (status == WEFT_OK)
         status =
             count_programs(m, r, (const weft_program *[]){program, averages, evaluation}, before);

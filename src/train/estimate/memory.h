@@ -22,7 +22,10 @@ typedef struct weft_memory_plan {
     double engine; /* what the engine takes in a process of ranks */
     double bare;   /* of a process without data and programs */
     double beside; /* bytes that have been allocated and are not of the run */
-    double server; /* of all servers that are processes */
+    /* [mesh]: what all servers of the shard of a rank take that are threads of learners; of all
+     * servers that are processes; and the learner on whose machine a server is, NULL: the first. */
+    double *hosted, server;
+    int (*host)(int server, int learners);
 } weft_memory_plan;
 
 weft_status weft_memory_plan_open(const weft_trainer *t, weft_memory_plan *out) WEFT_NODISCARD;

@@ -19,9 +19,19 @@ static double largest(const double moment[MOMENTS])
     return most;
 }
 
-/* A process that has `count` ranks of the job, from `first` on. */
-static double bytes_of_process(const weft_memory_plan *m, int first, int count)
+/* How many of the servers are on the machine of a learner. */
+static int servers_at(const weft_memory_plan *m, const weft_trainer *t, int learner)
 {
+    int servers = WEFT_MAX(t->run_spec.servers, 1), count = 0;
+    for (int s = 0; s < servers; s++) count += (m->host ? m->host(s, t->learners) : 0) == learner;
+    return count;
+}
+
+/* A process that has `count` ranks of the job, from `first` on. */
+static double bytes_of_process(const weft_memory_plan *m, const weft_trainer *t, int first,
+                               int count)
+{
+    double servers = WEFT_MAX(t->run_spec.servers, 1);
     double bytes = m->shared + m->engine, moment[MOMENTS] = {0};
     for (int r = first; r < first + count; r++) {
         int place = r % m->mesh;
@@ -29,6 +39,7 @@ static double bytes_of_process(const weft_memory_plan *m, int first, int count)
         for (int k = 0; k < MOMENTS; k++)
             if (k != MOMENT_END || r < m->mesh) moment[k] += m->moment[place][k];
         if (r < m->mesh) bytes += m->first[r];
+        bytes += m->hosted[place] * servers_at(m, t, r / m->mesh) / servers;
     }
     return bytes + largest(moment);
 }
@@ -56,7 +67,7 @@ static void add_machine(const weft_memory_plan *m, const weft_trainer *t, int fi
 {
     int each = ranks_of_process(t, count);
     for (int r = 0; r < count; r += each) {
-        double process = bytes_of_process(m, first + r, WEFT_MIN(each, count - r));
+        double process = bytes_of_process(m, t, first + r, WEFT_MIN(each, count - r));
         bytes += process;
         out->processes++;
         out->process = WEFT_MAX(out->process, process);
@@ -77,11 +88,12 @@ void weft_memory_plan_sum_up(const weft_memory_plan *m, const weft_trainer *t,
     for (int g = 0; cluster && g < cluster->group_count; g++) machines += cluster->groups[g].count;
     int each = (int)((t->size + machines - 1) / machines);
     add_others(m, t, out);
-    double others = out->supervisor + out->coordinator + out->servers * out->server;
     for (int first = 0, i = 0; first < t->size; first += each, i++) {
+        double others = i == 0 ? out->supervisor + out->coordinator : 0;
+        for (int r = first; r < WEFT_MIN(first + each, t->size) && out->servers > 0; r++)
+            if (r % t->mesh == 0) others += out->server * servers_at(m, t, r / t->mesh);
         double limit = cluster ? weft_cluster_group_of(cluster, i)->memory : 0;
-        add_machine(m, t, first, WEFT_MIN(each, t->size - first), i == 0 ? others : 0, limit, &most,
-                    out);
+        add_machine(m, t, first, WEFT_MIN(each, t->size - first), others, limit, &most, out);
     }
 }
 
