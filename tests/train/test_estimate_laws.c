@@ -106,6 +106,33 @@ static void test_links_and_parts(void **state)
     remove_folder(root);
 }
 
+/* --- pauses --- */
+
+/* Learners on machines that stop for half of each period take twice as long, whatever the period.
+ */
+static void test_pauses(void **state)
+{
+    (void)state;
+    static const double periods[] = {3e-3, 60, 3600};
+    char *root = temporary_folder(), keys[200];
+    for (size_t x = PLAYED; x < WEFT_COUNT(exchanges); x++) {
+        static const char words[] = SMALL "batch=8 threads=1 ranks=4 steps=64";
+        const char *file = cluster_of(root, "latency: 0\nbandwidth: 0\nmachines: [{count: 4}]");
+        double all = estimated(words, exchanges[x], file).seconds;
+        for (size_t p = 0; p < WEFT_COUNT(periods); p++) {
+            (void)snprintf(keys, sizeof(keys),
+                           "latency: 0\nbandwidth: 0\nmachines: [{count: 4, awake: 0.5, period: "
+                           "%g}]",
+                           periods[p]);
+            double half = estimated(words, exchanges[x], cluster_of(root, keys)).seconds;
+            print_message("%s, period %g s: %.4f times as long\n", exchanges[x], periods[p],
+                          half / all);
+            assert_true(near(half, 2 * all, 0.05));
+        }
+    }
+    remove_folder(root);
+}
+
 /* --- memory --- */
 
 /* Servers that are on a machine each have a part of the parameters there: the fullest machine has
@@ -145,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_links_and_parts),
+        cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_memory_of_servers),
     };
     return cmocka_run_group_tests(tests, begin, end);

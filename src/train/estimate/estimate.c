@@ -193,7 +193,7 @@ weft_status weft_forecast_open(weft_forecast *f, weft_context *context,
     WEFT_TRY(weft_trainer_prepare(context, options, NULL, &f->t));
     WEFT_TRY(weft_estimate_check_devices(f->t));
     WEFT_TRY(find_meetings(f));
-    if (!f->actors) weft_estimate_note_unused(f->t->context, &f->cluster);
+    weft_estimate_note_unused(f->t->context, &f->cluster, f->actors);
     return weft_machines_place(f->t, &f->cluster, &f->hosts);
 }
 

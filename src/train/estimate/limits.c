@@ -5,9 +5,9 @@
 #include "train/estimate/tracks.h"
 #include "weft/device.h"
 
-/* Keys of the file about single messages, which steps of ranks do not lose, and about machines that
- * stop, each at times of its own. */
-void weft_estimate_note_unused(const weft_context *context, const weft_cluster *c)
+/* Keys of the file about single messages, which steps of ranks do not lose and actors do, and about
+ * machines that stop, each at times of its own. */
+void weft_estimate_note_unused(const weft_context *context, const weft_cluster *c, bool actors)
 {
     const weft_sim_link *link = &c->link;
     bool some = link->lost > 0 || link->twice > 0 || link->reordered > 0, stops = false;
@@ -16,16 +16,16 @@ void weft_estimate_note_unused(const weft_context *context, const weft_cluster *
         some = some || link->lost > 0 || link->twice > 0 || link->reordered > 0;
         stops = stops || c->groups[g].awake < 1;
     }
-    if (some)
+    if (some && !actors)
         weft_log(context, WEFT_LOG_WARNING,
                  "the keys lost, twice and reordered of the cluster are of simulated messages; the "
                  "estimates of runs without an exchange, or with one in lock step, such as "
                  "average, take them as 0");
     if (stops)
         weft_log(context, WEFT_LOG_WARNING,
-                 "machines that are awake for a share of each period count as that much slower in "
-                 "the estimates of runs without an exchange, or with one in lock step; their steps "
-                 "take longer if machines stop one after the other, since all wait for each");
+                 "machines that are awake for a share of each period count as that much slower; "
+                 "steps of ranks or learners that wait for each other take longer if machines stop "
+                 "one after the other, since all wait for each");
 }
 
 static weft_status check_device_of(const weft_trainer *t, int rank, const char *measured)

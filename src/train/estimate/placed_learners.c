@@ -142,8 +142,9 @@ static weft_status place(const weft_placed_actors *p, weft_sim *sim, weft_actor_
         *node = p->exchange->first_learner + (weft_actor_id)first;
         WEFT_TRY(weft_sim_share_node(sim, id, *node));
     }
-    if (host < 0) return WEFT_OK;
-    const weft_machine_group *g = weft_cluster_group_of(p->cluster, machine ? machine[host] : host);
+    /* Pauses of any period are in the seconds of a placed learner, as their share of the time. */
+    if (host < 0 || machine) return WEFT_OK;
+    const weft_machine_group *g = weft_cluster_group_of(p->cluster, host);
     return g->awake < 1 ? weft_sim_doze(sim, id, g->period, g->awake * g->period) : WEFT_OK;
 }
 

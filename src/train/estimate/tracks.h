@@ -148,7 +148,8 @@ void weft_tracks_free(weft_tracks *tracks);
 /* limits.c: UNSUPPORTED: a rank has another device than the measured one. */
 weft_status weft_estimate_check_devices(const weft_trainer *t) WEFT_NODISCARD;
 /* Logs that keys about single messages have no effect, where the file has them. */
-void weft_estimate_note_unused(const weft_context *context, const weft_cluster *cluster);
+void weft_estimate_note_unused(const weft_context *context, const weft_cluster *cluster,
+                               bool actors);
 /* spans.c: plays a step once more, with no machine slower than at its best, and tells fn the spans
  * of all ranks and machines of the run. whole: with a meeting of the learners. */
 weft_status weft_tracks_tell(const weft_tracks *tracks, const weft_trainer *t,
