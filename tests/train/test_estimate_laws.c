@@ -133,6 +133,35 @@ static void test_pauses(void **state)
     remove_folder(root);
 }
 
+/* --- lost messages --- */
+
+/* Messages that are lost are sent again after many steps: a line of two equal machines and two
+ * lines are the same, and links that lose the same share with another seed take about as long. */
+static void test_lost(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"  - {count: 1}\n  - {count: 2}\n",
+                                        "  - {count: 1}\n  - {count: 1}\n  - {count: 1}\n"};
+    char *root = temporary_folder(), keys[300], words[200];
+    for (size_t x = PLAYED; x < WEFT_COUNT(exchanges); x++) {
+        double seconds[2][2];
+        for (int l = 0; l < 2; l++)
+            for (int seed = 0; seed < 2; seed++) {
+                (void)snprintf(keys, sizeof(keys),
+                               "latency: 0.002\nbandwidth: 5e6\nlost: 0.01\nmachines:\n%s",
+                               lines[l]);
+                (void)snprintf(words, sizeof(words),
+                               SMALL "batch=8 threads=1 ranks=3 steps=64 seed=%d", seed + 1);
+                seconds[l][seed] = estimated(words, exchanges[x], cluster_of(root, keys)).seconds;
+            }
+        print_message("%s: %.4g and %.4g ms, %.4g with another seed\n", exchanges[x],
+                      1e3 * seconds[0][0], 1e3 * seconds[1][0], 1e3 * seconds[0][1]);
+        assert_true(near(seconds[0][0], seconds[1][0], 1e-9));
+        assert_true(near(seconds[0][0], seconds[0][1], 0.25));
+    }
+    remove_folder(root);
+}
+
 /* --- memory --- */
 
 /* Servers that are on a machine each have a part of the parameters there: the fullest machine has
@@ -173,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_links_and_parts),
         cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_lost),
         cmocka_unit_test(test_memory_of_servers),
     };
     return cmocka_run_group_tests(tests, begin, end);

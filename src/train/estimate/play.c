@@ -7,6 +7,8 @@
 #include "program/program.h"
 #include "train/sim/overlap.h"
 
+enum { MEASURED = 40, LEAST_ELEMENTS = 2048 };
+
 /* --- callbacks of the simulator --- */
 
 static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
@@ -97,7 +99,8 @@ static weft_status shrink(play *p)
     if (own == 0)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "the first rank of a learner has no parameters, and "
                                                "the exchange is estimated by those that it has");
-    double longer = WEFT_MAX((double)own / (double)p->o->elements, 1.0);
+    double elements = WEFT_MAX((double)p->o->elements / p->longer, (double)LEAST_ELEMENTS);
+    double longer = WEFT_MAX((double)own / elements, 1.0);
     WEFT_TRY(weft_store_shrink(p->program, longer, &p->store));
     WEFT_TRY(weft_store_map(p->store, WEFT_ALL_PARAMETERS, &p->dtype, &data, &bytes));
     weft_store_unmap_read(p->store, data);
@@ -134,16 +137,33 @@ static weft_status make_vectors(play *p)
 
 /* --- the exchange --- */
 
+/* The worst share of messages that links lose. */
+static double most_lost(const weft_cluster *c)
+{
+    double most = c->link.lost;
+    for (int g = 0; g < c->group_count; g++) most = WEFT_MAX(most, c->groups[g].link.lost);
+    return most;
+}
+
+/* A lost message is sent again after a time as long as many steps: LOST of EACH that a learner
+ * sends in a step give a mean; at most MOST times as many steps. */
+static double longer_for_losses(const play *p)
+{
+    enum { LOST = 400, EACH = 2, MOST = 100 };
+    double lost = most_lost(p->o->cluster) * EACH * MEASURED * p->learners;
+    return lost > 0 && p->o->steps == 0 ? WEFT_MIN(WEFT_MAX(LOST / lost, 1.0), (double)MOST) : 1;
+}
+
 /* WARM, MEASURED: steps of each learner before the steady state, and in it; a multiple of those
  * after which the exchange repeats itself. The first meeting may answer nothing yet, so the steady
  * state begins after a second one. */
 static void choose_steps(play *p)
 {
-    enum { WARM = 12, MEASURED = 40 };
+    enum { WARM = 12 };
     int64_t period = WEFT_MAX(p->exchange->period, (int64_t)1);
     p->period = period;
     p->warm = WEFT_MAX((WARM + period - 1) / period, (int64_t)2) * period;
-    p->steps = p->warm + (MEASURED + period - 1) / period * period;
+    p->steps = p->warm + ((int64_t)(p->longer * MEASURED) + period - 1) / period * period;
     if (p->o->steps == 0) return;
     p->steps = WEFT_MAX(p->o->steps, (int64_t)2);
     p->warm = WEFT_MAX(p->steps / 3, (int64_t)1);
@@ -192,23 +212,44 @@ static weft_status open_exchange(play *p)
     }
     for (int m = 0; m < PLAY_MARKS; m++) WEFT_TRY(WEFT_NEW(&p->marks[m].uses, p->exchange->actors));
     WEFT_TRY(WEFT_NEW(&p->node, p->exchange->actors));
-    WEFT_TRY(WEFT_NEW(&p->beside, p->learners));
+    WEFT_TRY(WEFT_NEW(&p->kind, p->learners));
     return WEFT_NEW(&p->windows, p->steps);
 }
 
 /* --- the run --- */
 
-/* Learners on whose machine an actor is that is none of them. */
-static void find_beside(play *p)
+static bool are_equal(const weft_machine_group *a, const weft_machine_group *b)
+{
+    const weft_sim_link *x = &a->link, *y = &b->link;
+    return a->cores == b->cores && a->speed == b->speed && a->jitter == b->jitter &&
+           a->slow == b->slow && a->slowdown == b->slowdown && a->awake == b->awake &&
+           a->period == b->period && x->latency == y->latency && x->jitter == y->jitter &&
+           x->bandwidth == y->bandwidth && x->lost == y->lost && x->twice == y->twice &&
+           x->reordered == y->reordered;
+}
+
+/* The first of the groups of machines that are equal to that of a learner. */
+static int group_of(const play *p, int learner)
+{
+    const weft_cluster *c = p->o->cluster;
+    int at = p->o->machine ? p->o->machine[learner] : learner, group = 0;
+    while (!are_equal(&c->groups[group], weft_cluster_group_of(c, at))) group++;
+    return group;
+}
+
+static void find_kinds(const play *p)
 {
     const int *machine = p->o->machine;
+    for (int l = 0; l < p->learners; l++) p->kind[l] = PLAY_KINDS * group_of(p, l);
     for (int i = 0; machine && i < p->exchange->actors; i++) {
         weft_actor_id id = (weft_actor_id)i, of = p->exchange->first_learner;
         int at = machine[weft_placed_host(&p->at, id)];
         if (weft_placed_learner(&p->at, id) >= 0) continue;
-        for (int l = 0; l < p->learners; l++, of++)
-            if (machine[l] == at)
-                p->beside[l] = WEFT_MAX(p->beside[l], weft_placed_crosses(&p->at, id, of) ? 1 : 2);
+        for (int l = 0; l < p->learners; l++, of++) {
+            int of_group = p->kind[l] / PLAY_KINDS * PLAY_KINDS;
+            int kind = of_group + (weft_placed_crosses(&p->at, id, of) ? 1 : 2);
+            if (machine[l] == at) p->kind[l] = WEFT_MAX(p->kind[l], kind);
+        }
     }
 }
 
@@ -245,7 +286,7 @@ static weft_status run(play *p)
     p->most_events = WEFT_MAX((double)EVENTS, (double)ROUNDS * EACH * p->learners * each);
     WEFT_TRY(weft_sim_create(&options, &p->sim));
     WEFT_TRY(weft_placed_add(&p->at, p->sim, p->node));
-    find_beside(p);
+    find_kinds(p);
     weft_status status = weft_sim_run(p->sim, INFINITY);
     if (p->over && !p->slower) return WEFT_OK;
     return status == WEFT_OK ? check_ends(p) : status;
@@ -271,7 +312,7 @@ static void close_play(play *p)
     free(p->needs);
     free(p->makes);
     free(p->node);
-    free(p->beside);
+    free(p->kind);
     free(p->courses);
     free(p->windows);
 }
@@ -280,6 +321,7 @@ weft_status weft_play_actors(const weft_play_options *options, weft_played *out)
 {
     play p = {.o = options, .learners = options->job->learners};
     *out = (weft_played){.seconds = 0};
+    p.longer = longer_for_losses(&p);
     weft_status status = shrink(&p);
     if (status == WEFT_OK) status = make_vectors(&p);
     if (status == WEFT_OK) status = open_exchange(&p);

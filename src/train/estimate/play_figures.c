@@ -48,16 +48,6 @@ static bool begins(play *p, const play_course *c)
     return c->done == p->warm;
 }
 
-/* Learners of one kind differ by chance alone: their machines are of one group, and all or none of
- * them have a server there, or in their process: messages to it cross no link, or none at all. */
-enum { KINDS = 3 }; /* of a group */
-static int kind_of(const play *p, int learner)
-{
-    int at = p->o->machine ? p->o->machine[learner] : learner;
-    ptrdiff_t group = weft_cluster_group_of(p->o->cluster, at) - p->o->cluster->groups;
-    return KINDS * (int)group + p->beside[learner];
-}
-
 /* The steady state ends when a learner of each kind has taken its steps. */
 static bool ends(const play *p, int learner)
 {
@@ -66,7 +56,7 @@ static bool ends(const play *p, int learner)
         return learner == p->pacer && p->ready == p->learners && has_played(p, c, MESSAGES);
     for (int l = 0; l < p->learners; l++) {
         int of = 0;
-        while (p->courses[of].done < p->steps || kind_of(p, of) != kind_of(p, l))
+        while (p->courses[of].done < p->steps || p->kind[of] != p->kind[l])
             if (++of == p->learners) return false;
     }
     return true;
@@ -100,10 +90,10 @@ static double slowest_pace(const play *p, double (*of)(const play *, const play_
 {
     double most = 0;
     *slowest = 0;
-    for (int kind = 0; kind < KINDS * p->o->cluster->group_count; kind++) {
+    for (int kind = 0; kind < PLAY_KINDS * p->o->cluster->group_count; kind++) {
         double sum = 0, count = 0;
         for (int l = 0; l < p->learners; l++) {
-            if (kind_of(p, l) != kind) continue;
+            if (p->kind[l] != kind) continue;
             sum += of(p, &p->courses[l], now);
             count++;
         }
@@ -186,7 +176,7 @@ static void find_interval(const play *p, int kind, weft_played *out)
         double sum = 0, members = 0;
         for (int l = 0; l < p->learners; l++) {
             const play_course *c = &p->courses[l];
-            if (kind_of(p, l) != kind || c->done < k + p->period) continue;
+            if (p->kind[l] != kind || c->done < k + p->period) continue;
             sum += c->ends[k + p->period - 1] - c->ends[k - 1];
             members++;
         }
@@ -213,13 +203,12 @@ static void find_use(const play *p, int kind, weft_played *out)
     const play_mark *a = &p->marks[PLAY_BEGIN], *b = &p->marks[PLAY_END];
     weft_actor_id first = p->exchange->first_learner;
     double time = b->at - a->at, a_step = out->seconds / time, steps = 0;
-    for (int l = 0; l < p->learners; l++) steps += kind_of(p, l) == kind ? steps_of(p, l) : 0;
+    for (int l = 0; l < p->learners; l++) steps += p->kind[l] == kind ? steps_of(p, l) : 0;
     for (int i = 0; i < p->exchange->actors; i++) {
         const weft_sim_use *x = &a->uses[i], *y = &b->uses[i];
         double worked = y->worked - x->worked;
         bool learner = i >= (int)first && i < (int)first + p->learners;
-        if (learner && steps > 0 && kind_of(p, i - (int)first) == kind)
-            out->worked += worked / steps;
+        if (learner && steps > 0 && p->kind[i - (int)first] == kind) out->worked += worked / steps;
         if (!learner) out->server = WEFT_MAX(out->server, worked / time);
         if (p->node[i] != (weft_actor_id)i) continue;
         double sent = (y->sent_bytes - x->sent_bytes) * a_step;

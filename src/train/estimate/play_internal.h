@@ -24,6 +24,7 @@ typedef struct play_mark {
     bool counts;          /* the exchange counts staleness */
 } play_mark;
 enum { PLAY_BEGIN, PLAY_END, PLAY_MARKS };
+enum { PLAY_KINDS = 3 }; /* of learners on machines of one group */
 
 typedef struct play {
     const weft_play_options *o;
@@ -44,7 +45,11 @@ typedef struct play {
     weft_sim *sim;
     int learners;
     weft_actor_id *node; /* [actors]: the first actor of its node */
-    int *beside; /* [learners]: 1: a server is on the machine of the learner, 2: in its process */
+    /* [learners]: learners of one kind differ by chance alone. Their machines are equal, and all or
+     * none of them have a server there, or in their process: messages to it cross no link, or none
+     * at all. */
+    int *kind;
+    double longer; /* how many times as many steps are played, so that some messages are lost */
     int64_t steps, warm, period;
     int64_t done;               /* steps of all learners */
     double ended;               /* virtual time of the last one */
