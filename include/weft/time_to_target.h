@@ -66,7 +66,7 @@ typedef struct weft_target_result {
     int finalist;        /* its number in the caller's list */
     double lr;           /* that it ran with */
     double batch;        /* samples whose gradients make an update */
-    double step_seconds; /* mean virtual time of a step */
+    double step_seconds; /* of a step, as weft_estimate_run has it, if it has; or of the first */
     int same_as;         /* the finalist whose numbers it shares; its own number: computed itself */
     bool reached;        /* the target, with all seeds */
     double seconds, low, high; /* until then, over the seeds: mean and range; else until it ended */

@@ -52,7 +52,9 @@ awk '/^strategy/ { begun = 1; next } begun && NF == 0 { exit } begun { print $1 
 [ "$(wc -l <ranked)" = 4 ] && pass || flunk "four runs are ranked: $(cat out)"
 holds out '^hogwild: exchange hogwild cannot be simulated'
 holds out '^mesh=tensor=4: its numbers are those of mesh=data=4, computed once$'
-holds out ': left out after round [0-9]+: (its training loss was|it had )'
+holds out ': left out after round [0-9]+: (its training loss was|its run had ended after|it had )'
+"$weft" plan $small -n 4 --cluster four.yaml --strategies 'exchange=server:policy=async' >planned 2>err
+[ "$(awk '/^server:policy=async / { print $4 }' out)" = "$(awk '/^server:policy=async / { print $2 }' planned)" ] && pass || flunk "a step is that of the estimate: $(cat out planned)"
 holds out '^training loss \(moving mean\) over virtual seconds$'
 holds target.svg '^<svg .*'
 cp out first

@@ -120,7 +120,7 @@ static weft_status fill(const weft_search *s, weft_search_entry *e, weft_target_
     *out = (weft_target_result){.finalist = e->number,
                                 .lr = e->options.update.lr,
                                 .batch = e->batch,
-                                .step_seconds = e->step,
+                                .step_seconds = e->planned > 0 ? e->planned : e->step,
                                 .same_as = source_of(s, e)->number,
                                 .reached = seen->reached,
                                 .seconds = seen->seconds,

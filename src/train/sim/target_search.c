@@ -70,13 +70,18 @@ static weft_status take_options(weft_search *s, weft_search_entry *e)
     return WEFT_OK;
 }
 
-/* A run whose ranks wait for each other has an estimated step, of a program that fits. */
+/* The estimated step of a program that fits, which is that of a run whose ranks wait for each
+ * other; learners that do not may have none. */
 static weft_status estimate(weft_search *s, weft_search_entry *e)
 {
     weft_step_estimate step;
-    if (!e->waits) return WEFT_OK;
-    WEFT_TRY(weft_estimate_run(s->context, &e->options, s->asked.cluster, s->stop, &step));
-    e->step = step.seconds;
+    weft_status status =
+        weft_estimate_run(s->context, &e->options, s->asked.cluster, s->stop, &step);
+    bool none = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_UNSUPPORTED;
+    if (!e->waits && none) return WEFT_OK;
+    WEFT_TRY(status);
+    e->planned = step.seconds;
+    if (e->waits) e->step = step.seconds;
     if (step.memory_limit <= 0 || step.memory <= step.memory_limit) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "its processes take %.1f MB on the fullest machine, which has %.1f MB",

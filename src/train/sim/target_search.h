@@ -18,10 +18,11 @@ typedef struct weft_search_entry {
     weft_train_options options; /* with the learning rate of the rule */
     bool has_options;
     int learners;
-    bool waits;   /* its ranks wait for each other, and `step` was estimated */
-    double step;  /* virtual seconds; 0: not known yet */
-    double batch; /* samples of an update */
-    int source;   /* the entry whose runs it shares; its own number: none */
+    bool waits;     /* its ranks wait for each other, and `step` was estimated */
+    double step;    /* virtual seconds; 0: not known yet */
+    double planned; /* seconds of a step, as estimated; 0: they cannot be */
+    double batch;   /* samples of an update */
+    int source;     /* the entry whose runs it shares; its own number: none */
     weft_paused_run *run[WEFT_MOST_SEEDS]; /* of a source */
     bool runs, refused;
     int round; /* after which it was left out; 0: it was not */

@@ -125,6 +125,12 @@ static weft_status leave_out(weft_search *s, int i, double until, const weft_sea
     if (isinf(mine->loss))
         return weft_format(&e->why, "it had taken no step within %.4g s, and %s had", until,
                            s->entry[best].given->name);
+    if (weft_search_ended(s, e))
+        return weft_format(&e->why,
+                           "its run had ended after %.4g s with a training loss of %.4g, and that "
+                           "of %s was %.4g after %.4g s",
+                           mine->seconds, mine->loss, s->entry[best].given->name, seen[best].loss,
+                           until);
     return weft_format(&e->why, "its training loss was %.4g after %.4g s, and that of %s %.4g",
                        mine->loss, until, s->entry[best].given->name, seen[best].loss);
 }
