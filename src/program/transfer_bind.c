@@ -168,7 +168,7 @@ static weft_status bind_all_reduce(transfer *t, const weft_address *in, const we
     if (together) return weft_transfer_prepare(t, what, in[order[0]], out[order[0]]);
     WEFT_TRY(weft_transfer_make_room(t, total * (size_t)parts, &t->send_room));
     WEFT_TRY(weft_transfer_make_room(t, total, &t->receive_room));
-    if (!t->comm) return WEFT_OK;
+    if (!t->comm) return add_operation(t, what);
     WEFT_TRY(WEFT_NEW(&t->before, n * parts));
     WEFT_TRY(WEFT_NEW(&t->after, n));
     for (int p = 0; p < parts; p++) {

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/base.h"
+#include "comm/comm.h"
 #include "trainer_runs.h"
 #include "weft/estimate.h"
 
@@ -190,12 +191,29 @@ static void test_exchanges(void **state)
         }
 }
 
+/* Gradients that do not lie beside each other are summed in copies, of which there are two, and MPI
+ * takes room for the half that a rank adds up, in chunks. */
+static void test_copied_sums(void **state)
+{
+    (void)state;
+    weft_train_options o = {0};
+    weft_memory_estimate m;
+    if (weft_mpi_built() != WEFT_OK) skip();
+    set_words(&o, "model=resnet:depth=18,width=8 data=glyphs:size=16,train=120,test=30 batch=24 "
+                  "ranks=2 mesh=data=2 engine=mpi");
+    assert_ok(weft_estimate_memory(context, &o, NULL, &m));
+    assert_true(m.part[WEFT_MEMORY_STAGING] > 2.25 * m.part[WEFT_MEMORY_GRADIENTS]);
+    weft_memory_estimate_free(&m);
+    weft_options_free(weft_train_table(context), &o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_meshes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_images, setup, teardown),
         cmocka_unit_test_setup_teardown(test_exchanges, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_copied_sums, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
