@@ -167,9 +167,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_estimate_parts(weft_context *context,
                                                         const char *cluster, weft_step_part_fn fn,
                                                         void *user, weft_step_estimate *out);
 
-/* ARGUMENT: the times of the cluster were measured on another processor, or by another version,
- * than this one, or the file has several machines. *processor: its name, which the caller frees
- * with weft_free. */
+/* Whether the times of a cluster were measured on a processor as this one. *processor: the name of
+ * theirs, which the caller frees with weft_free. ARGUMENT: it is another one, and *processor is
+ * set, or the file has no times, or those of another version, and *processor is NULL. */
 WEFT_API WEFT_NODISCARD weft_status weft_measured_here(const char *cluster, char **processor);
 
 /* The uses of a rank's memory. */

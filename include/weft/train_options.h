@@ -101,7 +101,8 @@ typedef struct weft_show_choice {
     bool quiet;
     char *estimate; /* cluster file; the first steps are compared with their estimate there */
     int64_t noise_scale;
-    uint64_t room[2]; /* of later versions: 0 */
+    bool best;        /* keep_best without a checkpoint: events tell which evaluation is the best */
+    uint64_t room[1]; /* of later versions: 0 */
 } weft_show_choice;
 
 /* How samples of the training are prepared. */

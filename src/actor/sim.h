@@ -9,6 +9,11 @@
 
 #include "actor/actor.h"
 
+/* A day: most virtual seconds for which a node may have messages to send, since a link that is
+ * slower than what is sent over it would never catch up (unanswered messages are sent again), and
+ * most of a step. */
+#define WEFT_SIM_LONGEST 86400.0
+
 typedef struct weft_sim weft_sim;
 
 /* A link from one node to another. Every node sends one message at a time and receives one at a

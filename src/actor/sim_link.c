@@ -5,9 +5,6 @@
 
 /* Header bytes of a message on a real wire. */
 enum { ENVELOPE = 64 };
-/* Most virtual seconds for which a node may have messages to send: a link that is slower than what
- * is sent over it would never catch up, since unanswered messages are sent again. */
-static const double MOST_QUEUED = 86400;
 
 static uint64_t key_of(weft_actor_id from, weft_actor_id to)
 {
@@ -213,7 +210,7 @@ weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message
         left += takes;
         add_sent(node, sim->now, left, takes, bytes);
     }
-    if (left - sim->now > MOST_QUEUED)
+    if (left - sim->now > WEFT_SIM_LONGEST)
         return weft_fail(WEFT_ERR_PEER,
                          "messages for %.3g s wait to be sent over a link of %g bytes/s",
                          left - sim->now, w->link.bandwidth);

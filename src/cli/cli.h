@@ -116,6 +116,9 @@ void limit_spinning(char **argv);
  * rank where no number is given, and options that would help; allocated. NULL: it fits, or that is
  * not known. */
 char *memory_lack(weft_context *context, const weft_train_options *options, const char *cluster);
+/* plan_estimate.c: tells for whose processor the estimates for a cluster (NULL: none) are, if it is
+ * not this one. */
+void note_processor(const char *cluster, bool quiet);
 
 /* Progress of a training run: a bar on a terminal, lines elsewhere. Unless --progress decides, the
  * process that has the user's standard output chooses, and passes its choice to the ranks that it

@@ -121,7 +121,6 @@ static weft_status run_one(comparison *k)
     /* Communication is counted only if metrics are written. */
     if (status == WEFT_OK && !k->simulated)
         status = weft_options_set(table, &o, "metrics", "/dev/null");
-    if (status == WEFT_OK) status = compare_keep_length(table, &o);
     k->wanted = &o.base.train.output;
     const weft_task_choice *task = &o.base.train.task;
     if (status == WEFT_OK && asprintf(&k->now->subject, "%s on %s", task->model, task->data) < 0)
@@ -205,7 +204,6 @@ static int check_all(comparison *k)
         if (fits && status == WEFT_OK) status = set_strategy(table, &o, k->all[i].words);
         if (fits && status == WEFT_OK) status = weft_plugin_load_options(k->context, table, &o);
         if (fits && status == WEFT_OK) status = weft_options_check(table, &o);
-        if (fits && status == WEFT_OK) status = compare_keep_length(table, &o);
         weft_status checked = fits && status == WEFT_OK ? check_one(k, &o) : WEFT_OK;
         char *lack = fits && status == WEFT_OK && checked == WEFT_OK && k->simulated
                          ? memory_lack(k->context, &o.base.train, o.base.cluster)
@@ -293,6 +291,7 @@ static int compare(comparison *k, const weft_compare_options *o)
     }
     weft_status closed = weft_output_close(&plot, drawn);
     if (code == 0) code = report_failure(closed);
+    if (code == 0) note_processor(o->base.cluster, k->quiet);
     if (code || !all_failed(k)) return code;
     fprintf(stderr, "weft: the loss became NaN or infinite with every strategy. A smaller --lr, "
                     "--clip-norm or --warmup may help\n");

@@ -91,10 +91,9 @@ bool compare_files_fit(const weft_option *table, const weft_compare_options *giv
                        const weft_compare_options *usual);
 
 /* Gives the options of all runs the outputs of the command line alone, where they are refused: a
- * run file of weft train may have some. The metrics, and when they are evaluated, stay. */
+ * run file of weft train may have some. The metrics, and when they are evaluated, stay;
+ * events tell which evaluation is the best by --keep-best. */
 void compare_leave_outputs(weft_compare_options *all, weft_compare_options *words);
-/* --keep-best without a checkpoint needs a --patience; one that was not asked for ends no run. */
-weft_status compare_keep_length(const weft_option *table, weft_compare_options *o);
 
 /* sweep.c: sets *out, which the caller frees, to the list of runs that take the values of a sweep,
  * each with every strategy of a list; false: the sweep is none, and an error was printed. */

@@ -87,10 +87,5 @@ void compare_leave_outputs(weft_compare_options *all, weft_compare_options *word
     exchange_text(&o->metric, &given->metric);
     exchange_text(&o->keep_best, &given->keep_best);
     o->evaluate_every = kept.evaluate_every;
-}
-
-weft_status compare_keep_length(const weft_option *table, weft_compare_options *o)
-{
-    bool chooses = o->base.train.output.keep_best && o->base.train.length.patience == 0;
-    return chooses ? weft_options_set(table, o, "patience", "1000000000") : WEFT_OK;
+    all->base.train.show.best = true;
 }

@@ -218,6 +218,7 @@ static int run_with(weft_context *context, plan_options *plan, int argc, char **
         code = plan_search(context, plan, &options);
     else if (code == 0)
         code = plan_one(context, &options, plan);
+    if (code == 0 && !plan->verify) note_processor(plan->cluster, options.show.quiet);
     weft_options_free(weft_train_table(context), &options);
     return code;
 }

@@ -1,11 +1,22 @@
 /* The estimated step of one run (weft plan --cluster FILE). */
 #include <stdio.h>
 
+#include "cli.h"
 #include "plan.h"
 
 static void print_share(double share, const char *by)
 {
     if (share > 0.0005) printf(", %.1f %% %s", 100 * share, by);
+}
+
+void note_processor(const char *cluster, bool quiet)
+{
+    char *processor = NULL;
+    weft_status status = cluster && !quiet ? weft_measured_here(cluster, &processor) : WEFT_OK;
+    if (status == WEFT_ERR_ARGUMENT && processor)
+        fprintf(stderr, "weft: %s: estimates are for '%s', where its times were measured\n",
+                cluster, processor);
+    weft_free(processor);
 }
 
 void print_estimate(const char *cluster, const weft_step_estimate *p)

@@ -210,6 +210,19 @@ static bool measured_fits(const weft_train_options *o, const plan_timeline_optio
     return true;
 }
 
+/* Tells of a step that was measured on another processor than the times of the prediction. */
+static void note_processors(const char *cluster, const char *path, const char *measured)
+{
+    char *processor;
+    (void)!weft_measured_here(cluster, &processor);
+    if (processor && *measured && strcmp(processor, measured) != 0)
+        fprintf(stderr,
+                "weft: %s: the step was measured on '%s', and the times of %s on '%s'; weft "
+                "measure writes times of the first\n",
+                path, measured, cluster, processor);
+    weft_free(processor);
+}
+
 int plan_steps_make(weft_context *context, const weft_train_options *options, const char *cluster,
                     const plan_timeline_options *show, weft_step_estimate *step, plan_steps *out)
 {
@@ -227,6 +240,8 @@ int plan_steps_make(weft_context *context, const weft_train_options *options, co
                    cluster);
     if (code == 0 && out->predicted.failed) code = report_failure(WEFT_ERR_MEMORY);
     if (code == 0 && show->measured && !measured_fits(options, show, out)) code = 2;
+    if (code == 0 && show->measured)
+        note_processors(cluster, show->measured, out->measured.processor);
     if (code == 0 && show->plot)
         code = write_file(show->plot, step_bars_plot, all, out->count, subject);
     if (code == 0 && show->trace) code = write_file(show->trace, write_trace, all, 1, subject);

@@ -180,12 +180,25 @@ static void sum_up(verification *v)
 
 /* --- the command --- */
 
+/* Whether the file has several machines, which is printed: runs are verified on this one. */
+static bool refuse_machines(const char *cluster)
+{
+    int64_t machines = 1;
+    if (weft_cluster_machines(cluster, &machines) != WEFT_OK || machines == 1) return false;
+    fprintf(stderr,
+            "weft: %s: there are %lld machines, and runs are verified on this one; give the file "
+            "of this machine, which weft measure writes\n",
+            cluster, (long long)machines);
+    return true;
+}
+
 static int verify(verification *v)
 {
     catch_signals();
     int code = check_runs(v);
     if (code == 0) code = measure(v);
     if (code != 0) return code;
+    if (refuse_machines(v->cluster)) return 2;
     if (weft_measured_here(v->cluster, &v->processor) != WEFT_OK)
         return report_failure(WEFT_ERR_ARGUMENT);
     if (!v->json) verify_print_head(v);

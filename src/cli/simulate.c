@@ -145,6 +145,7 @@ static int run(weft_context *context, int argc, char **argv)
         status = weft_simulate(context, &options, &wanted_stop, on_event, &w);
         if (w.bar) progress_end(w.bar);
         code = report_failure(status);
+        if (code == 0) note_processor(options.cluster, options.train.show.quiet);
         if (status == WEFT_ERR_INTERRUPTED) code = interrupted_code();
     }
     weft_options_free(table, &options);

@@ -84,5 +84,6 @@ weft_status weft_train_options_copy(const weft_context *context, const weft_trai
             return status;
         }
     }
+    to->show.best = from->show.best; /* no option */
     return WEFT_OK;
 }

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <math.h>
 
+#include "train/estimate/first_steps.h"
 #include "train/trainer.h"
 #include "weft/estimate.h"
 
@@ -212,6 +213,7 @@ weft_status weft_rechoice_estimate(weft_trainer *t)
     weft_rechoice *c = t->rechoice;
     if (!c || t->runs[0].rank.rank != 0) return WEFT_OK;
     for (int i = 0; i < c->count; i++) WEFT_TRY(estimate_way(t, c, &c->ways[i]));
+    (void)weft_warn_elsewhere(t->context, "rechoose", c->cluster);
     return WEFT_OK;
 }
 

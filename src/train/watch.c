@@ -41,7 +41,8 @@ weft_status weft_watch_check(const weft_trainer *t)
     const weft_data_stats *s = weft_dataset_stats(t->data);
     WEFT_TRY(weft_metrics_check(t->context, "metric", o->output.metric, s));
     if (!metric_of(o)) return WEFT_OK;
-    if (o->output.keep_best && !o->output.checkpoint && o->length.patience == 0)
+    bool kept = o->output.checkpoint || o->show.best || o->length.patience > 0;
+    if (o->output.keep_best && !kept)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "keep-best is '%s', and there is no --checkpoint DIR that keeps anything; "
                          "give it, or --patience, which follows the same metric",

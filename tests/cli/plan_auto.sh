@@ -19,7 +19,7 @@ accepts table "$weft" plan $small --cluster two.yaml --auto --top 4 --exchange a
 holds out '^Estimated for two.yaml: [0-9]+ candidates of up to 4 ranks, [0-9]+ estimated, [0-9]+ left out by bounds, [0-9]+ that a run refuses$'
 holds out '^A learner takes 12 samples a step; the fastest first:$'
 holds out '^-n [1-4].*  (stops; --checkpoint resumes|goes on with [1-3] of [2-4])$'
-[ -s err ] && flunk "standard error of a search: $(cat err)" || pass
+[ ! -s err ] && pass || flunk "standard error of a search: $(cat err)"
 "$weft" plan $small --cluster two.yaml --auto -n 2 --exchange server:policy=bsp --json >out 2>err
 python3 - "$weft" $small --exchange server:policy=bsp -n 2 <<'END' && pass || flunk "JSON: $(cat out err)"
 import json, subprocess, sys

@@ -16,11 +16,42 @@ printf 'times: one.times\nmachines:\n  - {count: 1, cores: 2}\n' >one.yaml
 times another
 refuses 2 "the times were measured on 'another', and this processor is" "$weft" plan $small --verify --cluster one.yaml
 processor=$(sed -n "s/.*and this processor is '\(.*\)'; weft measure.*/\1/p" err)
+# Predictions tell for whose processor they are, and runs on this one are warned; with times of its own none is.
+for of in another "$processor"; do
+    times "$of"
+    elsewhere=0 && [ "$of" = another ] && elsewhere=1
+    for command in "plan $small --cluster one.yaml" "plan $small --cluster one.yaml --strategies lr=1;lr=2" \
+        "simulate $small --cluster one.yaml --mesh data=1" "compare $small --cluster one.yaml --strategies lr=1e-4;lr=1e-3"; do
+        # shellcheck disable=SC2086
+        "$weft" $command >out 2>err || flunk "$command: $(cat err)"
+        [ "$(grep -c "^weft: one.yaml: estimates are for 'another', where its times were measured$" err)" = $elsewhere ] && pass || flunk "$command: $(cat err)"
+    done
+    "$weft" train -q $small --estimate one.yaml --steps 30 >out 2>err || flunk "estimate: $(cat err)"
+    "$weft" train $small --estimate one.yaml --steps 30 --trace one.json >out 2>err || flunk "estimate: $(cat err)"
+    [ "$(grep -c "estimate: one.yaml: the times were measured on 'another', and this processor is '$processor'" err)" = $elsewhere ] && pass || flunk "estimate: $(cat err)"
+    "$weft" plan $small --cluster one.yaml --timeline --measured one.json >out 2>err || flunk "measured: $(cat err)"
+    [ "$(grep -c "^weft: one.json: the step was measured on '$processor', and the times of one.yaml on 'another'; weft measure" err)" = $elsewhere ] && pass || flunk "measured: $(cat err)"
+done
+rm -f one.json
 version=0.0.1 times "$processor"
 refuses 2 "these times are of weft 0.0.1" "$weft" plan $small --verify --cluster one.yaml
 times "$processor"
 printf 'times: one.times\nmachines:\n  - {count: 2, cores: 2}\n' >two.yaml
 refuses 2 "there are 2 machines, and runs are verified on this one" "$weft" plan $small --verify --cluster two.yaml
+# A step of more than a day is refused, and only the rows of a table that have one.
+times "$processor"
+printf 'times: one.times\nbandwidth: 1e-3\nmachines:\n  - {count: 2, cores: 1}\n' >day.yaml
+printf 'step: 86000\nmachines:\n  - {count: 2}\n' >days.yaml
+printf 'step: 87000\nmachines:\n  - {count: 2}\n' >slow.yaml
+refuses 2 "s, more than a day: " "$weft" plan $small --cluster day.yaml -n 2 --mesh data=2
+refuses 2 "s, more than a day: " "$weft" simulate $small --cluster day.yaml -n 2 --mesh data=2
+refuses 1 "no step of these strategies is estimated" "$weft" plan $small --cluster day.yaml -n 2 --strategies 'mesh=data=2; exchange=average'
+accepts "a row of more than a day" "$weft" plan $small --cluster day.yaml -n 2 --strategies 'mesh=data=2; ranks=1'
+for exchange in server gossip easgd; do
+    refuses 2 "no learner ends a step within a day of virtual time (0 of 6 steps, the last one at 0 s); give --cluster a file with a smaller 'step'" "$weft" simulate $small --cluster slow.yaml -n 2 --steps 3 --exchange $exchange
+    accepts "a run of several days" "$weft" simulate $small --cluster days.yaml -n 2 --steps 3 --exchange $exchange
+    holds out '^3 steps of 2 learners in 2580[0-9.]* s of virtual time'
+done
 refuses 2 "--quick is about --verify" "$weft" plan $small --quick
 refuses 2 "leave one of them out" "$weft" plan $small --verify --dump
 refuses 2 "leave one of them out" "$weft" plan $small --verify --why 'mesh=data=2; mesh=tensor=2' --cluster one.yaml

@@ -206,6 +206,17 @@ static void note_effort(const weft_tracks *tracks, weft_estimate_effort *out)
     out->lookups = weft_known_count(tracks->known);
 }
 
+static weft_status refuse_length(weft_step_estimate *out)
+{
+    const weft_step_estimate e = *out;
+    *out = (weft_step_estimate){.struct_size = sizeof(*out)};
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "a step takes %.4g s, more than a day: %.4g of kernels, %.4g of transfers, "
+                     "%.4g of waiting; give a cluster file with greater rates, 'speed', 'awake' or "
+                     "'bandwidth', or a smaller --batch",
+                     e.seconds, e.computed, e.transferred, e.waited);
+}
+
 static weft_status forecast_step(weft_forecast *f, const weft_site *site, weft_context *context,
                                  const weft_train_options *options, weft_step_estimate *out)
 {
@@ -226,6 +237,7 @@ static weft_status forecast_step(weft_forecast *f, const weft_site *site, weft_c
         f->tracks.also = f->plan->dump_rank;
     }
     WEFT_TRY(play(f, out));
+    if (out->seconds > WEFT_SIM_LONGEST) return refuse_length(out);
     if (f->plan) WEFT_TRY(weft_plan_report_take(f->plan->report, &f->plan->text));
     if (f->plan) WEFT_TRY(weft_memory_run_take(f->memory, f->plan->memory));
     if (!f->on_span) return WEFT_OK;

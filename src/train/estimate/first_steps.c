@@ -16,9 +16,19 @@ struct weft_first_steps {
     weft_step_estimate estimate;
     int64_t steps; /* of this process */
     int count;
-    bool told;
+    bool told, elsewhere; /* elsewhere: the times are those of another processor */
     double seconds[LAST], host[LAST], waited[LAST];
 };
+
+bool weft_warn_elsewhere(weft_context *context, const char *option, const char *cluster)
+{
+    char *processor;
+    weft_status status = weft_measured_here(cluster, &processor);
+    bool elsewhere = status == WEFT_ERR_ARGUMENT && processor;
+    if (elsewhere) weft_log(context, WEFT_LOG_WARNING, "%s: %s", option, weft_last_message());
+    weft_free(processor);
+    return elsewhere;
+}
 
 weft_status weft_first_steps_new(weft_context *context, const weft_train_options *options,
                                  weft_first_steps **out)
@@ -32,6 +42,7 @@ weft_status weft_first_steps_new(weft_context *context, const weft_train_options
         weft_first_steps_free(&f);
         return weft_fail_within(status, "estimate");
     }
+    f->elsewhere = weft_warn_elsewhere(context, "estimate", f->cluster);
     *out = f;
     return WEFT_OK;
 }
@@ -50,9 +61,10 @@ static double median(double *values, int count)
 }
 
 /* The part of the step that differs most from its estimate, with what that means. */
-static void find_reason(double kernels, double waits, const weft_step_estimate *e, char *out,
+static void find_reason(const weft_first_steps *f, double kernels, double waits, char *out,
                         size_t size)
 {
+    const weft_step_estimate *e = &f->estimate;
     double planned = e->computed + e->rest, idle = e->transferred + e->waited;
     double more = kernels - planned, longer = waits - idle;
     bool links = (longer < 0 ? -longer : longer) > (more < 0 ? -more : more);
@@ -65,9 +77,10 @@ static void find_reason(double kernels, double waits, const weft_step_estimate *
         (void)snprintf(out, size,
                        "its kernels and batches take %.4g ms on rank 0, estimated %.4g: %s",
                        1e3 * kernels, 1e3 * planned,
-                       more > 0 ? "the processor is slower than when it was measured, or other "
-                                  "programs use it"
-                                : "the processor is faster than when it was measured");
+                       f->elsewhere ? "the times are those of another processor"
+                       : more > 0   ? "the processor is slower than when it was measured, or other "
+                                      "programs use it"
+                                    : "the processor is faster than when it was measured");
 }
 
 static void compare(weft_first_steps *f)
@@ -83,7 +96,7 @@ static void compare(weft_first_steps *f)
                  1e3 * seconds, f->count, f->cluster, 1e3 * e->low, 1e3 * e->high);
         return;
     }
-    find_reason(kernels, waits, e, reason, sizeof(reason));
+    find_reason(f, kernels, waits, reason, sizeof(reason));
     weft_log(f->context, WEFT_LOG_WARNING,
              "a step takes %.4g ms in the median of %d, estimated for %s: %.4g ms (%.4g to %.4g); "
              "%s",

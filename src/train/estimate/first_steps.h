@@ -11,6 +11,8 @@ typedef struct weft_first_steps weft_first_steps;
  * weft_estimate_step. */
 weft_status weft_first_steps_new(weft_context *context, const weft_train_options *options,
                                  weft_first_steps **out) WEFT_NODISCARD;
+/* Warns a run on this machine of times of another processor; whether they are. */
+bool weft_warn_elsewhere(weft_context *context, const char *option, const char *cluster);
 void weft_first_steps_free(weft_first_steps **first);
 /* Counts a step. Once there are enough of them, or at the summary of a shorter run, it logs how the
  * median step compares with the estimate: a warning with the reason, if it lies outside of the

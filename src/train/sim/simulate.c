@@ -132,6 +132,24 @@ static weft_status explain_silence(const weft_simulation *s, weft_status status)
                      (unsigned long long)r.messages, r.held_bytes);
 }
 
+/* Until no event is left. A step that takes longer than any run on real machines waits comes from a
+ * cluster file with wrong numbers. */
+static weft_status run_events(weft_simulation *s)
+{
+    int64_t all = s->job->total_steps * s->learners, done;
+    do {
+        double until = s->done < all ? s->last + WEFT_SIM_LONGEST : INFINITY;
+        done = s->done;
+        WEFT_TRY(weft_sim_run(s->sim, until));
+        if (weft_sim_stats(s->sim).now < until) return WEFT_OK;
+    } while (s->done > done);
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "no learner ends a step within a day of virtual time (%lld of %lld steps, the "
+                     "last one at %g s); give --cluster a file with a smaller 'step' or a greater "
+                     "'rate', 'speed', 'awake' or 'bandwidth'",
+                     (long long)done, (long long)all, s->last);
+}
+
 static weft_status run(weft_simulation *s)
 {
     weft_sim_options options = {.struct_size = sizeof(options),
@@ -150,7 +168,7 @@ static weft_status run(weft_simulation *s)
                                 .user = s};
     WEFT_TRY(weft_sim_create(&options, &s->sim));
     WEFT_TRY(weft_placed_add(&s->at, s->sim, NULL));
-    weft_status status = weft_sim_run(s->sim, INFINITY);
+    weft_status status = run_events(s);
     /* The error of a learner's step comes first, since the simulator's own message names the actor
      * only by its number. */
     if (s->error.status != WEFT_OK)
