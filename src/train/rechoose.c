@@ -186,6 +186,18 @@ static weft_status find_batch(const weft_trainer *t, const weft_train_options *o
     return WEFT_OK;
 }
 
+/* A run stays with an exchange under which the noise scale is not measured; any other way must let
+ * it be measured, which the estimate checks. */
+static weft_status drop_noise(const weft_trainer *t, weft_train_options *o)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    if (!o->parallel.exchange) return WEFT_OK;
+    WEFT_TRY(weft_exchange_find(t->context, o->parallel.exchange, &ops, &arguments));
+    if (ops->owns_update || !ops->lockstep) o->show.noise_scale = 0;
+    return WEFT_OK;
+}
+
 static weft_status estimate_way(const weft_trainer *t, const weft_rechoice *c, weft_way *way)
 {
     weft_train_options o = {0};
@@ -198,10 +210,10 @@ static weft_status estimate_way(const weft_trainer *t, const weft_rechoice *c, w
         free(o.length.phases);
         free(o.parallel.rechoose);
         o.length.phases = o.parallel.rechoose = NULL;
-        o.show.noise_scale = 0; /* not every exchange lets it be measured */
         o.job.ranks = t->size;
-        status = find_batch(t, &o, &way->batch);
+        status = drop_noise(t, &o);
     }
+    if (status == WEFT_OK) status = find_batch(t, &o, &way->batch);
     if (status == WEFT_OK) status = weft_estimate_step(t->context, &o, c->cluster, &e);
     if (status == WEFT_OK) way->step_seconds = e.seconds;
     weft_options_free(table, &o);

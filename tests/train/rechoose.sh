@@ -106,6 +106,7 @@ slow.yaml: exchange=average; batch=16|'batch=16' says nothing of exchange, which
 slow.yaml: no-exchange; exchange=average batch=8|'no-exchange' says nothing of batch
 slow.yaml: exchange=average; exchange=average:often=3|rechoose, 'exchange=average:often=3'
 slow.yaml: seed=4|--seed is the same in all phases
+slow.yaml: no-exchange mesh=data=4 microbatches=1; exchange=average mesh=data=1 microbatches=1|rechoose, 'exchange=average mesh=data=1 microbatches=1': noise-scale compares the gradients of parts of a batch
 slow.yaml: nope=4|no option is named 'nope'
 slow.yaml: mesh=data=3|mesh 'data=3' has 3 ranks
 slow.yaml: exchange=gossip; exchange=average|the run begins with 'exchange=gossip', whose learners are at different steps
