@@ -66,14 +66,25 @@ weft_status weft_forecast_step(weft_forecast *f, const weft_slowness *slow, weft
     return WEFT_OK;
 }
 
-/* Draws how many times as long each rank takes in a step. */
-static void draw_slowness(const weft_forecast *f, weft_random *random, const weft_slowness *slow)
+/* Draws a random number so that d = 0 .. draws - 1 have one in each of as many equal intervals
+ * (McKay, Beckman and Conover 1979), so that few draws have their share of slow steps. */
+static double draw_evenly(int draws, int d, uint64_t key, weft_random *random)
 {
+    return ((double)weft_permute(key, draws, d) + weft_random_unit(random)) / draws;
+}
+
+/* Draws how many times as long each rank takes in step d. */
+static void draw_slowness(const weft_forecast *f, int draws, int d, weft_random *random,
+                          const weft_slowness *slow)
+{
+    uint64_t key = 2 * (uint64_t)f->t->size; /* beside those of draw_own */
     for (int i = 0; i < f->tracks.line_ranks; i++) slow->line[i] = 0;
     for (int r = 0; r < f->t->size; r++) {
         const weft_machine_group *g = f->hosts.group[f->hosts.machine[r]];
         double *line = &slow->line[f->tracks.rank_of[r]];
-        slow->rank[r] = weft_cluster_draw(g, random);
+        double longer = draw_evenly(draws, d, key++, random);
+        double lot = draw_evenly(draws, d, key++, random);
+        slow->rank[r] = weft_cluster_slowness(g, longer, lot);
         *line = WEFT_MAX(*line, slow->rank[r]);
     }
 }
@@ -131,13 +142,6 @@ static void close_clocks(clocks *c)
     free(c->own.line);
 }
 
-/* Draws a random number so that d = 0 .. draws - 1 have one in each of as many equal intervals
- * (McKay, Beckman and Conover 1979), so that few draws have their share of slow steps. */
-static double draw_evenly(const clocks *c, int d, uint64_t key, weft_random *random)
-{
-    return ((double)weft_permute(key, c->draws, d) + weft_random_unit(random)) / c->draws;
-}
-
 /* Learners of a kind have equal machines, so the steps of one are those of all. */
 static void draw_own(const weft_forecast *f, clocks *c, int d, weft_random *random)
 {
@@ -145,8 +149,8 @@ static void draw_own(const weft_forecast *f, clocks *c, int d, weft_random *rand
     for (int i = 0; i < f->tracks.line_ranks; i++) c->own.line[i] = 0;
     for (int k = 0; k < c->kinds; k++)
         for (int r = c->first[k] * mesh; r < (c->first[k] + 1) * mesh; r++) {
-            double longer = draw_evenly(c, d, 2 * (uint64_t)r, random);
-            double lot = draw_evenly(c, d, 2 * (uint64_t)r + 1, random);
+            double longer = draw_evenly(c->draws, d, 2 * (uint64_t)r, random);
+            double lot = draw_evenly(c->draws, d, 2 * (uint64_t)r + 1, random);
             double *line = &c->own.line[f->tracks.rank_of[r]];
             c->own.rank[r] =
                 weft_cluster_slowness(f->hosts.group[f->hosts.machine[r]], longer, lot);
@@ -252,7 +256,7 @@ static weft_status draw_steps(weft_forecast *f, int draws, const weft_slowness *
     if (apart) WEFT_TRY(open_clocks(f, draws, c));
     weft_random_start(&random, (uint64_t)f->t->options.task.seed, 2000);
     for (int d = 0; d < draws; d++) {
-        draw_slowness(f, &random, slow);
+        draw_slowness(f, draws, d, &random, slow);
         if (apart) draw_own(f, c, d, &random);
         WEFT_TRY(weft_estimate_go_on(f->end));
         WEFT_TRY(apart ? draw_apart(f, c, slow, d, sum)

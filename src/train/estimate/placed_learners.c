@@ -28,6 +28,8 @@ weft_status weft_placed_learners_open(const weft_trainer *t, const weft_cluster 
     WEFT_TRY(WEFT_NEW(&out->machine, t->learners));
     WEFT_TRY(WEFT_NEW(&out->links, t->learners));
     WEFT_TRY(WEFT_NEW(&out->random, t->learners));
+    WEFT_TRY(WEFT_NEW(&out->taken, t->learners));
+    out->seed = (uint64_t)t->options.task.seed;
     WEFT_TRY(WEFT_NEW(&out->group, t->size));
     out->threads = (double)hosts->threads * WEFT_MIN(t->mesh, hosts->each);
     for (int r = 0; r < t->size; r++) out->group[r] = hosts->group[hosts->machine[r]];
@@ -47,19 +49,33 @@ void weft_placed_learners_close(weft_placed_learners *p)
     free(p->machine);
     free(p->links);
     free(p->random);
+    free(p->taken);
     free((void *)p->group);
     *p = (weft_placed_learners){.learners = 0};
 }
 
 /* --- the time of steps and of handlers --- */
 
+/* Stratified numbers: few steps have their share of slow ones (McKay, Beckman and Conover 1979). */
+enum { STRATA = 40 }; /* steps of a learner */
+static double draw_evenly(weft_placed_learners *p, int learner, uint64_t which)
+{
+    int64_t taken = p->taken[learner], cells = (int64_t)p->learners * STRATA;
+    uint64_t key = weft_mix(p->seed, 2 * (uint64_t)p->mesh * (uint64_t)(taken / STRATA) + which);
+    int64_t cell = weft_permute(key, cells, (int64_t)learner * STRATA + taken % STRATA);
+    return ((double)cell + weft_random_unit(&p->random[learner])) / (double)cells;
+}
+
 double weft_placed_step(weft_placed_learners *p, int learner)
 {
     double most = 0;
     for (int r = 0; r < p->mesh; r++) {
-        double takes = weft_cluster_draw(p->group[learner * p->mesh + r], &p->random[learner]);
+        double longer = draw_evenly(p, learner, 2 * (uint64_t)r);
+        double lot = draw_evenly(p, learner, 2 * (uint64_t)r + 1);
+        double takes = weft_cluster_slowness(p->group[learner * p->mesh + r], longer, lot);
         most = WEFT_MAX(most, takes);
     }
+    p->taken[learner]++;
     p->factors += most;
     p->steps++;
     return p->seconds[learner] * most;

@@ -25,10 +25,12 @@ typedef struct weft_placed_learners {
                              which its ranks exchange their shards */
     const weft_machine_group **group; /* [ranks] */
     weft_random *random;              /* [learners] for how long steps take */
-    double factors, steps;            /* sum of what was drawn, and their number */
-    double cores, threads;            /* of a machine; of the ranks of a learner there */
-    bool processes;                   /* learners are processes, not threads of one */
-    bool hosted, ipc;                 /* as of weft_train_engine */
+    int64_t *taken;                   /* [learners] steps that were drawn */
+    uint64_t seed;
+    double factors, steps; /* sum of what was drawn, and their number */
+    double cores, threads; /* of a machine; of the ranks of a learner there */
+    bool processes;        /* learners are processes, not threads of one */
+    bool hosted, ipc;      /* as of weft_train_engine */
     weft_charge charges[WEFT_CHARGES];
     int charge_count, next;
 } weft_placed_learners;
@@ -39,7 +41,8 @@ weft_status weft_placed_learners_open(const weft_trainer *t, const weft_cluster 
                                       const weft_times *times, const weft_hosts *hosts,
                                       weft_placed_learners *out) WEFT_NODISCARD;
 void weft_placed_learners_close(weft_placed_learners *p);
-/* Draws the seconds of the next step of a learner, whose ranks wait for the slowest of them. */
+/* Draws the seconds of the next step of a learner, whose ranks wait for the slowest of them. Of
+ * forty steps of all learners each interval of the random numbers has its share. */
 double weft_placed_step(weft_placed_learners *p, int learner);
 /* The time of work of an actor in the process of a learner, as weft_sim_work_fn. */
 weft_sim_delay weft_placed_work(weft_placed_learners *p, int learner, weft_work_kind kind,

@@ -154,6 +154,18 @@ static double longer_for_losses(const play *p)
     return lost > 0 && p->o->steps == 0 ? WEFT_MIN(WEFT_MAX(LOST / lost, 1.0), (double)MOST) : 1;
 }
 
+/* Of rare slow steps, so many times as many steps have SLOW; at most MOST times as many. */
+static double longer_for_slow(const play *p)
+{
+    enum { SLOW = 8, MOST = 10 };
+    double share = 0;
+    for (int g = 0; g < p->o->cluster->group_count; g++)
+        if (p->o->cluster->groups[g].slowdown > 1)
+            share = WEFT_MAX(share, p->o->cluster->groups[g].slow);
+    double slow = share * MEASURED * p->learners;
+    return slow > 0 && p->o->steps == 0 ? WEFT_MIN(WEFT_MAX(SLOW / slow, 1.0), (double)MOST) : 1;
+}
+
 /* WARM, MEASURED: steps of each learner before the steady state, and in it; a multiple of those
  * after which the exchange repeats itself. The first meeting may answer nothing yet, so the steady
  * state begins after a second one. */
@@ -321,7 +333,7 @@ weft_status weft_play_actors(const weft_play_options *options, weft_played *out)
 {
     play p = {.o = options, .learners = options->job->learners};
     *out = (weft_played){.seconds = 0};
-    p.longer = longer_for_losses(&p);
+    p.longer = WEFT_MAX(longer_for_losses(&p), longer_for_slow(&p));
     weft_status status = shrink(&p);
     if (status == WEFT_OK) status = make_vectors(&p);
     if (status == WEFT_OK) status = open_exchange(&p);

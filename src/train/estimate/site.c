@@ -1,6 +1,8 @@
 /* The cluster of a file with its times, and what limits a step there. */
 #include "train/estimate/site.h"
 
+#include <math.h>
+
 weft_status weft_site_open(const char *cluster, weft_site *out)
 {
     int64_t machines = 1;
@@ -28,16 +30,20 @@ bool weft_cluster_varies(const weft_cluster *c)
     return false;
 }
 
-static bool differ(const weft_cluster *c)
+/* How many times as long the slowest step of a machine may take as the fastest one of another. */
+static double most_longer(const weft_cluster *c)
 {
-    for (int g = 1; g < c->group_count; g++)
-        if (c->groups[g].speed * c->groups[g].awake != c->groups[0].speed * c->groups[0].awake)
-            return true;
-    return weft_cluster_varies(c);
+    double least = INFINITY, most = 0;
+    for (int g = 0; g < c->group_count; g++) {
+        double takes = 1 / (c->groups[g].speed * c->groups[g].awake);
+        least = WEFT_MIN(least, takes);
+        most = WEFT_MAX(most, takes * weft_cluster_slowness(&c->groups[g], 1, 0));
+    }
+    return most / least;
 }
 
 /* Ranks wait for a server, for a link, for a stage before or behind theirs, or for a slower
- * machine. */
+ * machine, but for that not longer than steps differ. */
 static const char *name_waiting(const weft_trainer *t, const weft_cluster *cluster,
                                 const weft_step_estimate *out)
 {
@@ -46,7 +52,9 @@ static const char *name_waiting(const weft_trainer *t, const weft_cluster *clust
     if (out->server_busy > 0.5 && out->server_busy > out->busiest_link) return "server";
     if (out->busiest_link > 0.5) return "link";
     if (mesh && weft_mesh_axis(mesh, "pipeline", &stages) == WEFT_OK && stages > 1) return "bubble";
-    return differ(cluster) ? "straggler" : "waiting";
+    double longer = most_longer(cluster) - 1;
+    if (out->wire_bytes > 0 && out->waited > longer * out->computed) return "link";
+    return longer > 0 ? "straggler" : "waiting";
 }
 
 const char *weft_estimate_limit(const weft_trainer *t, const weft_cluster *cluster,
