@@ -46,14 +46,16 @@ weft_status weft_ps_exchange_memory(const weft_exchange *exchange, const weft_ex
     out->learner += 2 * bytes;
     /* Beside the ranges, the answers to pulls of two versions. */
     out->server = ranges * (1 + plan->replicas) + 2 * bytes;
-    /* At the end the first learner pulls the state of the servers, too. */
+    /* At the end the first learner pulls the state of the servers, too. Of the ranges, which are
+     * answered one after the other, one is read while the next one comes. */
+    double pieces = weft_server_ranges(sizes->count, sizes->dtype, WEFT_MAX(plan->servers, 1));
     out->shared = state;
-    out->end = bytes + state;
+    out->end = (bytes + state) * WEFT_MIN(2 / pieces, 1.0);
     /* Threads share messages. A process that serves has the pushes that make a version, or the
-     * state that goes. */
+     * state that goes, which its queue has as a whole. */
     double versions = weft_policy_versions(&x->options.policy, plan->learners, &has);
     double pushes = plan->learners / WEFT_MAX(versions, 1);
-    if (!plan->hosted) out->server += WEFT_MAX(pushes * bytes, out->end);
+    if (!plan->hosted) out->server += WEFT_MAX(pushes * bytes, bytes + state);
     return WEFT_OK;
 }
 
