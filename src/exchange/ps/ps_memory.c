@@ -46,8 +46,8 @@ weft_status weft_ps_exchange_memory(const weft_exchange *exchange, const weft_ex
     out->learner += 2 * bytes;
     /* Beside the ranges, the answers to pulls of two versions. */
     out->server = ranges * (1 + plan->replicas) + 2 * bytes;
-    /* At the end the first learner pulls the state of the servers, too. Of the ranges, which are
-     * answered one after the other, one is read while the next one comes. */
+    /* At the end the first learner pulls the state of the servers, too. Ranges are answered one
+     * after the other, and one is read while the next one comes. */
     double pieces = weft_server_ranges(sizes->count, sizes->dtype, WEFT_MAX(plan->servers, 1));
     out->shared = state;
     out->end = (bytes + state) * WEFT_MIN(2 / pieces, 1.0);
