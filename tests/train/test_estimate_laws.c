@@ -189,9 +189,10 @@ static void test_memory_of_servers(void **state)
             print_message("%s, %d servers: %.1f MB, on one machine %.1f\n", engines[e], s,
                           memory[s] / 1e6, together[s] / 1e6);
         }
-        /* The first machine has half of the ranges less with twice the servers. */
+        /* The first machine has half of the ranges less with twice the servers; at the end of a run
+         * up to two of its ranges are under way besides. */
         double half = memory[1] - memory[2], quarter = memory[2] - memory[4];
-        assert_true(half > 5e6 && near(quarter, half / 2, 0.1));
+        assert_true(half > 5e6 && quarter > 0.9 * half / 2 && quarter < 1.1 * half);
         assert_true(together[4] > together[1] * 0.95);
     }
     remove_folder(root);

@@ -41,8 +41,8 @@ weft_status weft_placed_learners_open(const weft_trainer *t, const weft_cluster 
                                       const weft_times *times, const weft_hosts *hosts,
                                       weft_placed_learners *out) WEFT_NODISCARD;
 void weft_placed_learners_close(weft_placed_learners *p);
-/* Draws the seconds of the next step of a learner, whose ranks wait for the slowest of them. Of
- * forty steps of all learners each interval of the random numbers has its share. */
+/* Draws the seconds of the next step of a learner, whose ranks wait for the slowest of them. Each
+ * interval of the random numbers has its share in forty steps of all learners. */
 double weft_placed_step(weft_placed_learners *p, int learner);
 /* The time of work of an actor in the process of a learner, as weft_sim_work_fn. */
 weft_sim_delay weft_placed_work(weft_placed_learners *p, int learner, weft_work_kind kind,

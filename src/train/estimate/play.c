@@ -154,7 +154,8 @@ static double longer_for_losses(const play *p)
     return lost > 0 && p->o->steps == 0 ? WEFT_MIN(WEFT_MAX(LOST / lost, 1.0), (double)MOST) : 1;
 }
 
-/* Of rare slow steps, so many times as many steps have SLOW; at most MOST times as many. */
+/* Slow steps may be rare: so many times as many steps have SLOW of them; at most MOST times as
+ * many. */
 static double longer_for_slow(const play *p)
 {
     enum { SLOW = 8, MOST = 10 };
