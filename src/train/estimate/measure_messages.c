@@ -11,8 +11,9 @@
 #include "train/estimate/measure.h"
 #include "train/estimate/tracks.h"
 
-/* MESSAGES: that are on their way at once, of which each has memory of its own. */
-enum { SENDER = 1, LISTENER, SAMPLES = 3, MESSAGES = 4 };
+/* MESSAGES: most that are on their way at once, of which each has memory of its own, as the ranges
+ * of a step have; IN_FLIGHT: bytes of them, but for two. */
+enum { SENDER = 1, LISTENER, SAMPLES = 5, MESSAGES = 8, IN_FLIGHT = 1 << 25 };
 static const size_t sizes[] = {1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 25}; /* of payloads */
 /* A message that has not come until then is lost. */
 static const double most_seconds = 30;
@@ -82,34 +83,34 @@ static void close_end(end *e)
     weft_net_context_destroy(&e->world);
 }
 
-static weft_status send_all(const end *from, const end *to, weft_buffer *const *payloads)
+static weft_status send_all(const end *from, const end *to, weft_buffer *const *payloads, int count)
 {
     const listener *l = (const listener *)weft_net_actor(to->net);
     double begun = weft_seconds();
-    for (int i = 0; i < MESSAGES; i++) {
+    for (int i = 0; i < count; i++) {
         const weft_message message = {.type = 1, .payload = payloads[i]};
         WEFT_TRY(weft_actor_send(weft_net_actor(from->net), LISTENER, &message));
     }
-    while (l->heard < MESSAGES && weft_seconds() - begun < most_seconds) {
+    while (l->heard < count && weft_seconds() - begun < most_seconds) {
         WEFT_TRY(weft_net_poll(to->net, 0.05));
         WEFT_TRY(weft_net_poll(from->net, 0));
     }
-    if (l->heard == MESSAGES) return WEFT_OK;
+    if (l->heard == count) return WEFT_OK;
     return weft_fail(WEFT_ERR_PEER, "a message within this machine has not come after %.0f s",
                      most_seconds);
 }
 
 /* The allocator has given back what the messages of the step before had. */
 static weft_status time_sample(const end *from, const end *to, weft_buffer *const *payloads,
-                               weft_busy_cores *busy, double *seconds)
+                               int count, weft_busy_cores *busy, double *seconds)
 {
     weft_trim_memory();
     double begin = weft_busy_cores_beside(busy);
     weft_busy_cores_work(busy, true);
-    weft_status status = send_all(from, to, payloads);
+    weft_status status = send_all(from, to, payloads, count);
     weft_busy_cores_work(busy, false);
     WEFT_TRY(status);
-    *seconds = (weft_busy_cores_beside(busy) - begin) / MESSAGES;
+    *seconds = (weft_busy_cores_beside(busy) - begin) / count;
     forget((listener *)weft_net_actor(to->net));
     return WEFT_OK;
 }
@@ -117,9 +118,11 @@ static weft_status time_sample(const end *from, const end *to, weft_buffer *cons
 static weft_status time_payloads(const end *from, const end *to, size_t bytes,
                                  weft_busy_cores *busy, weft_buffer **payloads, double *samples)
 {
-    for (int i = 0; i < MESSAGES; i++) WEFT_TRY(weft_buffer_new(bytes, &payloads[i]));
-    WEFT_TRY(time_sample(from, to, payloads, busy, &samples[0]));
-    for (int s = 0; s < SAMPLES; s++) WEFT_TRY(time_sample(from, to, payloads, busy, &samples[s]));
+    int count = (int)WEFT_MIN(WEFT_MAX(IN_FLIGHT / bytes, (size_t)2), (size_t)MESSAGES);
+    for (int i = 0; i < count; i++) WEFT_TRY(weft_buffer_new(bytes, &payloads[i]));
+    WEFT_TRY(time_sample(from, to, payloads, count, busy, &samples[0]));
+    for (int s = 0; s < SAMPLES; s++)
+        WEFT_TRY(time_sample(from, to, payloads, count, busy, &samples[s]));
     return WEFT_OK;
 }
 
