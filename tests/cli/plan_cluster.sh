@@ -140,7 +140,7 @@ refuses 1 "the times of a cluster are those of the device cpu" "$weft" plan $sma
 printf 'times: one.times\nlost: 0.1\nmachines:\n  - count: 1\n' >lossy.yaml
 "$weft" plan $small --cluster lossy.yaml >out 2>err && grep -q 'without an exchange, or with one in lock step, such as average, take them as 0' err && pass || flunk "lost messages: $(cat err)"
 cluster dozes.yaml '' 'count: 2, cores: 1, awake: 0.5'
-"$weft" plan $small -n 2 --mesh data=2 --cluster dozes.yaml >out 2>err && grep -q 'awake for a share of each period count as that much slower' err && pass || flunk "machines that stop: $(cat err)"
+"$weft" plan $small -n 2 --mesh data=2 --cluster dozes.yaml >out 2>err && grep -q 'awake for a share of each period, and their links, count as that much slower' err && pass || flunk "machines that stop: $(cat err)"
 cluster crawl.yaml 'bandwidth: 1e-300' 'count: 2, cores: 1'
 refuses 2 "crawl.yaml:2: bandwidth is 1e-300 bytes a second, must be 1e-06 or more, or 0 for unlimited" "$weft" plan $small --cluster crawl.yaml
 cluster crawl.yaml '' 'count: 2, cores: 1, bandwidth: 1e-7'

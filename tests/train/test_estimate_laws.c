@@ -108,25 +108,28 @@ static void test_links_and_parts(void **state)
 
 /* --- pauses --- */
 
-/* Learners on machines that stop for half of each period take twice as long, whatever the period.
- */
+/* Runs on machines that stop for half of each period take twice as long, whatever the period, also
+ * where links decide. */
 static void test_pauses(void **state)
 {
     (void)state;
-    static const double periods[] = {3e-3, 60, 3600};
+    static const double periods[] = {3e-3, 60, 3600}, bandwidths[] = {0, 1e6};
     char *root = temporary_folder(), keys[200];
-    for (size_t x = PLAYED; x < WEFT_COUNT(exchanges); x++) {
+    for (size_t i = 0; i < WEFT_COUNT(exchanges) * WEFT_COUNT(bandwidths); i++) {
         static const char words[] = SMALL "batch=8 threads=1 ranks=4 steps=64";
-        const char *file = cluster_of(root, "latency: 0\nbandwidth: 0\nmachines: [{count: 4}]");
-        double all = estimated(words, exchanges[x], file).seconds;
+        const char *exchange = exchanges[i / WEFT_COUNT(bandwidths)];
+        double bandwidth = bandwidths[i % WEFT_COUNT(bandwidths)];
+        (void)snprintf(keys, sizeof(keys), "latency: 0\nbandwidth: %g\nmachines: [{count: 4}]",
+                       bandwidth);
+        double all = estimated(words, exchange, cluster_of(root, keys)).seconds;
         for (size_t p = 0; p < WEFT_COUNT(periods); p++) {
             (void)snprintf(keys, sizeof(keys),
-                           "latency: 0\nbandwidth: 0\nmachines: [{count: 4, awake: 0.5, period: "
+                           "latency: 0\nbandwidth: %g\nmachines: [{count: 4, awake: 0.5, period: "
                            "%g}]",
-                           periods[p]);
-            double half = estimated(words, exchanges[x], cluster_of(root, keys)).seconds;
-            print_message("%s, period %g s: %.4f times as long\n", exchanges[x], periods[p],
-                          half / all);
+                           bandwidth, periods[p]);
+            double half = estimated(words, exchange, cluster_of(root, keys)).seconds;
+            print_message("%s, %g bytes a second, period %g s: %.4f times as long\n", exchange,
+                          bandwidth, periods[p], half / all);
             assert_true(near(half, 2 * all, 0.05));
         }
     }

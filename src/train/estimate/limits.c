@@ -23,7 +23,8 @@ void weft_estimate_note_unused(const weft_context *context, const weft_cluster *
                  "average, take them as 0");
     if (stops)
         weft_log(context, WEFT_LOG_WARNING,
-                 "machines that are awake for a share of each period count as that much slower; "
+                 "machines that are awake for a share of each period, and their links, count as "
+                 "that much slower; "
                  "steps of ranks or learners that wait for each other take longer if machines stop "
                  "one after the other, since all wait for each");
 }

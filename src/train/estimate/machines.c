@@ -40,8 +40,8 @@ weft_status weft_machines_place(const weft_trainer *t, const weft_cluster *c, we
     for (int m = 0; m < h->machines; m++) {
         h->group[m] = weft_cluster_group_of(c, m);
         const weft_sim_link *link = &h->group[m]->link;
-        h->wires[m] =
-            (weft_wire){.latency = link->latency + link->jitter / 2, .bandwidth = link->bandwidth};
+        h->wires[m] = (weft_wire){.latency = link->latency + link->jitter / 2,
+                                  .bandwidth = link->bandwidth * h->group[m]->awake};
     }
     for (int r = 0; r < ranks; r++) {
         h->machine[r] = r / h->each;
