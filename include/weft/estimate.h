@@ -141,8 +141,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_estimate_spans(weft_context *context,
                                                         const char *cluster, weft_span_fn fn,
                                                         void *user, weft_step_estimate *out);
 
-/* Sets *machines to the number of machines of a cluster's file, whose times are read, too.
- * ARGUMENT, FORMAT, IO: as above. */
+/* Sets *machines to the number of machines of a cluster's file. ARGUMENT, FORMAT, IO: as above. */
 WEFT_API WEFT_NODISCARD weft_status weft_cluster_machines(const char *cluster, int64_t *machines);
 /* Why a step takes its time. */
 typedef enum weft_step_cause {

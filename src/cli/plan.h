@@ -41,6 +41,9 @@ void print_plan_objects(const plan_row *rows, int count);
 /* plan_list.c: prints the rows of a list of strategies, each with the options of the command line
  * and its own; returns the exit code: 0 if one fits. */
 int plan_strategies(weft_context *context, const plan_options *plan, int argc, char **argv);
+/* Sets *machines to their number in the file of a cluster with times. false: it cannot be read or
+ * has none, as the last message says. */
+bool plan_machines(const char *cluster, int64_t *machines);
 
 /* plan_given.c: sets plan->given, which the caller frees, and plan->keeps_ranks. */
 weft_status find_given(const weft_context *context, int argc, char **argv, plan_options *plan);

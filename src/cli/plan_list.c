@@ -51,6 +51,16 @@ static void note_lone_learners(const plan_row *rows, int count, int64_t machines
                 lone, lone == 1 ? "has" : "have", (long long)machines);
 }
 
+bool plan_machines(const char *cluster, int64_t *machines)
+{
+    char *processor = NULL;
+    if (weft_cluster_machines(cluster, machines) != WEFT_OK) return false;
+    (void)!weft_measured_here(cluster, &processor);
+    bool timed = processor != NULL;
+    weft_free(processor);
+    return timed;
+}
+
 int plan_strategies(weft_context *context, const plan_options *plan, int argc, char **argv)
 {
     char *words[MOST_STRATEGIES];
@@ -59,7 +69,7 @@ int plan_strategies(weft_context *context, const plan_options *plan, int argc, c
     plan_row *rows = count > 0 ? calloc((size_t)count, sizeof(*rows)) : NULL;
     int64_t machines;
     if (count < 1) return refuse_strategies(plan->strategies, MOST_STRATEGIES, "plan");
-    if (weft_cluster_machines(plan->cluster, &machines) != WEFT_OK) {
+    if (!plan_machines(plan->cluster, &machines)) {
         for (int i = 0; i < count; i++) free(words[i]);
         free(rows);
         return usage_failure("plan");

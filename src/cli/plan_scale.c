@@ -305,7 +305,7 @@ static bool has_machines(const scale *s)
 {
     int64_t machines = 0;
     int most = s->machines[s->sizes - 1];
-    if (weft_cluster_machines(s->cluster, &machines) != WEFT_OK) {
+    if (!plan_machines(s->cluster, &machines)) {
         (void)usage_failure("plan");
         return false;
     }
