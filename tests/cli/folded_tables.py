@@ -43,7 +43,8 @@ def on_terminal(columns, words):
         text += some
     os.waitpid(pid, 0)
     os.close(terminal)
-    return text.decode().replace("\r\n", "\n")
+    # A terminal has what is said on standard error, too.
+    return re.sub(r"^weft: .*\n", "", text.decode().replace("\r\n", "\n"), flags=re.M)
 
 
 def tables(text, heading):
