@@ -48,9 +48,15 @@ bool suffix_fits(const char *command_name, const char *option, const char *path,
                  const char *formats, const char *written, const char *right);
 /* Suffixes of pictures that are no SVG. */
 #define OTHER_PICTURES "png jpg jpeg gif webp bmp tif tiff pdf eps ps html"
-/* arrays.c: for commands that train: arrays that are freed do not stay in the process. A value of
- * the user's (MALLOC_MMAP_THRESHOLD_) stays. */
+/* arrays.c: for commands that train: arrays that are freed do not stay in the process (map_arrays),
+ * or, in processes that exchange messages, arrays of up to 32 MB stay for the next ones, so that a
+ * message does not fault in its pages again (keep_arrays). Values of the user's stay
+ * (MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_). */
 void map_arrays(void);
+void keep_arrays(void);
+/* Whether this process is a rank of a job of several, whose learners send each other messages, and
+ * not only collectives. exchange: as given; NULL: none. */
+bool sends_messages(const weft_context *context, const char *exchange);
 /* errno of the first write to standard output that failed; 0: none has. */
 int stdout_error(void);
 /* topics.c: the pages of the manual about the entries of each kind. topic_of: the name of the page

@@ -185,7 +185,7 @@ static int run_server(weft_context *context, int argc, char **argv)
 {
     weft_cluster_options o;
     const char *address = NULL;
-    map_arrays();
+    keep_arrays();
     int code = member_begin(context, WEFT_CLUSTER_SERVER, "server", argc, argv, &address, 1, &o);
     if (code) {
         weft_cluster_options_free(context, &o);
@@ -285,7 +285,7 @@ static int run_join(weft_context *context, int argc, char **argv)
 {
     weft_cluster_options o;
     const char *address = NULL;
-    map_arrays();
+    keep_arrays();
     int code = member_begin(context, WEFT_CLUSTER_LEARNER, "join", argc, argv, &address, 1, &o);
     if (code) {
         weft_cluster_options_free(context, &o);

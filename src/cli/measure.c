@@ -221,6 +221,7 @@ static int run(weft_context *context, int argc, char **argv)
     weft_measure_options options = {0};
     int words = 0;
     const weft_option *table = weft_measure_table(context);
+    keep_arrays(); /* as processes that exchange messages do */
     weft_status status = weft_options_init(table, &options);
     if (status == WEFT_OK)
         status = weft_options_parse(table, &options, argc, argv, 0, NULL, &words);

@@ -291,6 +291,7 @@ static int run(weft_context *context, int argc, char **argv)
     int code = 2;
     if (status == WEFT_OK) status = take_resumed_options(context, &options, argc, argv);
     if (status == WEFT_OK) status = weft_job_fit_launcher(context, &options);
+    if (status == WEFT_OK && sends_messages(context, options.parallel.exchange)) keep_arrays();
     if (status != WEFT_OK && weft_job_rank() > 0)
         let_others_speak();
     else if (status != WEFT_OK)

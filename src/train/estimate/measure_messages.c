@@ -14,7 +14,9 @@
 /* MESSAGES: most that are on their way at once, of which each has memory of its own, as the ranges
  * of a step have; IN_FLIGHT: bytes of them, but for two. */
 enum { SENDER = 1, LISTENER, SAMPLES = 5, MESSAGES = 8, IN_FLIGHT = 1 << 25 };
-static const size_t sizes[] = {1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 25}; /* of payloads */
+/* Sizes of payloads. malloc keeps the memory of messages of up to 32 MB for the next ones, if the
+ * command has asked for it, and maps larger ones anew. */
+static const size_t sizes[] = {1 << 10, 1 << 14, 1 << 18, 1 << 22, 30 << 20, 40 << 20};
 /* A message that has not come until then is lost. */
 static const double most_seconds = 30;
 
@@ -100,11 +102,9 @@ static weft_status send_all(const end *from, const end *to, weft_buffer *const *
                      most_seconds);
 }
 
-/* The allocator has given back what the messages of the step before had. */
 static weft_status time_sample(const end *from, const end *to, weft_buffer *const *payloads,
                                int count, weft_busy_cores *busy, double *seconds)
 {
-    weft_trim_memory();
     double begin = weft_busy_cores_beside(busy);
     weft_busy_cores_work(busy, true);
     weft_status status = send_all(from, to, payloads, count);
