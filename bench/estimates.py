@@ -69,11 +69,13 @@ def error(estimated, measured):
 
 def summary(name, rows):
     errors = [error(r["step_seconds"], r["measured_seconds"]) for r in rows]
-    memory = max(error(r["memory_bytes"], r["measured_memory_bytes"]) for r in rows)
+    memory = [error(r["estimated_process_bytes"], r["process_bytes"]) for r in rows]
     sent = max(error(r["sent_bytes"], r["measured_sent_bytes"]) for r in rows if r["measured_sent_bytes"] > 0 and not r["sent_by_chance"])
     tau = correlation([r["step_seconds"] for r in rows], [r["measured_seconds"] for r in rows])
+    apart = [r["runs_apart"] for r in rows]
     print(f"{name:12} {len(rows):3} runs: step {100 * statistics.median(errors):4.1f} % in the median, {100 * max(errors):5.1f} % at most; rank correlation "
-          f"{tau:.2f}; at most {100 * memory:.1f} % of the programs' memory and {100 * sent:.1f} % of the bytes sent", flush=True)
+          f"{tau:.2f}; memory of a process {100 * statistics.median(memory):.1f} and {100 * max(memory):.1f} %; bytes sent at most {100 * sent:.1f} %; "
+          f"a run beside the same again {100 * statistics.median(apart):.1f} and {100 * max(apart):.1f} %", flush=True)
 
 
 def table(folder):
@@ -89,7 +91,7 @@ def table(folder):
                 continue
             print(f"{name:12} {r['strategy']:48} estimated {1e3 * r['step_seconds']:8.2f} ms, measured {1e3 * r['measured_seconds']:8.2f}, "
                   f"{100 * (r['step_seconds'] / r['measured_seconds'] - 1):+6.1f} %" + (f", others took {100 * r['others_share']:.0f} %" if r["others_share"] > 0.05 else "")
-                  + (f", two runs differ by {100 * r['runs_apart']:.0f} %" if r["runs_apart"] > 0.1 else ""))
+                  + (f", its shortest two runs differ by {100 * r['runs_apart']:.0f} %" if r["runs_apart"] > 0.1 else ""))
         all_rows[name] = [r for r in rows if "reason" not in r]
     for name, rows in all_rows.items():
         if rows:

@@ -103,13 +103,27 @@ static int check_runs(const verification *v)
     return report_failure(status);
 }
 
-/* Makes the run once more and takes the shorter one: what disturbs a run makes it longer. Each
- * strategy has its turn before any has its second, so that one disturbance meets one of both. */
-static void verify_row(verification *v, verified *row, bool again)
+/* By how much the second shortest turn of a row took longer, as a share. */
+static double turns_apart(const verified *row)
+{
+    double sorted[MOST_TURNS];
+    int count = 0;
+    for (int i = 0; i < MOST_TURNS; i++)
+        if (row->turns[i] > 0) sorted[count++] = row->turns[i];
+    sort_numbers(sorted, (size_t)count);
+    return count > 1 ? sorted[1] / sorted[0] - 1 : 0;
+}
+
+/* Makes the run, or makes it once more and keeps the shorter one: a disturbance makes a run longer.
+ * Each strategy has its turn before any has its second, so that one disturbance meets one of both.
+ * The last turn is for those that were disturbed in those before. */
+static void verify_row(verification *v, verified *row, int turn)
 {
     verified first = *row;
     double batch;
+    bool again = turn > 0;
     if (again && *row->reason) return;
+    if (turn == MOST_TURNS - 1 && !verify_disturbed(row)) return;
     if (estimate(v, row, &batch) != WEFT_OK) {
         (void)snprintf(row->reason, VERIFY_REASON, "%s", weft_last_message());
         return;
@@ -118,11 +132,12 @@ static void verify_row(verification *v, verified *row, bool again)
     verify_train(row, again ? &first : NULL, v->quick ? 0.5 : 2, batch, v->argc, v->argv);
     machine_use after = machine_use_now();
     row->others = machine_use_by_others(&before, &after);
-    if (!again || *row->reason) return;
-    double apart = fabs(row->seconds - first.seconds);
+    if (*row->reason) return;
+    first.turns[turn] = row->turns[turn] = row->seconds;
+    if (!again) return;
     first.sent = row->sent;
     if (first.seconds < row->seconds) *row = first;
-    row->apart = apart / row->seconds;
+    row->apart = turns_apart(row);
     if (estimate_memory(v, row) != WEFT_OK)
         (void)snprintf(row->reason, VERIFY_REASON, "%s", weft_last_message());
 }
@@ -204,11 +219,12 @@ static int verify(verification *v)
     if (!v->json) verify_print_head(v);
     flush_stdout();
     bool shows = !v->json && isatty(STDERR_FILENO);
-    for (int i = 0; i < 2 * v->count && !wanted_stop.wanted; i++) {
+    for (int i = 0; i < MOST_TURNS * v->count && !wanted_stop.wanted; i++) {
         verified *row = &v->rows[i % v->count];
         if (shows)
-            fprintf(stderr, CLEAR_LINE "%d of %d: %.60s", i + 1, 2 * v->count, verify_label(row));
-        verify_row(v, row, i >= v->count);
+            fprintf(stderr, CLEAR_LINE "%d of %d: %.60s", i + 1, MOST_TURNS * v->count,
+                    verify_label(row));
+        verify_row(v, row, i / v->count);
     }
     if (shows) fprintf(stderr, CLEAR_LINE);
     for (int i = 0; i < v->count; i++)

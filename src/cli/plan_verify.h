@@ -9,10 +9,14 @@
 enum { VERIFY_REASON = 400 };
 
 /* A run whose estimate is compared with the run itself. */
+/* MOST_TURNS: runs of a strategy. */
+enum { MOST_TURNS = 3 };
+
 typedef struct verified {
     char *words;
     weft_step_estimate step;
-    double seconds;             /* of a step, measured */
+    double seconds;             /* of a step, measured: the shortest of the turns */
+    double turns[MOST_TURNS];   /* of a step, in each turn; 0: it was not made */
     double sent;                /* bytes that a learner sent in a step, in the mean */
     double exchanged;           /* by the exchange in the run, as its metrics say */
     int steps;                  /* of the run */
@@ -20,7 +24,7 @@ typedef struct verified {
     double planned;             /* bytes of the programs of all ranks */
     double peak;                /* of the process of rank 0, in bytes */
     double others;              /* share of the cores that other programs took meanwhile */
-    double apart;               /* by so much the longer of two runs took longer, as a share */
+    double apart;               /* by so much the next shortest turn took longer, as a share */
     char reason[VERIFY_REASON]; /* why there is no measurement; "": there is one */
 } verified;
 
@@ -45,6 +49,9 @@ typedef struct verification {
 } verification;
 
 /* plan_verify_table.c: the error of an estimated figure, as a share; prints. */
+/* Whether others took the cores, or the shortest two turns differ, by so much that the times say
+ * nothing. */
+bool verify_disturbed(const verified *row);
 double verify_error(const verified *row, int figure);
 const char *verify_label(const verified *row);
 void verify_print_head(const verification *v);

@@ -21,7 +21,7 @@ double verify_error(const verified *row, int figure)
  * own work is one or two per cent, per cent by which kernels differ, and how far two runs do. */
 static const double MOST_OTHERS = 0.05, MOST_SPREAD = 15, MOST_APART = 0.1;
 
-static bool disturbed(const verified *row)
+bool verify_disturbed(const verified *row)
 {
     return !*row->reason && (row->others > MOST_OTHERS || row->apart > MOST_APART);
 }
@@ -29,7 +29,7 @@ static bool disturbed(const verified *row)
 static int count_disturbed(const verification *v)
 {
     int count = 0;
-    for (int i = 0; i < v->count; i++) count += disturbed(&v->rows[i]);
+    for (int i = 0; i < v->count; i++) count += verify_disturbed(&v->rows[i]);
     return count;
 }
 
@@ -93,7 +93,8 @@ static void print_rows(const verification *v)
         if (row->others > MOST_OTHERS)
             printf("%s: others took %.0f %% of the cores\n", verify_label(row), 100 * row->others);
         if (row->apart > MOST_APART)
-            printf("%s: its two runs differ by %.0f %%\n", verify_label(row), 100 * row->apart);
+            printf("%s: its shortest two runs differ by %.0f %%\n", verify_label(row),
+                   100 * row->apart);
     }
 }
 
