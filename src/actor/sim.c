@@ -210,6 +210,19 @@ static void digest(weft_sim *sim, const event *e)
     sim->report.digest = hash;
 }
 
+double weft_sim_awake(const machine *m, double time)
+{
+    if (m->period <= 0) return time;
+    return floor(time / m->period) * m->awake + fmin(fmod(time, m->period), m->awake);
+}
+
+double weft_sim_awake_after(const machine *m, double time, double seconds)
+{
+    if (m->period <= 0) return time + seconds;
+    double awake = weft_sim_awake(m, time) + seconds, periods = floor(awake / m->awake);
+    return periods * m->period + (awake - periods * m->awake);
+}
+
 /* The time until which the actor is paused; not above `now`: it is awake. */
 static double sleeps_until(const machine *m, double now)
 {

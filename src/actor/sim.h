@@ -122,8 +122,8 @@ weft_status weft_sim_connect(weft_sim *sim, weft_actor_id from, weft_actor_id to
 weft_status weft_sim_kill(weft_sim *sim, weft_actor_id id, double at) WEFT_NODISCARD;
 weft_status weft_sim_restart(weft_sim *sim, weft_actor_id id, double at) WEFT_NODISCARD;
 weft_status weft_sim_pause(weft_sim *sim, weft_actor_id id, double at, double until) WEFT_NODISCARD;
-/* Pauses the actor in each period of `period` seconds, except for the period's first `awake`
- * seconds. */
+/* Pauses the actor, and what it computes, in each period of `period` seconds, except for the
+ * period's first `awake` seconds. */
 weft_status weft_sim_doze(weft_sim *sim, weft_actor_id id, double period,
                           double awake) WEFT_NODISCARD;
 weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double at,

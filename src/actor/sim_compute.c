@@ -21,7 +21,8 @@ static int next_lack(const weft_sim *sim, const machine *m)
 static weft_status plan_at(weft_sim *sim, const machine *m, double share, event_kind kind, int what)
 {
     double left = WEFT_MAX(share - m->share, 0.0);
-    return weft_sim_plan(sim, (event){.at = sim->now + m->working + left * m->work.seconds,
+    double at = weft_sim_awake_after(m, sim->now + m->working, left * m->work.seconds);
+    return weft_sim_plan(sim, (event){.at = at,
                                       .delay = m->delay + m->working,
                                       .kind = kind,
                                       .to = m->actor->id,
@@ -87,5 +88,6 @@ double weft_sim_progress(const weft_sim *sim, weft_actor_id id)
     const machine *m = weft_sim_machine(sim, id);
     if (!m || !m->computing || !m->begun) return 0;
     if (m->stalled || !(m->work.seconds > 0)) return m->share;
-    return WEFT_MIN(m->share + (sim->now - m->since) / m->work.seconds, 1.0);
+    double gone = weft_sim_awake(m, sim->now) - weft_sim_awake(m, m->since);
+    return WEFT_MIN(m->share + gone / m->work.seconds, 1.0);
 }

@@ -108,7 +108,11 @@ struct weft_sim {
     weft_sim_report report;
 };
 
-/* sim.c: `_attend` delivers an event to an actor. The event is dropped if the actor is dead, done
+/* sim.c: the seconds for which an actor that pauses in each period has been awake until a time, and
+ * the time at which it has been awake for so many seconds more. */
+double weft_sim_awake(const machine *m, double time);
+double weft_sim_awake_after(const machine *m, double time, double seconds);
+/* `_attend` delivers an event to an actor. The event is dropped if the actor is dead, done
  * or restarted, and delayed while it is paused. */
 weft_status weft_sim_attend(weft_sim *sim, machine *m, event *e) WEFT_NODISCARD;
 weft_status weft_sim_plan(weft_sim *sim, event e) WEFT_NODISCARD;

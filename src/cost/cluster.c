@@ -219,7 +219,7 @@ double weft_cluster_draw(const weft_machine_group *g, weft_random *random)
 double weft_cluster_step(const weft_cluster *c, int learner, double flops, weft_random *random)
 {
     const weft_machine_group *g = weft_cluster_group_of(c, learner);
-    double seconds = (c->step > 0 ? c->step : flops / c->rate) / g->speed / g->awake;
+    double seconds = (c->step > 0 ? c->step : flops / c->rate) / g->speed;
     return seconds * weft_cluster_draw(g, random);
 }
 

@@ -38,7 +38,8 @@ void weft_cluster_free(weft_cluster *cluster);
 
 /* The group of machine i, in the order of the file; of learner i, if there are no times. */
 const weft_machine_group *weft_cluster_group_of(const weft_cluster *cluster, int learner);
-/* Draws the seconds that a step with `flops` floating-point operations takes on a learner. */
+/* Draws the seconds that a step with `flops` floating-point operations takes on a learner, pauses
+ * left out. */
 double weft_cluster_step(const weft_cluster *cluster, int learner, double flops,
                          weft_random *random);
 /* How many times as long a step takes, by two random numbers in [0, 1); draws them. */

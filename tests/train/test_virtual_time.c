@@ -166,7 +166,7 @@ static void test_stopped(void **state)
     char *root = temporary_folder(), words[400];
     const char *file = cluster_file(root, "cluster.yaml",
                                     "step: 1\nbandwidth: 0\nlatency: 1e-9\nmachines: [{count: 2}, "
-                                    "{awake: 0.01, period: 10000}]\n");
+                                    "{awake: 0.00005, period: 10000}]\n");
     for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
         told t;
         (void)snprintf(words, sizeof(words), SMALL "batch=2 steps=400 cluster=%s", file);
@@ -174,6 +174,36 @@ static void test_stopped(void **state)
         /* The suspended peer adds almost no samples: its first step ends when it wakes, if ever. */
         print_message("%s: %.3f samples/s\n", ways[w], t.rate);
         assert_true(t.rate > 4 * 0.999 && t.rate < 4 * 1.01);
+    }
+    remove_folder(root);
+}
+
+/* Steps go on only while their machine is awake, for the first seconds of each period, and slow
+ * ones take so many times as long: both count once. */
+static void test_pauses(void **state)
+{
+    (void)state;
+    static const struct {
+        double step, awake, period;
+        int slowdown;
+    } all[] = {
+        {0.3, 0.4, 1, 1}, {5, 0.7, 1, 1}, {5, 0.7, 1, 3}, {0.01, 0.25, 10, 1}, {0.1, 0.1, 7, 10}};
+    enum { STEPS = 9 };
+    char *root = temporary_folder(), words[400], text[300];
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        told t;
+        double awake = all[i].awake * all[i].period, needs = STEPS * all[i].step * all[i].slowdown;
+        double periods = floor(needs / awake);
+        double wanted = periods * all[i].period + needs - periods * awake;
+        (void)snprintf(text, sizeof(text),
+                       "step: %g\nbandwidth: 0\nlatency: 0\nmachines: [{count: 2, slow: 1, "
+                       "slowdown: %d, awake: %g, period: %g}]\n",
+                       all[i].step, all[i].slowdown, all[i].awake, all[i].period);
+        (void)snprintf(words, sizeof(words), SMALL "batch=4 steps=%d cluster=%s", STEPS,
+                       cluster_file(root, "cluster.yaml", text));
+        assert_ok(simulate(words, "exchange=gossip", NULL, &t));
+        if (fabs(t.last - wanted) > 1e-6 * wanted)
+            fail_msg("%s: %d steps take %.9g s, not %.9g", text, STEPS, t.last, wanted);
     }
     remove_folder(root);
 }
@@ -342,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_busy),
         cmocka_unit_test(test_clipped),
+        cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_elastic_period),
