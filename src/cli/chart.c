@@ -9,24 +9,27 @@
 
 /* --- styles --- */
 
-/* Colours that the colour-blind can distinguish (Okabe and Ito), and grey. Their number and that of
- * the dashes are coprime, so a pair recurs only after 72 curves. */
+/* Colours that the colour-blind can distinguish (Okabe and Ito), and grey. Their number and those
+ * of the dashes and of the markers are coprime, so any two of these recur only after 72 curves. */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#000000",
                                       "#cc79a7", "#e69f00", "#56b4e9", "#777777"};
 /* Dash patterns, from the one that covers most of the line to the one that covers least. */
 static const char *const dashes[CHART_LAYERS] = {
     "none", "18 4", "12 5", "12 4 3 4", "7 5", "7 4 2 4", "4 4", "7 4 2 4 2 4", "2 4"};
-enum { COLOURS = sizeof(colours) / sizeof(colours[0]) };
+enum { COLOURS = sizeof(colours) / sizeof(colours[0]), MARKERS = 11 };
 
-/* SVG paths of markers around (0, 0), as many as colours; every second marker is drawn hollow. */
-static const char *const markers[COLOURS] = {"m-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
+/* SVG paths of markers around (0, 0); every second marker is drawn hollow. */
+static const char *const markers[MARKERS] = {"m-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
                                              "m-3.5,-3.5h7v7h-7z",
                                              "m0,-4.5l4.5,8h-9z",
                                              "m0,-5l5,5l-5,5l-5,-5z",
                                              "m-3.5,-3.5h7v7h-7z",
                                              "m-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
                                              "m0,-5l5,5l-5,5l-5,-5z",
-                                             "m0,4.5l4.5,-8h-9z"};
+                                             "m0,4.5l4.5,-8h-9z",
+                                             "m0,4.5l4.5,-8h-9z",
+                                             "m0,-4.5l4.5,8h-9z",
+                                             "m-5,0h10m-5,-5v10"};
 
 chart_style chart_style_of(int i)
 {
@@ -41,7 +44,7 @@ int chart_layer_of(int i)
 
 void chart_put_marker(chart *c, const chart_style *s, double x, double y, const char *note)
 {
-    int kind = s->number % COLOURS;
+    int kind = s->number % MARKERS;
     CHART_PUT(c, "<path d='M%.1f,%.1f%s' fill='%s' stroke='%s' stroke-width='1.5'", x, y,
               markers[kind], kind % 2 ? "white" : s->colour, s->colour);
     if (note) {
@@ -96,18 +99,23 @@ void chart_cover(chart_axis *axis, double low, double high)
 
 /* --- ticks --- */
 
-enum { MOST_TICKS = 40 };
+enum { MOST_TICKS = 40, LABEL = 10 }; /* pixels between a frame and its labels, or half a marker */
 
 typedef struct ticks {
     chart_tick at[MOST_TICKS];
     int count;
 } ticks;
 
+static bool needs_exponent(double v)
+{
+    return v != 0 && (fabs(v) < 1e-4 || fabs(v) >= 1e6);
+}
+
 /* Formats a number with few characters: "1e-30" instead of "1e-030" or "1.000e-30". */
-static const char *number_text(double v, char *out, size_t size)
+static const char *number_text(double v, bool exponents, char *out, size_t size)
 {
     char text[32];
-    if (v == 0 || (fabs(v) >= 1e-4 && fabs(v) < 1e6)) {
+    if (v == 0 || !exponents) {
         (void)snprintf(out, size, "%.6g", v);
         return out;
     }
@@ -126,9 +134,21 @@ static void add_tick(ticks *t, const chart_axis *a, double v)
 {
     double margin = a->logarithmic ? 0 : 1e-9 * (a->high - a->low);
     if (t->count == MOST_TICKS || v < a->low - margin || v > a->high + margin) return;
-    chart_tick *tick = &t->at[t->count++];
-    tick->at = v;
-    (void)(a->text ? a->text : number_text)(v, tick->text, sizeof(tick->text));
+    t->at[t->count++].at = v;
+}
+
+/* The numbers of an axis all have exponents if one of them needs it. */
+static void name_ticks(ticks *t, const chart_axis *a)
+{
+    bool exponents = false;
+    for (int i = 0; i < t->count; i++) exponents = exponents || needs_exponent(t->at[i].at);
+    for (int i = 0; i < t->count; i++) {
+        chart_tick *tick = &t->at[i];
+        if (a->text)
+            (void)a->text(tick->at, tick->text, sizeof(tick->text));
+        else
+            (void)number_text(tick->at, exponents, tick->text, sizeof(tick->text));
+    }
 }
 
 /* 1, 2 or 5 times a power of ten, so that at most `most` steps fit. */
@@ -151,11 +171,8 @@ static void add_decades(ticks *t, const chart_axis *a, int most)
             if (d % every == 0) add_tick(t, a, mantissas[m] * pow(10, d));
 }
 
-static void choose_ticks(const chart_axis *a, int most, ticks *out)
+static void place_ticks(const chart_axis *a, int most, ticks *out)
 {
-    out->count = 0;
-    for (int i = 0; i < a->tick_count && i < MOST_TICKS; i++) out->at[out->count++] = a->ticks[i];
-    if (a->ticks) return;
     if (a->logarithmic && a->high / a->low >= 10) {
         add_decades(out, a, most);
         return;
@@ -163,6 +180,15 @@ static void choose_ticks(const chart_axis *a, int most, ticks *out)
     double step = nice_step(a->high - a->low, most);
     for (double k = ceil(a->low / step - 1e-9); k * step <= a->high + 1e-9 * step; k++)
         add_tick(out, a, k == 0 ? 0 : k * step);
+}
+
+static void choose_ticks(const chart_axis *a, int most, ticks *out)
+{
+    out->count = 0;
+    for (int i = 0; i < a->tick_count && i < MOST_TICKS; i++) out->at[out->count++] = a->ticks[i];
+    if (a->ticks) return;
+    place_ticks(a, most, out);
+    name_ticks(out, a);
 }
 
 /* Returns the centre of a tick's label along the axis, which is at the tick; *size gets the label's
@@ -216,7 +242,7 @@ static double put_ticks(chart *c, const chart_panel *p, bool vertical)
         before = at;
         size_before = size;
         CHART_PUT(c, "<text class='tick' x='%.1f' y='%.1f' text-anchor='%s'>",
-                  vertical ? p->left - 7 : at, vertical ? at + 4 : p->top + p->height + 18,
+                  vertical ? p->left - LABEL : at, vertical ? at + 4 : p->top + p->height + 18,
                   vertical ? "end" : "middle");
         chart_put_escaped(c, t.at[i].text);
         CHART_PUT(c, "</text>\n");
@@ -228,7 +254,7 @@ static double put_ticks(chart *c, const chart_panel *p, bool vertical)
 void chart_frame(chart *c, const chart_panel *p)
 {
     (void)put_ticks(c, p, false);
-    double middle = p->top + p->height / 2, x = p->left - put_ticks(c, p, true) - 16;
+    double middle = p->top + p->height / 2, x = p->left - put_ticks(c, p, true) - LABEL - 9;
     CHART_PUT(c,
               "<rect class='frame' x='%.1f' y='%.1f' width='%.1f' height='%.1f' fill='none' "
               "stroke='#444'/>\n"

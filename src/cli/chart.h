@@ -75,8 +75,7 @@ void chart_text(chart *c, double x, double y, double room, const char *attribute
 void chart_cover(chart_axis *axis, double low, double high);
 void chart_frame(chart *c, const chart_panel *p);
 
-/* The style of curve i: 72 styles differ in colour and dashes, and without colours in dashes and
- * markers. */
+/* The style of curve i: 72 styles differ in any two of colour, dashes and marker. */
 chart_style chart_style_of(int i);
 /* The layer of curve i, by which callers draw: curves of layer 0 first, then of layer 1, and so on.
  * A later layer has sparser dashes, so its curves do not hide those of earlier layers. */

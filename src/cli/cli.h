@@ -4,6 +4,7 @@
 #define WEFT_CLI_CLI_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "weft/cluster.h"
 #include "weft/options.h"
@@ -132,10 +133,17 @@ void note_processor(const char *cluster, bool quiet);
 typedef struct progress progress;
 const char *progress_kind(const weft_show_choice *show); /* "bar" or "lines" */
 int progress_columns(void);                              /* of the terminal */
-/* folded_table.c: prints a table whose first line has the headings, two blanks or more apart. Where
- * the terminal is narrower, each row takes several lines. print_with_tables prints a text, the
- * paragraphs of which that begin with this heading are tables. */
-void print_folded(const char *text);
+/* folded_table.c: a table, whose lines are written to `to` from its begin to its end, which prints
+ * it; the first line has the headings, two blanks or more apart. Where the terminal is narrower,
+ * each row takes several lines. print_with_tables prints a text, the paragraphs of which that begin
+ * with this heading are tables. */
+typedef struct folded_table {
+    FILE *to; /* stdout where there is no memory for the text */
+    char *text;
+    size_t size;
+} folded_table;
+void folded_table_begin(folded_table *t);
+void folded_table_end(folded_table *t);
 void print_with_tables(const char *text, const char *heading);
 /* simulated: the times of events are virtual, and the rate is computed by the real clock. */
 progress *progress_new(const weft_train_options *options, bool simulated);

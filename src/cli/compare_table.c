@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 #include "compare.h"
@@ -146,7 +145,6 @@ static void heads_of(const compared_run *all, int count, const metric_columns *m
 /* The widths of the columns: of the labels, and of the figures with two spaces before each. */
 typedef struct layout {
     int label, figure[FIGURES];
-    bool folds; /* a label has a line of its own, since the whole row is wider than the terminal */
 } layout;
 
 static void widen(layout *l, char text[FIGURES][ROOM])
@@ -174,22 +172,15 @@ static layout lay_out(const compared_run *all, int count, const metric_columns *
     bool any = false;
     for (int i = 0; i < count; i++) any = any || all[i].utilisation >= 0;
     if (!any) l.figure[UTILISATION] = 0;
-    int row = l.label;
-    for (int k = 0; k < FIGURES; k++) row += l.figure[k];
-    l.folds = isatty(STDOUT_FILENO) && row > progress_columns();
-    if (l.folds) l.figure[REACHED]--; /* the first one in its line: eighty columns are enough */
     return l;
 }
 
-static void print_row(const layout *l, const char *label, char text[FIGURES][ROOM])
+static void put_row(FILE *to, const layout *l, const char *label, char text[FIGURES][ROOM])
 {
-    if (l->folds)
-        printf("%s\n", label);
-    else
-        printf("%-*s", l->label, label);
+    fprintf(to, "%-*s", l->label, label);
     for (int k = 0; k < FIGURES; k++)
-        if (l->figure[k] > 0) printf("%*s", l->figure[k], text[k]);
-    printf("\n");
+        if (l->figure[k] > 0) fprintf(to, "%*s", l->figure[k], text[k]);
+    fprintf(to, "\n");
 }
 
 /* Names the run that is best on data that it was not trained on, where all of them are known. */
@@ -215,16 +206,17 @@ void print_comparison(compared_run *all, int count, double asked)
     const metric_columns m = find_columns(all, count);
     heads_of(all, count, &m, target, text);
     layout l = lay_out(all, count, &m, text);
-    print_row(&l, "strategy", text);
+    folded_table t;
+    folded_table_begin(&t);
+    put_row(t.to, &l, "strategy", text);
     for (int i = 0; i < count; i++) {
-        if (all[i].failed) {
-            printf("%-*s%s  the loss became NaN or infinite\n", l.folds ? 0 : l.label, all[i].label,
-                   l.folds ? "\n" : "");
-            continue;
-        }
+        if (all[i].failed) continue;
         figures_of(&all[i], &m, text);
-        print_row(&l, all[i].label, text);
+        put_row(t.to, &l, all[i].label, text);
     }
+    folded_table_end(&t);
+    for (int i = 0; i < count; i++)
+        if (all[i].failed) printf("%s: the loss became NaN or infinite\n", all[i].label);
     print_best(all, count);
 }
 

@@ -67,15 +67,17 @@ static void find_columns(table *t)
 static int print_columns(const table *t, const char *line, int first, int edge)
 {
     int at = first > 0 ? INDENT : 0, length = (int)strlen(line), blanks = at, c = first;
+    bool empty = true;
     for (; c < t->columns && (c == first || at + t->end[c] - t->begin[c] <= edge); c++) {
         int end = t->end[c] < length ? t->end[c] : length, begin = t->begin[c], cell = begin;
         at += t->end[c] - begin + GAP;
         while (cell < end && line[cell] == ' ') cell++;
         while (end > cell && line[end - 1] == ' ') end--;
         if (end > cell) printf("%*s%.*s", blanks + cell - begin, "", end - cell, line + cell);
+        empty = empty && end <= cell;
         blanks = end > cell ? t->end[c] - end + GAP : blanks + t->end[c] - begin + GAP;
     }
-    printf("\n");
+    if (!empty) printf("\n");
     return c;
 }
 
@@ -103,6 +105,22 @@ static size_t table_bytes(const char *text)
     return all;
 }
 
+static void print_folded(const char *text)
+{
+    table t = {.count = 0};
+    char *copy = isatty(STDOUT_FILENO) ? strdup(text) : NULL;
+    int columns = progress_columns();
+    if (copy && take_lines(&t, copy) && t.wide > columns) {
+        find_columns(&t);
+        for (int i = 0; i < t.count; i++)
+            for (int c = 0; c < t.columns;) c = print_columns(&t, t.lines[i], c, columns);
+    } else {
+        fputs(text, stdout);
+    }
+    free(t.lines);
+    free(copy);
+}
+
 void print_with_tables(const char *text, const char *heading)
 {
     const char *before = text;
@@ -117,18 +135,15 @@ void print_with_tables(const char *text, const char *heading)
     fputs(before, stdout);
 }
 
-void print_folded(const char *text)
+void folded_table_begin(folded_table *t)
 {
-    table t = {.count = 0};
-    char *copy = isatty(STDOUT_FILENO) ? strdup(text) : NULL;
-    int columns = progress_columns();
-    if (copy && take_lines(&t, copy) && t.wide > columns) {
-        find_columns(&t);
-        for (int i = 0; i < t.count; i++)
-            for (int c = 0; c < t.columns;) c = print_columns(&t, t.lines[i], c, columns);
-    } else {
-        fputs(text, stdout);
-    }
-    free(t.lines);
-    free(copy);
+    t->text = NULL;
+    t->to = open_memstream(&t->text, &t->size);
+    if (!t->to) t->to = stdout;
+}
+
+void folded_table_end(folded_table *t)
+{
+    if (t->to != stdout && fclose(t->to) == 0) print_folded(t->text);
+    free(t->text);
 }

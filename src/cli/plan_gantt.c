@@ -81,6 +81,19 @@ static int shown(int count, int most)
     return count < most ? count : most;
 }
 
+bool step_bars_part(const step_bars *bars, char *out, size_t size)
+{
+    char ranks[48] = "", links[60] = "";
+    if (bars->ranks > MOST_RANKS)
+        (void)snprintf(ranks, sizeof(ranks), "ranks 0 to %d of %d", MOST_RANKS - 1, bars->ranks);
+    if (bars->machines > MOST_LINKS)
+        (void)snprintf(links, sizeof(links), "links of machines 0 to %d of %d", MOST_LINKS - 1,
+                       bars->machines);
+    (void)snprintf(out, size, "%s%s%s%s", ranks, *ranks && *links ? " and " : "", links,
+                   *ranks || *links ? " are shown" : "");
+    return *out;
+}
+
 static int lanes_of(const step_bars *bars)
 {
     return shown(bars->ranks, MOST_RANKS) + 2 * shown(bars->machines, MOST_LINKS);
@@ -161,6 +174,9 @@ static bool put_bars(gantt *g, const chart_panel *p, const step_bars *bars)
 static bool put_step(gantt *g, const step_bars *bars, double top, double seconds)
 {
     chart_tick ticks[MOST_RANKS + 2 * MOST_LINKS];
+    char label[160], part[150];
+    (void)snprintf(label, sizeof(label), "ms%s%s",
+                   step_bars_part(bars, part, sizeof(part)) ? "; " : "", part);
     int lanes = lanes_of(bars), ranks = shown(bars->ranks, MOST_RANKS);
     chart_panel p = {
         .left = CHART_LEFT + 20,
@@ -168,7 +184,7 @@ static bool put_step(gantt *g, const step_bars *bars, double top, double seconds
         .width = WIDTH - CHART_LEFT - 20 - CHART_RIGHT,
         .height = lanes * LANE,
         .title = bars->title,
-        .x = {.label = "ms", .low = 0, .high = 1e3 * seconds},
+        .x = {.label = label, .low = 0, .high = 1e3 * seconds},
         .y = {.label = "", .low = 0, .high = lanes, .ticks = ticks, .tick_count = lanes}};
     for (int i = 0; i < lanes; i++) {
         ticks[i].at = lanes - i - 0.5;

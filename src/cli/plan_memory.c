@@ -67,13 +67,11 @@ static void put_ranks(FILE *to, const weft_memory_estimate *m)
 
 static void print_ranks(const weft_memory_estimate *m)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *to = open_memstream(&text, &size);
-    if (to) put_ranks(to, m);
+    folded_table t;
     printf("\nMemory of the host at the peak:\n");
-    if (to && fclose(to) == 0) print_folded(text);
-    free(text);
+    folded_table_begin(&t);
+    put_ranks(t.to, m);
+    folded_table_end(&t);
 }
 
 static void print_processes(const weft_memory_estimate *m)

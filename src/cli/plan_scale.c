@@ -101,7 +101,8 @@ static void estimate_cell(scale *s, int strategy, int size, int argc, char **arg
     weft_train_options options = {0};
     const weft_option *table = weft_train_table(s->context);
     if (!set_machines(s->words[strategy], s->machines[size], words, sizeof(words))) {
-        (void)snprintf(c->reason, REASON, "a part of %d machines is not whole", s->machines[size]);
+        (void)snprintf(c->reason, REASON, "a part of %d machine%s, as N/2, is not whole",
+                       s->machines[size], weft_plural(s->machines[size]));
         return;
     }
     (void)snprintf(ranks, sizeof(ranks), "%d", s->machines[size]);
@@ -127,28 +128,50 @@ static bool is_left_out(const cell *c)
     return strcmp(c->reason, STOPPED) == 0;
 }
 
-static void print_table(const scale *s)
+static void put_rows(const scale *s, FILE *to, int width)
 {
-    int width = (int)strlen("strategy");
-    for (int k = 0; k < s->strategies; k++)
-        width = (int)fmax(width, (double)strlen(strategy_label(s->words[k])));
-    int first = first_size(s), fewest = s->machines[first < 0 ? 0 : first];
-    printf(
-        "Estimated for %s, with a rank on each machine; an efficiency of 100 %% is the rate of the "
-        "fastest\non %d machine%s, times the machines:\n\n%-*s  %8s  %12s  %12s  %10s\n",
-        s->cluster, fewest, weft_plural(fewest), width, "strategy", "machines", "ms a step",
-        "samples/s", "efficiency");
+    fprintf(to, "%-*s  %8s  %12s  %12s  %10s\n", width, "strategy", "machines", "ms a step",
+            "samples/s", "efficiency");
     for (int k = 0; k < s->strategies; k++)
         for (int i = 0; i < s->sizes; i++) {
             const cell *c = at(s, k, i);
             if (is_left_out(c)) continue;
-            printf("%-*s  %8d  ", width, i == 0 ? strategy_label(s->words[k]) : "", s->machines[i]);
+            fprintf(to, "%-*s  %8d  ", width, i == 0 ? strategy_label(s->words[k]) : "",
+                    s->machines[i]);
             if (*c->reason)
-                printf("%s\n", c->reason);
+                fprintf(to, "%12s  %12s  %10s\n", "-", "-", "-");
             else
-                printf("%12.4g  %12.0f  %8.0f %%\n", 1e3 * c->step.seconds,
-                       c->step.samples_per_second, 100 * efficiency(s, k, i));
+                fprintf(to, "%12.4g  %12.0f  %8.0f %%\n", 1e3 * c->step.seconds,
+                        c->step.samples_per_second, 100 * efficiency(s, k, i));
         }
+}
+
+/* Why there are dashes. */
+static void print_reasons(const scale *s)
+{
+    for (int k = 0; k < s->strategies; k++)
+        for (int i = 0; i < s->sizes; i++) {
+            const cell *c = at(s, k, i);
+            if (*c->reason && !is_left_out(c))
+                printf("%s on %d machine%s: %s\n", strategy_label(s->words[k]), s->machines[i],
+                       weft_plural(s->machines[i]), c->reason);
+        }
+}
+
+static void print_table(const scale *s)
+{
+    folded_table t;
+    int width = (int)strlen("strategy");
+    for (int k = 0; k < s->strategies; k++)
+        width = (int)fmax(width, (double)strlen(strategy_label(s->words[k])));
+    int first = first_size(s), fewest = s->machines[first < 0 ? 0 : first];
+    printf("Estimated for %s, with a rank on each machine; an efficiency of 100 %% is the rate of "
+           "the fastest\non %d machine%s, times the machines:\n\n",
+           s->cluster, fewest, weft_plural(fewest));
+    folded_table_begin(&t);
+    put_rows(s, t.to, width);
+    folded_table_end(&t);
+    print_reasons(s);
 }
 
 static void print_json(const scale *s)

@@ -60,21 +60,19 @@ void print_plan_rows(const plan_row *rows, int count)
 {
     int width = 8;
     bool estimated = false;
-    char *text = NULL;
-    size_t size;
-    FILE *to = open_memstream(&text, &size);
+    folded_table t;
+    folded_table_begin(&t);
     for (int i = 0; i < count; i++) {
         width = (int)fmax(width, (double)strlen(rows[i].label));
         estimated = estimated || rows[i].step.seconds > 0;
     }
-    if (estimated && to)
-        fprintf(to, "%-*s  %-27s  %9s  %9s  %9s  %9s  %-10s  %s\n", width, "strategy",
+    if (estimated)
+        fprintf(t.to, "%-*s  %-27s  %9s  %9s  %9s  %9s  %-10s  %s\n", width, "strategy",
                 "ms a step (likely)", "samples/s", "computing", "MB/link", "MB/memory",
                 "limited by", "if a machine ends");
-    for (int i = 0; i < count && to; i++)
-        if (rows[i].step.seconds > 0) print_row(to, &rows[i], width);
-    if (to && fclose(to) == 0) print_folded(text);
-    free(text);
+    for (int i = 0; i < count; i++)
+        if (rows[i].step.seconds > 0) print_row(t.to, &rows[i], width);
+    folded_table_end(&t);
     print_reasons(rows, count, width);
 }
 

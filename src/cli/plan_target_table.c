@@ -64,12 +64,12 @@ static void heads_of(const target_search *s, char text[FIGURES][ROOM])
     if (*s->metric) (void)snprintf(text[TIME], ROOM, "s to %.30s", s->choice->target);
 }
 
-static void print_row(const char *label, int width, const int *wide, char text[FIGURES][ROOM],
-                      int figures)
+static void put_row(FILE *to, const char *label, int width, const int *wide,
+                    char text[FIGURES][ROOM], int figures)
 {
-    printf("%-*s", width, label);
-    for (int k = 0; k < figures; k++) printf("  %*s", wide[k], text[k]);
-    printf("\n");
+    fprintf(to, "%-*s", width, label);
+    for (int k = 0; k < figures; k++) fprintf(to, "  %*s", wide[k], text[k]);
+    fprintf(to, "\n");
 }
 
 static void print_rows(const target_search *s)
@@ -86,13 +86,16 @@ static void print_rows(const target_search *s)
         for (int k = 0; k < FIGURES; k++) wide[k] = (int)fmax(wide[k], (double)strlen(text[k]));
         if (i >= 0) width = (int)fmax(width, (double)strlen(finalist_of(s, &s->results[i])->name));
     }
+    folded_table t;
+    folded_table_begin(&t);
     heads_of(s, text);
-    print_row("strategy", width, wide, text, figures);
+    put_row(t.to, "strategy", width, wide, text, figures);
     for (int i = 0; i < s->count; i++) {
         if (s->results[i].refused) continue;
         figures_of(s, &s->results[i], text);
-        print_row(finalist_of(s, &s->results[i])->name, width, wide, text, figures);
+        put_row(t.to, finalist_of(s, &s->results[i])->name, width, wide, text, figures);
     }
+    folded_table_end(&t);
 }
 
 static void print_reasons(const target_search *s)

@@ -62,8 +62,8 @@ static const char letters[] = "FBU=-.";
 static const struct {
     char letter;
     const char *meaning;
-} key[] = {{'F', "forward"},  {'B', "backward"}, {'U', "update"},        {'=', "transfers"},
-           {'-', "the rest"}, {'.', "waiting"},  {'>', "a link is busy"}};
+} key[] = {{'F', "forward"},  {'B', "backward"}, {'U', "update"},   {'=', "transfers"},
+           {'-', "the rest"}, {'.', "waiting"},  {'>', "link busy"}};
 
 static char letter_of(const step_bar *bar)
 {
@@ -116,6 +116,24 @@ static void make_line(const step_bars *bars, int where, bool link, bool receives
     out[columns] = '\0';
 }
 
+static void print_rest(int left, const char *what)
+{
+    if (left > 0) printf("and %d further %s%s\n", left, what, weft_plural(left));
+}
+
+static void print_key(bool links)
+{
+    int at = 0, edge = progress_columns();
+    for (size_t i = 0; i < sizeof(key) / sizeof(*key); i++) {
+        int own = 2 + (int)strlen(key[i].meaning);
+        if (key[i].letter == '>' && !links) continue;
+        bool fits = at + 2 + own <= edge;
+        printf("%s%c %s", i == 0 ? "" : fits ? ", " : ",\n", key[i].letter, key[i].meaning);
+        at = i > 0 && fits ? at + 2 + own : own;
+    }
+    printf("\n");
+}
+
 void step_bars_print(const step_bars *bars)
 {
     char line[COLUMNS + 1], name[32];
@@ -128,17 +146,15 @@ void step_bars_print(const step_bars *bars)
         (void)snprintf(name, sizeof(name), "rank %d", r);
         printf("%-14s %s\n", name, line);
     }
-    if (bars->ranks > MOST_LINES) printf("and %d further ranks\n", bars->ranks - MOST_LINES);
+    print_rest(bars->ranks - MOST_LINES, "rank");
     for (int m = 0; m < bars->machines && m < MOST_LINES / 2; m++)
         for (int receives = 0; receives < 2; receives++) {
             make_line(bars, m, true, receives, columns, line);
             (void)snprintf(name, sizeof(name), "machine %d %s", m, receives ? "in" : "out");
             printf("%-14s %s\n", name, line);
         }
-    for (size_t i = 0; i < sizeof(key) / sizeof(*key); i++)
-        if (key[i].letter != '>' || bars->machines > 0)
-            printf("%s%c %s", i ? ", " : "", key[i].letter, key[i].meaning);
-    printf("\n");
+    print_rest(bars->machines - MOST_LINES / 2, "machine");
+    print_key(bars->machines > 0);
 }
 
 /* --- the command --- */
@@ -223,6 +239,17 @@ static void note_processors(const char *cluster, const char *path, const char *m
     weft_free(processor);
 }
 
+/* Tells which ranks and links a picture leaves out. */
+static void note_part(const char *path, const step_bars *const *bars, int count)
+{
+    char part[150];
+    for (int i = 0; i < count; i++) {
+        if (!step_bars_part(bars[i], part, sizeof(part))) continue;
+        fprintf(stderr, "weft: %s: %s; --predicted FILE writes all\n", path, part);
+        return;
+    }
+}
+
 int plan_steps_make(weft_context *context, const weft_train_options *options, const char *cluster,
                     const plan_timeline_options *show, weft_step_estimate *step, plan_steps *out)
 {
@@ -244,6 +271,7 @@ int plan_steps_make(weft_context *context, const weft_train_options *options, co
         note_processors(cluster, show->measured, out->measured.processor);
     if (code == 0 && show->plot)
         code = write_file(show->plot, step_bars_plot, all, out->count, subject);
+    if (code == 0 && show->plot) note_part(show->plot, all, out->count);
     if (code == 0 && show->trace) code = write_file(show->trace, write_trace, all, 1, subject);
     return code;
 }

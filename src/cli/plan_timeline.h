@@ -61,7 +61,11 @@ weft_status step_bars_trace(const step_bars *bars, weft_output *to);
 
 /* Prints a line of characters for each rank and link. */
 void step_bars_print(const step_bars *bars);
-/* plan_gantt.c: draws the bars of `count` steps, one above the other, as SVG. */
+/* plan_gantt.c: says which ranks and links of a step a picture has, if it has not all; false: it
+ * has.
+ */
+bool step_bars_part(const step_bars *bars, char *out, size_t size);
+/* Draws the bars of `count` steps, one above the other, as SVG. */
 weft_status step_bars_plot(const step_bars *const *bars, int count, const char *subject,
                            weft_output *to);
 

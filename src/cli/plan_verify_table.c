@@ -64,24 +64,22 @@ static void put_row(FILE *to, const verified *row, int width)
 static void print_rows(const verification *v)
 {
     int width = 8;
-    char *text = NULL;
-    size_t size;
     bool chance = false;
-    FILE *to = open_memstream(&text, &size);
+    folded_table t;
+    folded_table_begin(&t);
     for (int i = 0; i < v->count; i++)
         if (!*v->rows[i].reason)
             width = (int)fmax(width, (double)strlen(verify_label(&v->rows[i])));
-    if (to)
-        fprintf(to, "%-*s  %10s  %8s  %9s  %8s  %8s  %9s  %14s  %12s\n", width, "strategy",
+    if (v->known > 0)
+        fprintf(t.to, "%-*s  %10s  %8s  %9s  %8s  %8s  %9s  %14s  %12s\n", width, "strategy",
                 "ms planned", "in run", "error", "MB plan", "process", "error", "bytes planned",
                 "in run");
-    for (int i = 0; i < v->count && to; i++) {
+    for (int i = 0; i < v->count; i++) {
         if (*v->rows[i].reason) continue;
-        put_row(to, &v->rows[i], width);
+        put_row(t.to, &v->rows[i], width);
         chance = chance || v->rows[i].step.sent_by_chance;
     }
-    if (to && fclose(to) == 0 && v->known > 0) print_folded(text);
-    free(text);
+    folded_table_end(&t);
     if (chance)
         printf("~ an expectation: the messages depend on chance or on when others arrive\n");
     for (int i = 0; i < v->count; i++) {

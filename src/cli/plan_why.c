@@ -88,22 +88,25 @@ static part sum_of(const reasons *r, weft_step_cause cause)
 
 /* --- output --- */
 
-static void print_part(const char *cause, const char *name, int width, const part *p)
+static void put_part(FILE *to, const char *cause, const char *name, int width, const part *p)
 {
-    printf("%-9s  %-*s  %12.4f  %12.4f  %+12.4f\n", cause, width, name, 1e3 * p->seconds[0],
-           1e3 * p->seconds[1], 1e3 * difference(p));
+    fprintf(to, "%-9s  %-*s  %12.4f  %12.4f  %+12.4f\n", cause, width, name, 1e3 * p->seconds[0],
+            1e3 * p->seconds[1], 1e3 * difference(p));
 }
 
 static void print_causes(const reasons *r, int width)
 {
     part all = {.seconds = {0, 0}};
-    printf("%-9s  %-*s  %12s  %12s  %12s\n", "ms a step", width, "", "A", "B", "B - A");
+    folded_table t;
+    folded_table_begin(&t);
+    fprintf(t.to, "%-9s  %-*s  %12s  %12s  %12s\n", "ms a step", width, "", "A", "B", "B - A");
     for (int c = 0; c < WEFT_CAUSES; c++) {
         part sum = sum_of(r, (weft_step_cause)c);
         for (int k = 0; k < TWO; k++) all.seconds[k] += sum.seconds[k];
-        print_part(weft_step_cause_name(c), "", width, &sum);
+        put_part(t.to, weft_step_cause_name(c), "", width, &sum);
     }
-    print_part("all", "", width, &all);
+    put_part(t.to, "all", "", width, &all);
+    folded_table_end(&t);
 }
 
 /* Parts of a step (links: the links that send) that differ most, and the sum of the others. */
@@ -111,11 +114,13 @@ static void print_greatest(const reasons *r, int width, bool links)
 {
     part others = {.seconds = {0, 0}};
     int rows = 0, left = 0;
+    folded_table t;
+    folded_table_begin(&t);
     for (size_t i = 0; i < r->count; i++) {
         const part *p = &r->parts[i];
         if ((p->cause == WEFT_CAUSE_BUSY) != links) continue;
         if (rows < MOST_ROWS) {
-            print_part(links ? "" : weft_step_cause_name((int)p->cause), p->name, width, p);
+            put_part(t.to, links ? "" : weft_step_cause_name((int)p->cause), p->name, width, p);
             rows++;
             continue;
         }
@@ -124,7 +129,10 @@ static void print_greatest(const reasons *r, int width, bool links)
     }
     char name[40];
     (void)snprintf(name, sizeof(name), "%d more", left);
-    if (left > 0 && !links) print_part("", name, width, &others);
+    if (left > 0 && !links) put_part(t.to, "", name, width, &others);
+    folded_table_end(&t);
+    if (left > 0 && links)
+        printf("and %d further link%s, which differ less\n", left, weft_plural(left));
 }
 
 static bool has_links(const reasons *r)
@@ -134,11 +142,19 @@ static bool has_links(const reasons *r)
     return false;
 }
 
+/* The width of the longest name that is printed. */
+static int name_width(const reasons *r)
+{
+    int width = 8, rows[2] = {0, 0};
+    for (size_t i = 0; i < r->count; i++)
+        if (rows[r->parts[i].cause == WEFT_CAUSE_BUSY]++ < MOST_ROWS)
+            width = (int)fmax(width, (double)strlen(r->parts[i].name));
+    return width;
+}
+
 static void print_reasons(const reasons *r, const char *cluster)
 {
-    int width = 8;
-    for (size_t i = 0; i < r->count && i < MOST_ROWS; i++)
-        width = (int)fmax(width, (double)strlen(r->parts[i].name));
+    int width = name_width(r);
     printf("Estimated for %s, in the mean over the ranks:\n", cluster);
     for (int k = 0; k < TWO; k++)
         printf("%c  %s: %.4g ms a step, %.4g samples/s\n", "AB"[k], r -> words[k],

@@ -58,15 +58,19 @@ with open("one.times", "w") as out:
     out.write(f"weft-times\t1\nversion\t{version}\nprocessor\tone\n" + "".join(f"time\t1\t{r}\n" for r in rows) + "end\t3\n")
 with open("two.yaml", "w") as out:
     out.write("times: one.times\nmachines:\n  - {count: 2, cores: 2}\n")
+LONG = "exchange=average:every=4 momentum=0.5 optimizer=sgd lr=0.001 ema=0.99"
 CASES = [
     ("rank", ["-n", "4", "--mesh", "data=2,tensor=2"], 34),
     ("strategy", ["-n", "2", "--cluster", "two.yaml", "--strategies", "mesh=data=2; mesh=data=2 zero=1; exchange=average:every=4"], 26),
     ("strategy", ["-n", "2", "--cluster", "two.yaml", "--auto", "--mesh", "data=2"], 38),
+    ("strategy", ["--cluster", "two.yaml", "--scale", "1..2", "--strategies", f"mesh=data=N; {LONG}"], 68),
+    ("ms a step", ["-n", "2", "--cluster", "two.yaml", "--why", "mesh=data=2; mesh=pipeline=2 microbatches=2"], 28),
+    ("strategy", ["-n", "2", "--cluster", "two.yaml", "--target", "train_loss=2.5", "--steps", "2", "--strategies", f"mesh=data=2; {LONG}"], 68),
 ]
 for heading, words, widest in CASES:
     command = [weft, "plan", *TASK, *words]
     whole = tables(subprocess.run(command, capture_output=True, text=True).stdout, heading)
-    check(whole and max(map(len, whole[0].split("\n"))) > 80, f"{words} without a terminal: {whole}")
+    check(whole and max(map(len, whole[0].split("\n"))) > (60 if "--why" in words else 80), f"{words} without a terminal: {whole}")
     for columns in (40, 80, 100, 300):
         folded = tables(on_terminal(columns, command), heading)
         check(len(folded) == len(whole), f"{words} at {columns}: {folded}")

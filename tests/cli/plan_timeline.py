@@ -87,6 +87,17 @@ def shown():
     check("a predicted trace is read as a measured one", "measured, step 1 of step.json" in again, again)
 
 
+def many():
+    """A picture and lines of many ranks and links say which they have."""
+    cluster("many.yaml", "bandwidth: 1e8\nlatency: 0", "count: 40, cores: 1")
+    done = run("plan", *SMALL, "--batch", 40, "-n", 40, "--mesh", "data=40", "--cluster", "many.yaml", "--timeline", "--plot", "step.svg")
+    part = "ranks 0 to 23 of 40 and links of machines 0 to 7 of 40 are shown"
+    check("the command tells", f"weft: step.svg: {part}; --predicted FILE writes all\n" in done.stderr, done.stderr)
+    check("the picture tells", f"ms; {part}" in "".join(e.text or "" for e in tree.parse("step.svg").getroot().iter()))
+    check("lines tell", "\nand 8 further ranks\n" in done.stdout and "\nand 24 further machines\n" in done.stdout, done.stdout)
+    check("the key fits", max(map(len, done.stdout[done.stdout.index("F forward"):].split("\n"))) <= 80, done.stdout)
+
+
 def refused():
     cluster("two.yaml", "", "count: 2, cores: 1")
     write("bad.json", "{")
@@ -104,4 +115,4 @@ def refused():
     check("files stay", open("none.json").read() == '{"traceEvents":[]}')
 
 
-sys.exit(main(conserved, links, shown, refused))
+sys.exit(main(conserved, links, shown, many, refused))

@@ -111,15 +111,16 @@ static void test_random(void **state)
     }
 }
 
-/* Up to nine curves differ in their dashes; more differ in dashes and markers. Curves that coincide
- * are all visible, since those with denser dashes are drawn first. */
+/* Up to nine curves differ in their dashes; more differ in any two of colour, dashes and marker.
+ * Curves that coincide are all visible, since those with denser dashes are drawn first. */
 static void test_styles(void **state)
 {
     (void)state;
     for (int i = 0; i < MOST_RUNS; i++)
         for (int j = 0; j < i; j++) {
             chart_style a = chart_style_of(i), b = chart_style_of(j);
-            assert_true(strcmp(a.dash, b.dash) != 0 || a.number % 8 != b.number % 8);
+            assert_true(strcmp(a.dash, b.dash) != 0 || a.number % 11 != b.number % 11);
+            assert_true(strcmp(a.colour, b.colour) != 0 || a.number % 11 != b.number % 11);
             assert_true((strcmp(a.dash, b.dash) == 0) == (chart_layer_of(i) == chart_layer_of(j)));
         }
     static point points[12][3];
@@ -136,6 +137,28 @@ static void test_styles(void **state)
     assert_string_equal(d->strokes[1], d->legend_strokes[9]);
     assert_string_equal(d->strokes[11], d->legend_strokes[8]);
     free(text);
+}
+
+/* Numbers of one axis have one form: with exponents if one of them needs it. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    static point points[3];
+    static const struct {
+        double loss;
+        const char *one, *other, *no;
+    } all[] = {{1e6, ">1e6<", ">4e5<", ">400000<"},
+               {5e5, ">500000<", ">100000<", ">1e5<"},
+               {3e-4, ">1e-4<", ">5e-5<", ">0.0001<"}};
+    compared_run run = {
+        .label = "run", .courses[TRAINING] = {.points = points, .count = 3}, .learners = 2};
+    for (size_t i = 0; i < WEFT_COUNT(all); i++) {
+        for (int k = 0; k < 3; k++) points[k] = (point){k + 1, k + 1, all[i].loss * k / 2};
+        char *text = draw(&run, 1, RUNS_MEASURED);
+        if (!strstr(text, all[i].one) || !strstr(text, all[i].other) || strstr(text, all[i].no))
+            fail_msg("%g: %s", all[i].loss, text);
+        free(text);
+    }
 }
 
 /* Every loss becomes the mean of the last ones, also in a run that has huge losses elsewhere. */
@@ -269,11 +292,9 @@ static void test_title(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_styles),
-        cmocka_unit_test(test_smooth),
-        cmocka_unit_test(test_range),
-        cmocka_unit_test(test_range_of_evaluations),
+        cmocka_unit_test(test_random),  cmocka_unit_test(test_styles),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_smooth),
+        cmocka_unit_test(test_range),   cmocka_unit_test(test_range_of_evaluations),
         cmocka_unit_test(test_title),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
