@@ -75,6 +75,15 @@ size_t weft_net_context_queue(weft_net_context *world);
 
 /* --- runtimes --- */
 
+/* socket_folder.c: a folder for sockets in that of TMPDIR, or in /tmp where its path is too long
+ * for one, which no other user can enter. Making one removes those of processes that were killed.
+ * Removing takes the sockets in it along, and has no effect on a folder of zeros. */
+typedef struct weft_socket_folder {
+    char path[128];
+    void *held; /* open and locked while its process lives; NULL where there are no locks */
+} weft_socket_folder;
+weft_status weft_socket_folder_make(weft_socket_folder *out) WEFT_NODISCARD;
+void weft_socket_folder_remove(weft_socket_folder *folder);
 /* Random numbers. weft_draw_id: the actor id of an elastic member, above all ids that are given out
  * in order. */
 uint64_t weft_draw(void);

@@ -152,8 +152,15 @@ holds out '^mlp on glyphs:size=9'
 printf 'time: 3\n' >wrong.yaml
 refuses 2 "no key is named 'time'; did you mean 'times'?" "$weft" plan $small --cluster wrong.yaml
 
+# Sockets are in a folder of TMPDIR; what a killed process has left of them the next one removes.
+mkdir tmp
+background out err env TMPDIR="$PWD/tmp" "$weft" measure -o here.yaml --seconds 1000 --transfers one.times
+within 'compgen -G "tmp/weft-sockets-*/socket" >bytes' && kill -KILL $! && pass || flunk "no socket of measure: $(ls tmp; cat err)"
+wait $! 2>/dev/null
+[ -e "$(cat bytes)" ] && pass || flunk "a killed measure has left no socket"
 # This machine: the networks that were measured are estimated from their own sizes.
-"$weft" measure -o here.yaml --seconds 1 >out 2>err && pass || flunk "measure: $(cat err)" # a busy machine gets a warning
+TMPDIR="$PWD/tmp" "$weft" measure -o here.yaml --seconds 1 >out 2>err && pass || flunk "measure: $(cat err)" # a busy machine gets a warning
+[ ! -e "$(cat bytes)" ] && ! compgen -G 'tmp/weft-sockets-*' && rm -r tmp && pass || flunk "sockets are left: $(ls tmp)"
 holds out '^here.yaml: [0-9]+ times, measured in [0-9]+ s; two runs of a kernel differ by [0-9.]+ % in the mean$'
 # With MPI: transfers between its processes, which a rank alone cannot measure.
 if [ "${2:-OFF}" = ON ] && command -v mpirun >/dev/null; then

@@ -2,13 +2,7 @@
  * which run weft coordinator, weft server and weft join. */
 #include "train/engine/engine.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "actor/net.h"
 #include "exchange/exchange.h"
@@ -20,11 +14,10 @@
 typedef struct process_plan {
     weft_context *context;
     const weft_train_options *options;
-    int64_t mesh;           /* ranks of a learner */
-    double failure_timeout; /* after so many seconds without a heartbeat a member is removed */
-    char folder[128];       /* of the sockets of all processes, which only this user may enter */
-    DIR *held;              /* that folder, open and locked while this process lives; may be NULL */
-    char address[160];      /* of the coordinator */
+    int64_t mesh;               /* ranks of a learner */
+    double failure_timeout;     /* after so many seconds without a heartbeat a member is removed */
+    weft_socket_folder sockets; /* of all processes */
+    char address[160];          /* of the coordinator */
     weft_job_part *parts;
     int count;
 } process_plan;
@@ -49,78 +42,6 @@ static weft_status fits(weft_context *context, const weft_train_options *o)
     if (o->parallel.profile)
         return refuse("profile", "true", "learners must be cut alike; leave one of them out");
     return weft_train_check_stages(context, &o->parallel);
-}
-
-/* --- the folder of sockets --- */
-
-static const char NAME[] = "weft-sockets-";
-
-/* Removes a folder and the sockets that killed processes have left in it. */
-static void remove_sockets(const char *path)
-{
-    DIR *folder = opendir(path);
-    if (!folder) return;
-    for (const struct dirent *e = readdir(folder); e; e = readdir(folder))
-        if (e->d_name[0] != '.') (void)unlinkat(dirfd(folder), e->d_name, 0);
-    closedir(folder);
-    (void)rmdir(path);
-}
-
-/* Opens a folder of this user and locks it, as its supervisor does for as long as it lives. wait:
- * until another process has unlocked it. NULL: it is locked, gone, another user's, or no folder. */
-static DIR *lock_folder(const char *path, bool wait)
-{
-    struct stat there, own;
-    DIR *folder = opendir(path);
-    if (!folder) return NULL;
-    /* Another supervisor may have removed the folder before it was locked. */
-    if (flock(dirfd(folder), wait ? LOCK_EX : LOCK_EX | LOCK_NB) == 0 && lstat(path, &there) == 0 &&
-        fstat(dirfd(folder), &own) == 0 && there.st_ino == own.st_ino && own.st_uid == geteuid())
-        return folder;
-    closedir(folder);
-    return NULL;
-}
-
-/* Removes the folders whose supervisors were killed: those that can be locked. On a file system
- * without locks none can, and all stay. */
-static void remove_abandoned(const char *root)
-{
-    DIR *all = opendir(root);
-    if (!all) return;
-    for (const struct dirent *e = readdir(all); e; e = readdir(all)) {
-        char *path;
-        if (strncmp(e->d_name, NAME, sizeof(NAME) - 1) != 0) continue;
-        if (weft_format(&path, "%s/%s", root, e->d_name) != WEFT_OK) break;
-        DIR *folder = lock_folder(path, false);
-        if (folder) remove_sockets(path);
-        if (folder) closedir(folder);
-        free(path);
-    }
-    closedir(all);
-}
-
-/* Makes a private folder for the sockets of the processes: no other user can connect to them. The
- * path of a socket is short (107 bytes) and has no '#', behind which an address has a key, and no
- * space, so the folder is in /tmp where that of TMPDIR is long or has one. */
-static weft_status make_folder(process_plan *p)
-{
-    enum { LONGEST = 64 };
-    const char *root = getenv("TMPDIR");
-    if (!root || *root != '/' || strlen(root) > LONGEST || strpbrk(root, "# ")) root = "/tmp";
-    remove_abandoned(root);
-    do {
-        (void)snprintf(p->folder, sizeof(p->folder), "%s/%s%016" PRIx64, root, NAME, weft_draw());
-        if (mkdir(p->folder, 0700) != 0) {
-            p->folder[0] = '\0';
-            return weft_fail(WEFT_ERR_IO,
-                             "%s: a folder for the sockets of the processes cannot be made: %s; "
-                             "let TMPDIR name a folder that can be written",
-                             root, strerror(errno));
-        }
-        p->held = lock_folder(p->folder, true);
-    } while (!p->held && !weft_file_exists(p->folder));
-    (void)snprintf(p->address, sizeof(p->address), "ipc://%s/coordinator", p->folder);
-    return WEFT_OK;
 }
 
 /* --- command lines --- */
@@ -291,7 +212,8 @@ static weft_status make(const weft_context *context, process_plan *p)
     p->failure_timeout =
         WEFT_MIN(WEFT_MAX(o->job.timeout / 3, LEAST_FAILURE_TIMEOUT), MOST_FAILURE_TIMEOUT);
     int servers = WEFT_EXCHANGE_HAS(ops, serve) ? (int)WEFT_MAX(o->parallel.servers, 1) : 0;
-    WEFT_TRY(make_folder(p));
+    WEFT_TRY(weft_socket_folder_make(&p->sockets));
+    (void)snprintf(p->address, sizeof(p->address), "ipc://%s/coordinator", p->sockets.path);
     WEFT_TRY(WEFT_NEW(&p->parts, 1 + servers + learners));
     p->count = 1 + servers + learners;
     for (int i = 0; i < p->count; i++) {
@@ -316,8 +238,7 @@ static void done(void *plan)
     }
     if (!p) return;
     free(p->parts);
-    if (p->folder[0]) remove_sockets(p->folder);
-    if (p->held) closedir(p->held);
+    weft_socket_folder_remove(&p->sockets);
     free(p);
 }
 

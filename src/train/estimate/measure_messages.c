@@ -1,9 +1,7 @@
 /* Measures what messages between actors of two processes cost the processors: their copies,
  * encryption and the system's share, as processor time of this process, which is both ends of a
  * connection. Messages are encrypted over TCP, and not over ipc sockets. */
-#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "actor/net.h"
 #include "base/sort.h"
@@ -174,14 +172,12 @@ static weft_status measure_at(const char *listen, weft_measure_end *ends, weft_t
 
 weft_status weft_measure_messages(weft_measure_end *ends, weft_times *times)
 {
-    char folder[] = "/tmp/weft-measure-XXXXXX", listen[64]; /* the path of a socket is short */
+    weft_socket_folder folder = {.held = NULL};
+    char listen[160];
     WEFT_TRY(measure_at("tcp://127.0.0.1:*", ends, times));
-    if (!mkdtemp(folder))
-        return weft_fail(WEFT_ERR_IO, "%s: a folder for a socket cannot be made: %s", folder,
-                         strerror(errno));
-    (void)snprintf(listen, sizeof(listen), "ipc://%s/socket", folder);
+    WEFT_TRY(weft_socket_folder_make(&folder));
+    (void)snprintf(listen, sizeof(listen), "ipc://%s/socket", folder.path);
     weft_status status = measure_at(listen, ends, times);
-    (void)unlink(listen + strlen("ipc://"));
-    (void)rmdir(folder);
+    weft_socket_folder_remove(&folder);
     return status;
 }
