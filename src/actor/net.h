@@ -84,6 +84,8 @@ typedef struct weft_socket_folder {
 } weft_socket_folder;
 weft_status weft_socket_folder_make(weft_socket_folder *out) WEFT_NODISCARD;
 void weft_socket_folder_remove(weft_socket_folder *folder);
+/* The folder of a net context, which is made at the first call and removed with the context. */
+weft_status weft_net_context_folder(weft_net_context *world, const char **path) WEFT_NODISCARD;
 /* Random numbers. weft_draw_id: the actor id of an elastic member, above all ids that are given out
  * in order. */
 uint64_t weft_draw(void);

@@ -49,6 +49,7 @@ void weft_net_context_destroy(weft_net_context **world)
         weft_net_auth_end(w);
         zmq_ctx_term(w->zmq);
     }
+    weft_socket_folder_remove(&w->folder);
     pthread_mutex_destroy(&w->lock);
     explicit_bzero(&w->secret, sizeof(w->secret));
     free(w->allowed);
@@ -88,6 +89,15 @@ uint64_t weft_net_context_id(const weft_net_context *world)
 uint64_t weft_net_context_draw(weft_net_context *world)
 {
     return atomic_fetch_add(&world->drawn, 1);
+}
+
+weft_status weft_net_context_folder(weft_net_context *world, const char **path)
+{
+    pthread_mutex_lock(&world->lock);
+    weft_status status = world->folder.path[0] ? WEFT_OK : weft_socket_folder_make(&world->folder);
+    pthread_mutex_unlock(&world->lock);
+    *path = world->folder.path;
+    return status;
 }
 
 /* Hash of boot id and network namespace: processes with both in common share the loopback

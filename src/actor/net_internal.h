@@ -13,11 +13,12 @@ enum { WEFT_NAME_BYTES = 13, WEFT_ADDRESS_BYTES = 256, WEFT_ADDRESSES_BYTES = 51
 struct weft_net_context {
     void *zmq;
     uint64_t token;
-    atomic_ullong drawn;   /* numbers drawn until now */
-    weft_context *context; /* to log rejected peers; may be NULL */
-    pthread_mutex_t lock;  /* guards the fields below */
-    bool armed;            /* there are keys, so tcp is encrypted */
-    bool open;             /* other machines may connect without keys */
+    weft_socket_folder folder; /* zeros: not needed so far */
+    atomic_ullong drawn;       /* numbers drawn until now */
+    weft_context *context;     /* to log rejected peers; may be NULL */
+    pthread_mutex_t lock;      /* guards the fields below */
+    bool armed;                /* there are keys, so tcp is encrypted */
+    bool open;                 /* other machines may connect without keys */
     weft_key secret, public_key;
     weft_key *allowed;
     size_t allowed_count, allowed_capacity;

@@ -3,6 +3,22 @@
 #include "exchange/bootstrap.h"
 
 #include <stdio.h>
+#include <unistd.h>
+
+/* Binds the actor to an address for other processes. */
+static weft_status bind_outside(weft_net_context *world, weft_net *net, weft_reach reach,
+                                weft_bootstrap_addresses *out)
+{
+    const char *folder;
+    char at[160];
+    if (reach != WEFT_REACH_FILES)
+        return weft_net_bind(net, reach == WEFT_REACH_NETWORK ? "tcp://*:*" : "tcp://127.0.0.1:*",
+                             out->outside, sizeof(out->outside));
+    WEFT_TRY(weft_net_context_folder(world, &folder));
+    (void)snprintf(at, sizeof(at), "ipc://%s/%llu", folder,
+                   (unsigned long long)weft_net_context_draw(world));
+    return weft_net_bind(net, at, out->outside, sizeof(out->outside));
+}
 
 weft_status weft_bootstrap_open(weft_net_context *world, weft_actor *actor, weft_actor_id id,
                                 weft_reach reach, weft_net **net, weft_bootstrap_addresses *out)
@@ -14,9 +30,7 @@ weft_status weft_bootstrap_open(weft_net_context *world, weft_actor *actor, weft
                    (unsigned long long)weft_net_context_draw(world));
     WEFT_TRY(weft_net_open(world, actor, id, out->inside, net));
     if (reach == WEFT_REACH_PROCESS) return WEFT_OK;
-    weft_status status =
-        weft_net_bind(*net, reach == WEFT_REACH_NETWORK ? "tcp://*:*" : "tcp://127.0.0.1:*",
-                      out->outside, sizeof(out->outside));
+    weft_status status = bind_outside(world, *net, reach, out);
     if (status != WEFT_OK) weft_net_close(net);
     return status;
 }
@@ -39,6 +53,27 @@ static weft_status gather_texts(const weft_exchange *e, const char *what, const 
     return weft_learner_group_run(
         e->setup.endpoint, WEFT_TRANSFER(.kind = WEFT_ALL_GATHER, .dtype = WEFT_U8, .what = what,
                                          .send = mine, .receive = all, .count = (int64_t)bytes));
+}
+
+/* Sets *all to whether each learner sees the folders of all others: processes in containers may
+ * have the loopback in common, and not their files. */
+static weft_status see_folders(const weft_exchange *e, weft_net_context *world, bool *all)
+{
+    enum { PATH = sizeof(((weft_socket_folder *)0)->path) };
+    int n = e->setup.endpoint->learners;
+    char mine[PATH] = "", *paths, *seen;
+    const char *folder;
+    if (weft_net_context_folder(world, &folder) == WEFT_OK)
+        (void)snprintf(mine, sizeof(mine), "%s", folder);
+    WEFT_TRY(WEFT_NEW(&paths, n * (PATH + 1)));
+    weft_status status = gather_texts(e, "folders of sockets", mine, paths, PATH);
+    seen = paths + n * PATH;
+    char sees = 1;
+    for (int i = 0; i < n; i++) sees = sees && access(paths + i * PATH, R_OK | W_OK | X_OK) == 0;
+    if (status == WEFT_OK) status = gather_texts(e, "folders that are seen", &sees, seen, 1);
+    *all = status == WEFT_OK && !memchr(seen, 0, (size_t)n);
+    free(paths);
+    return status;
 }
 
 /* Messages between processes are encrypted with keys made for this run, which learners exchange
@@ -97,6 +132,9 @@ weft_status weft_learners_meet(weft_exchange *e, weft_net_context *world, weft_r
     free(all);
     WEFT_TRY(status);
     weft_learners_expect(e, world);
-    if (others) *reach = apart ? WEFT_REACH_NETWORK : WEFT_REACH_MACHINE;
-    return others ? gather_keys(e, world) : WEFT_OK;
+    if (!others) return WEFT_OK;
+    bool files = false;
+    if (!apart) WEFT_TRY(see_folders(e, world, &files));
+    *reach = apart ? WEFT_REACH_NETWORK : files ? WEFT_REACH_FILES : WEFT_REACH_MACHINE;
+    return files ? WEFT_OK : gather_keys(e, world);
 }

@@ -14,12 +14,13 @@ typedef struct weft_bootstrap_addresses {
 /* Where the learners of a job are, and who must therefore reach their actors. */
 typedef enum weft_reach {
     WEFT_REACH_PROCESS, /* all are in one process */
+    WEFT_REACH_FILES,   /* in several processes of one machine that see each other's sockets */
     WEFT_REACH_MACHINE, /* in several processes of one machine */
     WEFT_REACH_NETWORK  /* on several machines */
 } weft_reach;
 
-/* Like weft_net_open. The actor gets an inproc address and, if other processes must reach it, a TCP
- * address that they do. */
+/* Like weft_net_open. The actor gets an inproc address and, if other processes must reach it, an
+ * ipc or TCP address that they do. */
 weft_status weft_bootstrap_open(weft_net_context *world, weft_actor *actor, weft_actor_id id,
                                 weft_reach reach, weft_net **net,
                                 weft_bootstrap_addresses *out) WEFT_NODISCARD;
@@ -29,10 +30,10 @@ const char *weft_bootstrap_address(const weft_bootstrap_addresses *addresses,
 
 /* Sets the largest size of a message to that which the parameters of this exchange need. */
 void weft_learners_expect(const weft_exchange *exchange, weft_net_context *world);
-/* Learners check that their parameter layouts are alike and find out where they are. If one is in
- * another process, each learner creates a key, and allows the keys of the others, since other users
- * may be on the same machine. Collective between learners. UNSUPPORTED: a learner cannot encrypt.
- */
+/* Learners check that their parameter layouts are alike and find out where they are. If processes
+ * reach each other by TCP, each learner creates a key, and allows the keys of the others, since
+ * other users may be on the same machine; these cannot enter the folders of ipc sockets, over which
+ * nothing is encrypted. Collective between learners. UNSUPPORTED: a learner cannot encrypt. */
 weft_status weft_learners_meet(weft_exchange *exchange, weft_net_context *world,
                                weft_reach *reach) WEFT_NODISCARD;
 

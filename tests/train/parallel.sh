@@ -328,6 +328,22 @@ if [ "$mpi" = ON ]; then
         accepts "check mode, $exchange" timeout 300 "$weft" train -q $small -m mlp -t 1 -n 4 --mesh tensor=2 --exchange $exchange --check-collectives \
             --checkpoint checked --engine mpi --timeout 30
     done
+    # Learners of one machine send each other messages over sockets in a folder of TMPDIR, or over TCP where there can be none; what they learn is the same.
+    printf '#!/bin/sh\nTMPDIR=$AT exec "%s" train -q %s -m mlp -t 1 --engine mpi --exchange server --checkpoint "$SAVED" "$@"\n' "$weft" "$small" >beside && chmod 755 beside
+    learners() { OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 300 mpirun -n 2 --oversubscribe --bind-to none ./beside "$@"; }
+    mkdir -p sockets
+    for at in sockets none; do
+        SAVED=by-$at AT=$PWD/$at learners >out 2>err && "$weft" export by-$at/latest -o by-$at.st -q || flunk "messages of TMPDIR=$at: $(head -2 err)"
+    done
+    same by-sockets by-none
+    background out err env SAVED=long-run AT="$PWD/sockets" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 2 --oversubscribe \
+        --bind-to none ./beside --epochs 100000000
+    job=$!
+    within '[ "$(find sockets -type s | wc -l)" -ge 2 ] || ! lives $job'
+    [ "$(find sockets -type s | wc -l)" -ge 2 ] && pass || flunk "learners of one machine have no sockets: $(find sockets)"
+    kill -INT $job
+    wait $job
+    [ -z "$(ls sockets)" ] && pass || flunk "sockets stay: $(find sockets)"
     PATH=/nowhere "$weft" train $small -n 2 --engine mpi >out 2>err
     [ $? = 1 ] && grep -q "apt-get install openmpi-bin" err && pass || flunk "no mpirun"
     # An mpirun whose version is long, as MPICH's.

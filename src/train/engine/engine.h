@@ -14,7 +14,6 @@ typedef struct weft_train_engine {
     bool launched;     /* a launcher (mpirun, srun) starts the ranks, on one host or several */
     bool members;   /* learners and servers are processes; one that dies is started again alone */
     bool hosted;    /* servers are threads of the learners' processes */
-    bool ipc;       /* messages between its processes are those of ipc sockets, and not encrypted */
     bool simulated; /* a run in virtual time, which always begins anew */
     /* Checks that the engine can have the options of a run; starts nothing. NULL: it can. */
     weft_status (*check)(const weft_context *context, const weft_train_options *options);

@@ -269,7 +269,6 @@ static weft_status check(const weft_context *context, const weft_train_options *
 const weft_train_engine weft_train_engine_processes = {.name = "processes",
                                                        .processes = "processes",
                                                        .members = true,
-                                                       .ipc = true,
                                                        .check = check,
                                                        .plan = plan,
                                                        .done = done};

@@ -23,7 +23,7 @@ weft_status weft_placed_learners_open(const weft_trainer *t, const weft_cluster 
                                   .each = hosts->each,
                                   .processes = hosts->machines > 1 || t->engine->processes,
                                   .hosted = t->engine->hosted,
-                                  .ipc = t->engine->ipc};
+                                  .ipc = hosts->machines == 1};
     WEFT_TRY(WEFT_NEW(&out->seconds, t->learners));
     WEFT_TRY(WEFT_NEW(&out->machine, t->learners));
     WEFT_TRY(WEFT_NEW(&out->links, t->learners));

@@ -30,7 +30,8 @@ typedef struct weft_placed_learners {
     double factors, steps; /* sum of what was drawn, and their number */
     double cores, threads; /* of a machine; of the ranks of a learner there */
     bool processes;        /* learners are processes, not threads of one */
-    bool hosted, ipc;      /* as of weft_train_engine */
+    bool hosted;           /* as of weft_train_engine */
+    bool ipc;              /* messages go over ipc sockets, as one machine has all processes */
     weft_charge charges[WEFT_CHARGES];
     int charge_count, next;
 } weft_placed_learners;
