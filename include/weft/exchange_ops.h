@@ -200,7 +200,12 @@ typedef struct weft_exchange_step {
     /* Called after the update: the exchange may read and write the parameters and the learner's
      * optimizer state and statistics. */
     weft_status (*after)(weft_exchange *exchange, weft_step_result *result);
-    void (*room[3])(void); /* of later versions: NULL */
+    /* In lock step, after `after` of step `step`, for an evaluation: replaces the parameters and
+     * the statistics by those with which a run that ends there would end. The caller keeps what the
+     * store has, and puts it back; the state of the exchange does not change. Collective over the
+     * learners. NULL: a run ends with what each learner has. */
+    weft_status (*preview)(weft_exchange *exchange, int64_t step);
+    void (*room[2])(void); /* of later versions: NULL */
 } weft_exchange_step;
 
 /* The life of an exchange: its beginning and end in a process, its state, and what it says of

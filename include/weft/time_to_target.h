@@ -4,9 +4,13 @@
  * The runs are simulated (weft/simulate.h): they have the numbers of real runs on the real data,
  * and the times of a cluster. All begin with the same seed, so with the same weights. Successive
  * halving (Jamieson and Talwalkar 2016) keeps this cheap: all runs go on up to a virtual time, the
- * half with the smaller training losses there goes on to twice that time, and so on, until one is
- * left, or has reached the target. Runs that only share out the work of one learner otherwise
- * (meshes, ZeRO, schedules) are computed once, and each has a clock of its own.
+ * better half goes on to twice that time, and so on, until one is left, or has reached the target.
+ * A run is judged by an evaluation of the model with which it would end there, the mean of its
+ * learners or the parameters of its servers: by the metric of the target, then by the loss. Without
+ * data to evaluate, and for the target WEFT_TRAIN_LOSS, the training loss decides. A run is not
+ * left out before its learners have exchanged what they learnt. Runs that only share out the work
+ * of one learner otherwise (meshes, ZeRO, schedules) are computed once, and each has a clock of its
+ * own.
  */
 #ifndef WEFT_TIME_TO_TARGET_H
 #define WEFT_TIME_TO_TARGET_H
@@ -43,7 +47,7 @@ typedef struct weft_target_options {
     size_t struct_size;  /* sizeof(weft_target_options) */
     const char *cluster; /* file of the cluster, with times */
     /* A metric of evaluations (weft_report_figure), or WEFT_TRAIN_LOSS; NULL: none, and the runs
-     * are compared by their training losses. */
+     * are compared by the losses of evaluations. */
     const char *metric;
     double value;        /* of the metric that is to be reached */
     double budget;       /* virtual seconds after which all ends; 0: with the longest run */
@@ -72,13 +76,17 @@ typedef struct weft_target_result {
     double seconds, low, high; /* until then, over the seeds: mean and range; else until it ended */
     double samples;            /* until then */
     double loss;               /* mean training loss before that time, NaN: it had no step */
-    double metric;             /* of the last evaluation; NaN: there was none */
+    double metric;             /* as held_out, of the target; NaN: there was none */
     int round;                 /* after which it was left out, from 1; 0: it was not */
-    char *why;                 /* it was left out, or cannot run, as a sentence; NULL: it was not */
+    char *why; /* it was left out, cannot run, or had ended before others, as a sentence; or NULL */
     bool refused;              /* it cannot run */
     weft_target_point *points; /* [point_count], with the first seed */
     int64_t point_count;
-    uint64_t room[4]; /* of later versions: 0 */
+    /* Loss of the last evaluation; NaN: there was none. The model is the one with which the run
+     * would have ended there, unless it reached the target. */
+    double held_out;
+    double best;      /* the best value of the metric until then, the mean over the seeds */
+    uint64_t room[2]; /* of later versions: 0 */
 } weft_target_result;
 
 /* Where the search is. */

@@ -290,6 +290,11 @@ weft_status weft_sim_run(weft_sim *sim, double until)
     return WEFT_OK;
 }
 
+double weft_sim_next(const weft_sim *sim)
+{
+    return sim->heap_count ? sim->heap[0].at : INFINITY;
+}
+
 /* --- creation, faults --- */
 
 weft_status weft_sim_create(const weft_sim_options *options, weft_sim **out)

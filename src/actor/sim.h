@@ -132,6 +132,8 @@ weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double
 /* Runs until no event is left, or until that time. Fails with the error of a failed actor, which it
  * names. */
 weft_status weft_sim_run(weft_sim *sim, double until) WEFT_NODISCARD;
+/* The time of the next event; INFINITY: there is none. */
+double weft_sim_next(const weft_sim *sim);
 weft_sim_report weft_sim_stats(const weft_sim *sim);
 /* The use of an actor, and of the link of its node, until now: seconds of the work of its handlers;
  * bytes that have left the node, and the seconds for which it has sent, and received, messages;

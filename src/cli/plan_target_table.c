@@ -7,7 +7,7 @@
 
 #include "plan_target.h"
 
-enum { LR, BATCH, STEP, TIME, SAMPLES, LOSS, METRIC, FIGURES, ROOM = 96, SHORT = 32 };
+enum { LR, BATCH, STEP, TIME, SAMPLES, LOSS, HELD_OUT, METRIC, FIGURES, ROOM = 96, SHORT = 32 };
 
 static const weft_finalist *finalist_of(const target_search *s, const weft_target_result *r)
 {
@@ -44,21 +44,27 @@ static void figures_of(const target_search *s, const weft_target_result *r,
     time_text(s, r, text[TIME]);
     number(r->samples, text[SAMPLES], ROOM);
     number(r->loss, text[LOSS], ROOM);
+    number(r->held_out, text[HELD_OUT], ROOM);
     number(r->metric, text[METRIC], ROOM);
 }
 
-static bool has_metric(const target_search *s)
+/* The columns; the last ones are those of evaluations, whose loss may be the metric. */
+static int columns_of(const target_search *s)
 {
-    for (int i = 0; i < s->count; i++)
-        if (!isnan(s->results[i].metric)) return true;
-    return false;
+    bool held_out = false, differs = false;
+    for (int i = 0; i < s->count; i++) {
+        const weft_target_result *r = &s->results[i];
+        held_out = held_out || !isnan(r->held_out);
+        differs = differs || (!isnan(r->metric) && r->metric != r->held_out);
+    }
+    return differs ? FIGURES : held_out ? METRIC : HELD_OUT;
 }
 
 static void heads_of(const target_search *s, char text[FIGURES][ROOM])
 {
     static const char *const heads[FIGURES] = {
-        [LR] = "lr",  [BATCH] = "batch",     [STEP] = "ms a step",
-        [TIME] = "s", [SAMPLES] = "samples", [LOSS] = "training loss"};
+        [LR] = "lr",           [BATCH] = "batch",        [STEP] = "ms a step",        [TIME] = "s",
+        [SAMPLES] = "samples", [LOSS] = "training loss", [HELD_OUT] = "held-out loss"};
     for (int k = 0; k < FIGURES; k++)
         (void)snprintf(text[k], ROOM, "%s", heads[k] ? heads[k] : s->metric);
     if (*s->metric) (void)snprintf(text[TIME], ROOM, "s to %.30s", s->choice->target);
@@ -76,7 +82,7 @@ static void print_rows(const target_search *s)
 {
     char text[FIGURES][ROOM];
     int width = (int)strlen("strategy"), wide[FIGURES] = {0};
-    int figures = has_metric(s) ? FIGURES : FIGURES - 1;
+    int figures = columns_of(s);
     for (int i = -1; i < s->count; i++) {
         if (i >= 0 && s->results[i].refused) continue;
         if (i < 0)
@@ -105,8 +111,10 @@ static void print_reasons(const target_search *s)
         const char *name = finalist_of(s, r)->name;
         if (r->refused)
             printf("%s: %s\n", name, r->why);
-        else if (r->why)
+        else if (r->round > 0)
             printf("%s: left out after round %d: %s\n", name, r->round, r->why);
+        else if (r->why)
+            printf("%s: %s\n", name, r->why);
         if (!r->refused && r->same_as != r->finalist)
             printf("%s: its numbers are those of %s, computed once\n", name,
                    s->finalists[r->same_as].name);
@@ -148,18 +156,10 @@ void target_print(const target_search *s)
 double target_best(const target_search *s)
 {
     double best = NAN;
-    bool rises = false;
-    if (strcmp(s->metric, WEFT_TRAIN_LOSS) == 0)
-        for (int i = 0; i < s->count; i++) best = fmin(best, s->results[i].loss);
-    /* The last values of a run that comes nearer say which way the metric goes. */
+    /* All values are on the same side of a target that none has reached. */
     for (int i = 0; i < s->count; i++) {
-        const weft_target_result *r = &s->results[i];
-        for (int64_t k = 0; k < r->point_count; k++) {
-            double x = r->points[k].metric;
-            if (isnan(x)) continue;
-            if (isnan(best)) rises = x < s->value;
-            if (isnan(best) || (rises ? x > best : x < best)) best = x;
-        }
+        double x = s->results[i].best;
+        best = x < s->value ? fmax(best, x) : fmin(best, x);
     }
     return best;
 }
@@ -210,6 +210,7 @@ static void print_object(const target_search *s, const weft_target_result *r)
     print_number("high", r->high);
     print_number("samples", r->samples);
     print_number("train_loss", r->loss);
+    print_number("held_out_loss", r->held_out);
     print_number("metric", r->metric);
     print_number("lr", r->lr);
     print_number("batch", r->batch);

@@ -170,6 +170,30 @@ static weft_status average_after(weft_exchange *exchange, weft_step_result *resu
     return average_learners(a, true);
 }
 
+/* The parameters after an average that leaves `before`, the velocity and the optimizers as they
+ * are.
+ */
+static weft_status average_preview(weft_exchange *exchange, int64_t step)
+{
+    average *a = (average *)exchange;
+    weft_store *store = exchange->setup.store;
+    weft_dtype dtype;
+    size_t bytes;
+    int64_t count;
+    void *velocity;
+    if (a->last_average == step) return WEFT_OK;
+    WEFT_TRY(
+        weft_exchange_average_from(exchange, false, exchange->setup.bf16_sums ? a->before : NULL));
+    if (!a->outer) return WEFT_OK;
+    WEFT_TRY(weft_exchange_parameters(store, &dtype, &count, &bytes));
+    WEFT_TRY(weft_new_bytes(&velocity, 1, bytes));
+    memcpy(velocity, a->velocity, bytes);
+    weft_status status = outer_step(a);
+    memcpy(a->velocity, velocity, bytes);
+    free(velocity);
+    return status;
+}
+
 /* The outer optimizer and changes in bf16 begin with parameters that are equal in all learners. */
 static weft_status average_begin(weft_exchange *exchange)
 {
@@ -230,7 +254,7 @@ static const weft_exchange_ops average_ops = {
     .name = "average",
     .lockstep = true,
     .open = average_open,
-    .step = {.after = average_after},
+    .step = {.after = average_after, .preview = average_preview},
     .life = {.offered = average_offered,
              .begin = average_begin,
              .end = average_end,
@@ -255,7 +279,7 @@ static const weft_exchange_ops oneshot_ops = {
     .name = "oneshot",
     .lockstep = true,
     .open = oneshot_open,
-    .step = {.after = average_after},
+    .step = {.after = average_after, .preview = average_preview},
     .life = {.begin = average_begin,
              .end = average_end,
              .meetings = average_meetings,

@@ -287,6 +287,13 @@ weft_status weft_exchange_after(weft_exchange *e, weft_step_result *result)
     return WEFT_OK;
 }
 
+weft_status weft_exchange_preview(weft_exchange *e, int64_t step)
+{
+    uint64_t failures = weft_failures();
+    if (!e->ops->step.preview) return WEFT_OK;
+    return ensure_message(e, e->ops->step.preview(e, step), failures, "preview");
+}
+
 weft_status weft_exchange_save(weft_exchange *e)
 {
     return e->ops->life.save ? e->ops->life.save(e) : WEFT_OK;

@@ -167,6 +167,7 @@ weft_status weft_exchange_poll(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_update(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 weft_status weft_exchange_wait(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_after(weft_exchange *exchange, weft_step_result *result) WEFT_NODISCARD;
+weft_status weft_exchange_preview(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 weft_status weft_exchange_save(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_end(weft_exchange *exchange) WEFT_NODISCARD;
 bool weft_exchange_figure_at(weft_exchange *exchange, int i, weft_series *out);

@@ -159,8 +159,9 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
         const weft_batch *batch = weft_loader_next(loader);
         weft_step_consensus v;
         if (!batch) break;
+        WEFT_TRY(weft_run_pause(run));
         bool noise = weft_noise_due(r, batch), alone = run->job->size == 1;
-        bool ahead = r->runs_ahead && batch->valid > 0 && !noise;
+        bool ahead = r->runs_ahead && batch->valid > 0 && !noise && !run->job->clock.pauses;
         bool settles = !ahead || (alone && (batch->wrong >= 0 || atomic_load(&run->job->stop)));
         if (r->queued > 0 && settles) WEFT_TRY(finish_queued(run, &stop));
         if (stop) break;

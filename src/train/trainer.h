@@ -24,10 +24,23 @@ static inline bool weft_stop_wanted(const weft_stop *stop)
     return stop && __atomic_load_n(&stop->wanted, __ATOMIC_RELAXED) != 0;
 }
 
+/* Lets the caller of a run in virtual time pause it between two steps or events (pauses.c, sim/).
+ */
+typedef struct weft_pauses {
+    /* Whether the run is to pause before this virtual time. */
+    bool (*due)(void *user, double next);
+    /* Returns when the run may go on to `next`. now: the time until then; judged: an evaluation of
+     * the model with which a run that ends now would end (NULL: there are no data, or no step was
+     * taken); met: when the learners will have met, or have; INFINITY: not known yet. */
+    void (*pause)(void *user, double now, double next, const weft_report *judged, double met);
+    void *user;
+} weft_pauses;
+
 /* The clock of a run in virtual time whose ranks wait for each other (sim/synchronous.c). */
 typedef struct weft_step_clock {
     double seconds;            /* of a step; 0: the run is in real time */
     double utilisation, bytes; /* share of it in which ranks compute; bytes between machines */
+    const weft_pauses *pauses; /* NULL: none */
 } weft_step_clock;
 
 /* The state of a run on one rank. */
@@ -209,6 +222,8 @@ bool weft_run_is_best(const weft_run *run);
 /* Saves a checkpoint of the current step, unless that was done: rank 0 gathers the parts of the
  * other ranks, and writes. Learners that are not saved return at once. */
 weft_status weft_run_save(weft_run *run) WEFT_NODISCARD;
+/* pauses.c: pauses before the next step, if that is due. Collective over the world. */
+weft_status weft_run_pause(weft_run *run) WEFT_NODISCARD;
 /* The last evaluations and checkpoint. A run that is done evaluates the test part with the weights
  * that it has kept as the best ones, which then take the places of the last ones. Collective over
  * all ranks. */

@@ -47,12 +47,12 @@ accepts compare "$weft" compare $small --epochs 1 --cluster four.yaml -n 4 --str
 list='mesh=data=4; mesh=tensor=4; exchange=average:every=4; exchange=server:policy=async; exchange=hogwild'
 target() { "$weft" plan $small -n 4 --epochs 20 --evaluate-every 4 --cluster four.yaml "$@"; }
 accepts "a target" target --target accuracy=0.4 --strategies "$list" --plot target.svg
-holds out '^strategy +lr +batch +ms a step +s to accuracy=0.4 +samples +training loss +accuracy$'
+holds out '^strategy +lr +batch +ms a step +s to accuracy=0.4 +samples +training loss +held-out loss +accuracy$'
 awk '/^strategy/ { begun = 1; next } begun && NF == 0 { exit } begun { print $1 }' out >ranked
 [ "$(wc -l <ranked)" = 4 ] && pass || flunk "four runs are ranked: $(cat out)"
 holds out '^hogwild: exchange hogwild cannot be simulated'
 holds out '^mesh=tensor=4: its numbers are those of mesh=data=4, computed once$'
-holds out ': left out after round [0-9]+: (its training loss was|its run had ended after|it had )'
+holds out ': left out after round [0-9]+: (its accuracy was|it had )'
 "$weft" plan $small -n 4 --cluster four.yaml --strategies 'exchange=server:policy=async' >planned 2>err
 [ "$(awk '/^server:policy=async / { print $4 }' out)" = "$(awk '/^server:policy=async / { print $2 }' planned)" ] && pass || flunk "a step is that of the estimate: $(cat out planned)"
 holds out '^training loss \(moving mean\) over virtual seconds$'
@@ -72,9 +72,12 @@ assert all("reason" in r for r in ran[1:]) and ran[0]["metric"] >= 0.4
 for r in ran:
     assert all(a[0] < b[0] for a, b in zip(r["curve"], r["curve"][1:])) and r["curve"][-1][0] <= r["seconds"] * 1.0001
 END
-accepts "a budget" target --budget 0.05s --strategies 'lr=0.01; lr=1e-7'
+more="--data glyphs:size=9,train=960,test=100" # enough for a held-out loss to fall
+# shellcheck disable=SC2086
+accepts "a budget" target $more --budget 0.4s --strategies 'lr=0.01; lr=1e-7'
 [ "$(awk '/^lr=/ { print $1; exit }' out)" = lr=0.01 ] && pass || flunk "the budget chooses $(cat out)"
-accepts "a sweep" target --budget 0.05s --sweep lr=1e-7..1e-2:log:3
+# shellcheck disable=SC2086
+accepts "a sweep" target $more --budget 0.4s --sweep lr=1e-7..1e-2:log:3
 [ "$(grep -c '^lr=1e-07 \|^lr=3.16228e-05 \|^lr=0.01 ' out)" = 3 ] && pass || flunk "a sweep: $(cat out)"
 accepts "the one run" target --target accuracy=0.4 --seeds 2
 holds out '^the run  +.* \([0-9.]+ to [0-9.]+\) '
@@ -90,6 +93,16 @@ holds out ' s of virtual time are [0-9.]+ days'
 # Targets that are not reached, and what is refused.
 target --target accuracy=1 --steps 8 --strategies 'lr=0.01; lr=0.001' >out 2>err
 [ $? = 1 ] && grep -q '^weft: no run reached accuracy=1; the best that was seen is [01]' err && pass || flunk "not reached: $(cat out err)"
+for goal in loss=0.01 accuracy=1 train_loss=0.01; do
+    target --target $goal --steps 40 --seeds 3 --strategies 'lr=0.003; lr=0.001' --json >out 2>err
+    python3 - $goal <<'PY' && pass || flunk "the best of all seeds: $(cat out err)"
+import json, re, sys
+seen = float(re.search("best that was seen is ([0-9.e+-]+)", open("err").read())[1])
+name = sys.argv[1].split("=")[0]
+values = [r["train_loss" if name == "train_loss" else "metric"] for r in json.load(open("out"))]
+assert all(seen >= x * 0.99999 for x in values) if name == "accuracy" else all(seen <= x * 1.00001 for x in values), (seen, values)
+PY
+done
 "$weft" plan $small --steps 3 --cluster four.yaml --target r2=0.5 >out 2>err
 [ $? = 2 ] && grep -q "none of the finalists can run; the run: .*r2" err && pass || flunk "a metric of other data: $(cat err)"
 refuses 2 "target 'accuracy' is not NAME=VALUE" target --target accuracy

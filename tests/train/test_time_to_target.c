@@ -9,6 +9,7 @@ enum { MOST = 512 };
 
 typedef struct events {
     double loss[MOST], seconds[MOST], accuracy[MOST], evaluated[MOST];
+    double held_out; /* loss of the last evaluation */
     int steps, evaluations;
 } events;
 
@@ -20,6 +21,7 @@ static void take(void *user, const weft_event *e)
         t->seconds[t->steps++] = e->seconds;
     }
     if (e->kind != WEFT_EVENT_EVAL || t->evaluations == MOST) return;
+    t->held_out = e->report->loss;
     t->accuracy[t->evaluations] = e->report->accuracy;
     t->evaluated[t->evaluations++] = e->seconds;
 }
@@ -278,8 +280,99 @@ static void test_one(void **state)
         assert_int_equal(evaluations, t.evaluations);
         assert_false(r->reached);
         assert_true(r->metric == t.accuracy[t.evaluations - 1] && r->round == 0 && !r->why);
+        assert_true(r->held_out == t.held_out);
+        for (int i = 0; i < t.evaluations; i++) assert_true(r->best >= t.accuracy[i]);
         close_search(&s);
     }
+    remove_folder(root);
+}
+
+/* A run is judged by the model with which it would end there: by the same bits as a run of as many
+ * steps, and goes on as if it had not been judged. */
+static void test_judged(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "ranks=2 mesh=data=2",
+        "ranks=2 zero=2",
+        "ranks=4 exchange=average:every=4",
+        "ranks=3 exchange=average:every=2",
+        "ranks=4 exchange=average:every=4,state=average",
+        "ranks=2 exchange=average:every=4,outer=nesterov",
+        "ranks=4 mesh=data=2 exchange=average:every=4 ema=0.9",
+        "ranks=3 exchange=oneshot",
+    };
+    static const char words[] = SMALL "batch=8 lr=0.01 optimizer=adam";
+    char *root = temporary_folder(), all[400];
+    const char *cluster = cluster_with(root, "four.yaml", FOUR);
+    for (size_t w = 0; w < WEFT_COUNT(ways); w++)
+        for (int steps = 5; steps < 9; steps += 3) {
+            search s;
+            events whole, part;
+            (void)snprintf(all, sizeof(all), "%s %s steps=20", words, ways[w]);
+            double step = estimated(all, cluster);
+            assert_ok(simulate_events(all, cluster, NULL, &whole));
+            (void)snprintf(all, sizeof(all), "%s %s steps=%d", words, ways[w], steps);
+            assert_ok(simulate_events(all, cluster, NULL, &part));
+            (void)snprintf(all, sizeof(all), "%s steps=20", words);
+            open_search(&s, cluster, all, &ways[w], 1);
+            s.asked.rule = WEFT_RATE_KEPT;
+            s.asked.budget = (steps + 0.5) * step;
+            assert_ok(find(&s));
+            if (s.results[0].held_out != part.held_out)
+                fail_msg("%s, %d steps: %.17g, and a run that ends there has %.17g", ways[w], steps,
+                         s.results[0].held_out, part.held_out);
+            close_search(&s);
+            /* The finalists of a round, with the better one at every place of the list. */
+            const char *both[2] = {ways[w], "lr=1e-9"};
+            open_search(&s, cluster, all, both, 2);
+            s.asked.rule = WEFT_RATE_KEPT;
+            assert_ok(find(&s));
+            const weft_target_result *r = result_of(&s, ways[w]);
+            assert_true(r->round == 0 && r->held_out == whole.held_out);
+            int found = 0;
+            for (int64_t i = 0; i < r->point_count; i++)
+                if (!isnan(r->points[i].loss))
+                    assert_true(r->points[i].loss == whole.loss[found++]);
+            assert_int_equal(found, whole.steps);
+            close_search(&s);
+        }
+    remove_folder(root);
+}
+
+/* No run is left out before its learners have met; a run that has ended is not left out, whatever
+ * its place. */
+static void test_rounds(void **state)
+{
+    (void)state;
+    static const char words[] = SMALL "batch=12 steps=40 lr=0.01";
+    static const char *const ways[] = {"ranks=4 exchange=average:every=32 lr=1e-9",
+                                       "ranks=4 exchange=oneshot lr=1e-8",
+                                       "ranks=4 exchange=gossip lr=1e-7",
+                                       "lr=0.01",
+                                       "lr=0.003",
+                                       "steps=3 lr=1e-5"};
+    char *root = temporary_folder(), all[400];
+    const char *cluster = cluster_with(root, "four.yaml", FOUR);
+    search s;
+    (void)snprintf(all, sizeof(all), "%s %s", words, ways[0]);
+    double meeting = 32 * estimated(all, cluster);
+    open_search(&s, cluster, words, ways, (int)WEFT_COUNT(ways));
+    assert_ok(find(&s));
+    const weft_target_result *every = result_of(&s, ways[0]), *oneshot = result_of(&s, ways[1]),
+                             *ended = result_of(&s, ways[5]);
+    assert_true(every->round == 0 || every->seconds > meeting * (1 - 1e-9));
+    assert_int_equal(oneshot->round, 0);
+    assert_true(ended->round == 0 && ended->samples == 36 && isfinite(ended->held_out));
+    assert_non_null(strstr(ended->why, "its run had ended after "));
+    for (int i = 0; i < s.count; i++) {
+        const weft_target_result *r = &s.results[i];
+        assert_true(r->round == 0 || r->seconds > meeting - estimated(all, cluster) ||
+                    r->finalist == 2);
+        if (i > 0 && r->round == s.results[i - 1].round)
+            assert_true(s.results[i - 1].held_out <= r->held_out);
+    }
+    close_search(&s);
     remove_folder(root);
 }
 
@@ -508,6 +601,8 @@ int main(void)
                                        cmocka_unit_test(test_times_of_learners),
                                        cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_one),
+                                       cmocka_unit_test(test_judged),
+                                       cmocka_unit_test(test_rounds),
                                        cmocka_unit_test(test_reached),
                                        cmocka_unit_test(test_halves),
                                        cmocka_unit_test(test_order),

@@ -1,9 +1,10 @@
-/* A simulated run in a thread of its own. The thread waits in the report of an event that lies
+/* A simulated run in a thread of its own. The thread waits before the first step or event that lies
  * beyond the time to which the run may go, so several runs can take turns without ever beginning
  * anew. */
 #include <math.h>
 #include <time.h>
 
+#include "train/sim/sim_internal.h"
 #include "train/sim/target.h"
 
 struct weft_paused_run {
@@ -11,9 +12,11 @@ struct weft_paused_run {
     weft_simulate_options run; /* owns run.train */
     weft_paused_state state;
     weft_stop stop; /* of this run */
-    double until;
-    double batch; /* samples of a learner's step */
-    bool started, pauses, ended, joined;
+    weft_pauses pauses;
+    double until;  /* changes only while the run waits */
+    char part[16]; /* split that is evaluated during the run; "": none yet */
+    double batch;  /* samples of a learner's step */
+    bool started, waits, ended, joined;
     weft_error error;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -27,19 +30,23 @@ static void ask_to_stop(weft_paused_run *p)
 
 /* --- in the thread of the run --- */
 
-/* Waits until the run may go to this time. false: it is asked to end. */
-static bool wait_for_turn(weft_paused_run *p, double seconds)
+static bool is_due(void *user, double next)
+{
+    const weft_paused_run *p = user;
+    return next > p->until && !weft_stop_wanted(&p->stop);
+}
+
+/* Waits until the run may go to this time, or is asked to end. */
+static void wait_for_turn(weft_paused_run *p, double seconds)
 {
     pthread_mutex_lock(&p->lock);
     while (seconds > p->until && !weft_stop_wanted(&p->stop)) {
-        p->pauses = true;
+        p->waits = true;
         pthread_cond_broadcast(&p->changed);
         pthread_cond_wait(&p->changed, &p->lock);
     }
-    p->pauses = false;
-    bool goes_on = !weft_stop_wanted(&p->stop);
+    p->waits = false;
     pthread_mutex_unlock(&p->lock);
-    return goes_on;
 }
 
 /* Samples that all learners have taken until this event; the last step of an epoch may have fewer.
@@ -90,17 +97,35 @@ static weft_status take_step(weft_paused_run *p, const weft_event *e)
     return WEFT_OK;
 }
 
-static weft_status take_evaluation(weft_paused_run *p, const weft_event *e)
+/* The metric of the target in a report; NAN: there is none. */
+static double metric_in(const weft_paused_run *p, const weft_report *report)
 {
     weft_figure f;
     const char *metric = p->options.metric;
-    for (int i = 0; metric && weft_report_figure(e->report, i, &f); i++) {
-        if (strcmp(f.name, metric) != 0) continue;
-        p->state.reached = p->state.reached || is_reached(p, f.value);
-        return add_point(&p->state,
-                         (weft_target_point){e->seconds, samples_by(p, e), NAN, f.value});
-    }
+    for (int i = 0; metric && weft_report_figure(report, i, &f); i++)
+        if (strcmp(f.name, metric) == 0) return f.value;
+    return NAN;
+}
+
+static weft_status add_judgement(weft_paused_run *p, double seconds, const weft_report *report,
+                                 bool whole)
+{
+    weft_paused_state *s = &p->state;
+    WEFT_TRY(WEFT_GROW(&s->judged, &s->judged_capacity, s->judged_count));
+    s->judged[s->judged_count++] =
+        (weft_judgement){seconds, report->loss, metric_in(p, report), whole};
     return WEFT_OK;
+}
+
+static weft_status take_evaluation(weft_paused_run *p, const weft_event *e)
+{
+    double value = metric_in(p, e->report);
+    if (!*p->part) (void)snprintf(p->part, sizeof(p->part), "%s", e->report->part);
+    if (strcmp(p->part, e->report->part) != 0) return WEFT_OK;
+    WEFT_TRY(add_judgement(p, e->seconds, e->report, false));
+    if (isnan(value)) return WEFT_OK;
+    p->state.reached = p->state.reached || is_reached(p, value);
+    return add_point(&p->state, (weft_target_point){e->seconds, samples_by(p, e), NAN, value});
 }
 
 static void on_event(void *user, const weft_event *e)
@@ -112,16 +137,25 @@ static void on_event(void *user, const weft_event *e)
     if (e->kind == WEFT_EVENT_START) s->total_steps = e->total_steps;
     if (s->reached || weft_stop_wanted(&p->stop) || (!step && !evaluation)) return;
     if (step && e->step > 0) s->step = e->seconds / (double)e->step;
-    if (!wait_for_turn(p, e->seconds)) return;
     status = step ? take_step(p, e) : take_evaluation(p, e);
     weft_error_catch(&p->error, status);
     if (s->reached || status != WEFT_OK) ask_to_stop(p);
 }
 
+static void pause_run(void *user, double now, double next, const weft_report *judged, double met)
+{
+    weft_paused_run *p = user;
+    if (judged) weft_error_catch(&p->error, add_judgement(p, now, judged, true));
+    if (p->error.status != WEFT_OK) ask_to_stop(p);
+    p->state.met = met;
+    wait_for_turn(p, next);
+}
+
 static void *run_thread(void *user)
 {
     weft_paused_run *p = user;
-    weft_status status = weft_simulate(p->options.context, &p->run, &p->stop, on_event, p);
+    weft_status status =
+        weft_simulate_paused(p->options.context, &p->run, &p->stop, &p->pauses, on_event, p);
     pthread_mutex_lock(&p->lock);
     weft_error_catch(&p->error, status);
     p->state.ended = p->ended = true;
@@ -142,7 +176,7 @@ static bool is_stopped(const weft_paused_run *p)
 static void wait_for_pause(weft_paused_run *p)
 {
     enum { LOOK = 50000000 }; /* ns */
-    while (!p->pauses && !p->ended) {
+    while (!p->waits && !p->ended) {
         struct timespec at;
         (void)clock_gettime(CLOCK_REALTIME, &at);
         at.tv_nsec += LOOK;
@@ -173,7 +207,7 @@ weft_status weft_paused_run_go(weft_paused_run *p, double until)
     }
     pthread_mutex_lock(&p->lock);
     p->until = WEFT_MAX(p->until, until);
-    p->pauses = false;
+    p->waits = false;
     pthread_cond_broadcast(&p->changed);
     wait_for_pause(p);
     pthread_mutex_unlock(&p->lock);
@@ -215,6 +249,7 @@ weft_status weft_paused_run_open(const weft_paused_options *options, weft_paused
     WEFT_TRY(WEFT_NEW(&p, 1));
     p->options = *options;
     p->until = -1;
+    p->pauses = (weft_pauses){.due = is_due, .pause = pause_run, .user = p};
     p->batch = (double)options->train->length.batch;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
@@ -249,6 +284,7 @@ void weft_paused_run_close(weft_paused_run **run)
     pthread_mutex_destroy(&p->lock);
     pthread_cond_destroy(&p->changed);
     free(p->state.points);
+    free(p->state.judged);
     free(p);
     *run = NULL;
 }

@@ -67,9 +67,17 @@ typedef struct weft_simulation {
     double last;        /* virtual time of the last step, and at the end of the last message */
     double rated_until; /* virtual time at which the following two were found; below 0: not yet */
     double utilisation, samples_per_second;
-    weft_error error;      /* of a learner's step */
-    const weft_stop *stop; /* may be NULL */
+    weft_error error;          /* of a learner's step */
+    const weft_stop *stop;     /* may be NULL */
+    const weft_pauses *pauses; /* NULL: none */
+    double met; /* when what learners send until their first meeting has arrived; INFINITY: they
+                   have not sent it yet */
 } weft_simulation;
+
+/* simulate.c: weft_simulate, with pauses (NULL: none). */
+weft_status weft_simulate_paused(weft_context *context, const weft_simulate_options *options,
+                                 const weft_stop *stop, const weft_pauses *pauses, weft_event_fn fn,
+                                 void *user) WEFT_NODISCARD;
 
 /* synchronous.c: simulates learners that wait for each other, or one learner, whose ranks do: they
  * run as threads, with the numbers of a real run, and each step takes the time that is estimated
@@ -81,8 +89,8 @@ weft_status weft_learners_wait(weft_context *context, const char *exchange,
  * an exchange, or else those of the mesh. */
 weft_status weft_simulate_ranks(const char *path, weft_train_options *options) WEFT_NODISCARD;
 weft_status weft_simulate_synchronous(weft_context *context, const weft_simulate_options *given,
-                                      const weft_stop *stop, weft_event_fn fn,
-                                      void *user) WEFT_NODISCARD;
+                                      const weft_stop *stop, const weft_pauses *pauses,
+                                      weft_event_fn fn, void *user) WEFT_NODISCARD;
 weft_status weft_simulate_synchronous_check(weft_context *context,
                                             const weft_simulate_options *given) WEFT_NODISCARD;
 
@@ -98,6 +106,8 @@ weft_status weft_simulation_report_start(weft_simulation *s) WEFT_NODISCARD;
 /* Records a finished step of a learner; reports a step event at the end of each round. */
 weft_status weft_simulation_count_step(weft_simulation *s, weft_sim_learner *p) WEFT_NODISCARD;
 weft_status weft_simulation_evaluate(weft_simulation *s, bool over) WEFT_NODISCARD;
+/* Evaluates what the run would end with now, and pauses it until it may go on to `next`. */
+weft_status weft_simulation_pause(weft_simulation *s, double next) WEFT_NODISCARD;
 /* Summarizes what there is of a run that was asked to stop; INTERRUPTED. */
 weft_status weft_simulation_give_up(weft_simulation *s) WEFT_NODISCARD;
 /* Evaluates, saves and summarizes the run, after the last step of all learners. */

@@ -40,6 +40,20 @@ static double samples_of(const weft_simulation *s, int index, int64_t step)
                     weft_part_start(total, index, s->learners));
 }
 
+/* When all that the learners have sent will have arrived. */
+static double arrival(const weft_simulation *s)
+{
+    double last = 0;
+    for (int i = 0; i < s->learners; i++) {
+        weft_actor_id id = s->exchange->first_learner + (weft_actor_id)i;
+        double latency = 0;
+        for (int k = 0; k < s->exchange->actors; k++)
+            latency = fmax(latency, weft_placed_link(&s->at, id, (weft_actor_id)k).latency);
+        last = fmax(last, weft_sim_sends_until(s->sim, id) + latency);
+    }
+    return last;
+}
+
 /* Reports a step event at the end of a round, which has as many steps as there are learners. */
 static weft_status report_round(weft_simulation *s)
 {
@@ -61,6 +75,7 @@ static weft_status report_round(weft_simulation *s)
     s->reported_samples = s->samples;
     int64_t every = s->job->options.output.evaluate_every, rounds = s->done / s->learners;
     s->due = rounds % s->epoch == 0 || (every && rounds % every == 0);
+    if (rounds == WEFT_MAX(s->exchange->period, (int64_t)1)) s->met = arrival(s);
     return WEFT_OK;
 }
 
@@ -181,6 +196,22 @@ weft_status weft_simulation_evaluate(weft_simulation *s, bool over)
     WEFT_TRY(weft_rank_check_finite(s->lead));
     WEFT_TRY(evaluate(s, watched));
     return over && watched != WEFT_TEST ? evaluate(s, WEFT_TEST) : WEFT_OK;
+}
+
+weft_status weft_simulation_pause(weft_simulation *s, double next)
+{
+    weft_report report;
+    weft_split watched = s->job->watched;
+    double now = weft_sim_stats(s->sim).now;
+    const weft_pauses *p = s->pauses;
+    bool judges = s->done >= s->learners && weft_dataset_count(s->job->data, watched) > 0;
+    if (judges) {
+        WEFT_TRY(take_result(s, false));
+        WEFT_TRY(weft_rank_evaluate(s->lead, watched, &report));
+    }
+    p->pause(p->user, now, next, judges ? &report : NULL, s->met);
+    if (judges) weft_report_free(&report);
+    return WEFT_OK;
 }
 
 /* --- end of the run --- */

@@ -83,11 +83,14 @@ static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
     return weft_simulation_count_step(s, &s->learner[learner_index(s, actor->id)]);
 }
 
-/* Ends the simulation if a signal has asked for it. The simulator calls this before each event,
- * since no step may ever end when messages are lost. */
-static weft_status check_stop(void *user)
+/* Pauses, and ends the simulation if a signal has asked for it. The simulator calls this before
+ * each event, since no step may ever end when messages are lost. */
+static weft_status before_event(void *user)
 {
-    const weft_simulation *s = user;
+    weft_simulation *s = user;
+    const weft_pauses *p = s->pauses;
+    double next = weft_sim_next(s->sim);
+    if (p && p->due(p->user, next)) WEFT_TRY(weft_simulation_pause(s, next));
     if (!weft_stop_wanted(s->stop)) return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERRUPTED, "stopped before an event");
 }
@@ -164,7 +167,7 @@ static weft_status run(weft_simulation *s)
                                 .supplied = supplied,
                                 .computed = computed,
                                 .ended = ended,
-                                .check = check_stop,
+                                .check = before_event,
                                 .user = s};
     WEFT_TRY(weft_sim_create(&options, &s->sim));
     WEFT_TRY(weft_placed_add(&s->at, s->sim, NULL));
@@ -321,12 +324,19 @@ static weft_status check(weft_context *context, const weft_simulate_options *giv
 weft_status weft_simulate(weft_context *context, const weft_simulate_options *options,
                           const weft_stop *stop, weft_event_fn fn, void *user)
 {
+    return weft_simulate_paused(context, options, stop, NULL, fn, user);
+}
+
+weft_status weft_simulate_paused(weft_context *context, const weft_simulate_options *options,
+                                 const weft_stop *stop, const weft_pauses *pauses, weft_event_fn fn,
+                                 void *user)
+{
     WEFT_NEED(context, options);
-    weft_simulation s = {.rated_until = -1, .stop = stop};
+    weft_simulation s = {.rated_until = -1, .stop = stop, .pauses = pauses, .met = INFINITY};
     bool waits;
     WEFT_TRY(check(context, options));
     WEFT_TRY(weft_learners_wait(context, options->train.parallel.exchange, &waits));
-    if (waits) return weft_simulate_synchronous(context, options, stop, fn, user);
+    if (waits) return weft_simulate_synchronous(context, options, stop, pauses, fn, user);
     weft_status status = prepare(&s, context, options);
     if (status == WEFT_OK) {
         s.job->fn = fn;

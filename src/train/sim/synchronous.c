@@ -31,7 +31,8 @@ weft_status weft_simulate_ranks(const char *path, weft_train_options *o)
 }
 
 static weft_status create(weft_context *context, const weft_simulate_options *given,
-                          const weft_stop *stop, weft_train_options *o, weft_trainer **out)
+                          const weft_stop *stop, const weft_pauses *pauses, weft_train_options *o,
+                          weft_trainer **out)
 {
     weft_step_estimate step;
     if (!given->cluster)
@@ -47,17 +48,19 @@ static weft_status create(weft_context *context, const weft_simulate_options *gi
     (*out)->clock =
         (weft_step_clock){.seconds = step.seconds,
                           .utilisation = WEFT_MIN((step.computed + step.rest) / step.seconds, 1),
-                          .bytes = step.wire_bytes};
+                          .bytes = step.wire_bytes,
+                          .pauses = pauses};
     return WEFT_OK;
 }
 
 weft_status weft_simulate_synchronous(weft_context *context, const weft_simulate_options *given,
-                                      const weft_stop *stop, weft_event_fn fn, void *user)
+                                      const weft_stop *stop, const weft_pauses *pauses,
+                                      weft_event_fn fn, void *user)
 {
     weft_train_options o;
     weft_trainer *t = NULL;
     WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
-    weft_status status = create(context, given, stop, &o, &t);
+    weft_status status = create(context, given, stop, pauses, &o, &t);
     if (status == WEFT_OK) status = weft_trainer_run(t, fn, user);
     weft_trainer_destroy(&t);
     weft_options_free(weft_train_table(context), &o);
@@ -70,7 +73,7 @@ weft_status weft_simulate_synchronous_check(weft_context *context,
     weft_train_options o;
     weft_trainer *t = NULL;
     WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
-    weft_status status = create(context, given, NULL, &o, &t);
+    weft_status status = create(context, given, NULL, NULL, &o, &t);
     weft_trainer_destroy(&t);
     weft_options_free(weft_train_table(context), &o);
     return status;

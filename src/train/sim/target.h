@@ -29,11 +29,21 @@ typedef struct weft_paused_options {
     void *user;
 } weft_paused_options;
 
+/* An evaluation. whole: of the model with which the run would end there; else the run's own, which
+ * may be that of one learner. */
+typedef struct weft_judgement {
+    double seconds, loss, metric; /* metric: of the target, NaN: it is none of evaluations */
+    bool whole;
+} weft_judgement;
+
 /* The state of a run while it pauses. */
 typedef struct weft_paused_state {
     weft_target_point *points; /* steps and evaluations until now */
     size_t count, capacity;
-    double step; /* mean virtual seconds of the steps so far, with the next one */
+    weft_judgement *judged; /* in the order of time */
+    size_t judged_count, judged_capacity;
+    double step; /* mean virtual seconds of the steps so far */
+    double met;  /* see weft_pauses; 0 also of learners that wait for each other */
     int64_t total_steps;
     bool ended, failed; /* failed: its loss became NaN or infinite */
     bool reached;       /* the target, by its last point; it does not go on */
@@ -41,8 +51,9 @@ typedef struct weft_paused_state {
 
 weft_status weft_paused_run_open(const weft_paused_options *options,
                                  weft_paused_run **out) WEFT_NODISCARD;
-/* Runs on until the next point would be later than `until` virtual seconds, or the run has ended or
- * reached the target. INTERRUPTED: `stop` was set. Other errors are those of weft_simulate. */
+/* Runs on until the next step would be later than `until` virtual seconds, and evaluates there, or
+ * until the run has ended or reached the target. INTERRUPTED: `stop` was set. Other errors are
+ * those of weft_simulate. */
 weft_status weft_paused_run_go(weft_paused_run *p, double until) WEFT_NODISCARD;
 const weft_paused_state *weft_paused_run_state(const weft_paused_run *p);
 /* Ends the run where it is, and frees its ranks; its state stays. */

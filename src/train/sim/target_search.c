@@ -70,6 +70,15 @@ static weft_status take_options(weft_search *s, weft_search_entry *e)
     return WEFT_OK;
 }
 
+static weft_status find_meeting(const weft_search *s, weft_search_entry *e)
+{
+    weft_meetings m = {.period = 1};
+    if (e->learners > 1)
+        WEFT_TRY(weft_exchange_meetings(s->context, e->options.parallel.exchange, &m));
+    e->meets = m.period > 0 ? (double)m.period * e->step : (double)INFINITY;
+    return WEFT_OK;
+}
+
 /* The estimated step of a program that fits, which is that of a run whose ranks wait for each
  * other; learners that do not may have none. */
 static weft_status estimate(weft_search *s, weft_search_entry *e)
@@ -82,6 +91,7 @@ static weft_status estimate(weft_search *s, weft_search_entry *e)
     WEFT_TRY(status);
     e->planned = step.seconds;
     if (e->waits) e->step = step.seconds;
+    if (e->waits) WEFT_TRY(find_meeting(s, e));
     if (step.memory_limit <= 0 || step.memory <= step.memory_limit) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "its processes take %.1f MB on the fullest machine, which has %.1f MB",
@@ -165,7 +175,14 @@ static weft_status open_runs(weft_search *s, weft_search_entry *e)
         WEFT_TRY(status);
         WEFT_TRY(weft_paused_run_go(e->run[k], 0));
     }
-    if (e->step <= 0) e->step = weft_paused_run_state(e->run[0])->step;
+    if (e->step <= 0) e->step = e->planned;
+    if (e->meets > weft_search_length(s, e) * (1 + 1e-12)) e->meets = INFINITY;
+    /* Nothing is known of the steps of some exchanges before the first one has ended. */
+    const weft_paused_state *first = weft_paused_run_state(e->run[0]);
+    for (double t = 1e-6; e->step <= 0 && !first->ended; t *= 2) {
+        WEFT_TRY(weft_paused_run_go(e->run[0], t));
+        e->step = first->step;
+    }
     return WEFT_OK;
 }
 

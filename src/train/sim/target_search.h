@@ -7,9 +7,12 @@
 
 /* A finalist at a virtual time, over its seeds. */
 typedef struct weft_search_seen {
-    bool reached, failed;
+    bool reached, failed, ended;
+    bool met;                  /* its learners have exchanged what they learnt */
     double seconds, low, high; /* when it reached the target, or else until when it ran */
-    double samples, loss, metric;
+    double samples, loss;      /* loss: mean training loss; INFINITY: no step was taken */
+    double held_out, metric;   /* of an evaluation; NaN: there was none */
+    double best;               /* of the metric so far */
 } weft_search_seen;
 
 typedef struct weft_search_entry {
@@ -20,6 +23,7 @@ typedef struct weft_search_entry {
     int learners;
     bool waits;     /* its ranks wait for each other, and `step` was estimated */
     double step;    /* virtual seconds; 0: not known yet */
+    double meets;   /* virtual seconds until ranks that wait have met; INFINITY: at the end alone */
     double planned; /* seconds of a step, as estimated; 0: they cannot be */
     double batch;   /* samples of an update */
     int source;     /* the entry whose runs it shares; its own number: none */
@@ -33,13 +37,15 @@ typedef struct weft_search_entry {
 typedef struct weft_search {
     weft_context *context;
     weft_target_options asked;
-    bool rises, evaluates; /* the metric: greater values are better; it is of evaluations */
+    bool rises;             /* greater values of the metric are better */
+    bool evaluates, trains; /* it is of evaluations; it is WEFT_TRAIN_LOSS */
     const weft_stop *stop;
     weft_target_fn fn;
     void *user;
     weft_search_entry *entry; /* [count], by the number of ranks, then by name */
     int count, round, rounds;
-    int now; /* the entry that runs */
+    bool over; /* the target has been reached */
+    int now;   /* the entry that runs */
     double until;
 } weft_search;
 
@@ -54,7 +60,10 @@ void weft_search_end_runs(weft_search_entry *e);
 double weft_search_pace(const weft_search *s, const weft_search_entry *e);
 /* The virtual time of its whole run. */
 double weft_search_length(const weft_search *s, const weft_search_entry *e);
-bool weft_search_ended(const weft_search *s, const weft_search_entry *e);
+/* The order of two finalists, the better first: by the times at which they have reached the target,
+ * then by the metric of the target, by the loss of evaluations, and by the training loss. Below 0:
+ * a is the better. */
+int weft_search_order(const weft_search *s, const weft_search_seen *a, const weft_search_seen *b);
 weft_search_seen weft_search_look(const weft_search *s, const weft_search_entry *e, double until);
 weft_status weft_search_results(weft_search *s, weft_target_result **out) WEFT_NODISCARD;
 

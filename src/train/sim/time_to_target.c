@@ -18,7 +18,8 @@ static weft_status check_metric(weft_search *s)
 {
     const weft_entry *entry;
     const char *metric = s->asked.metric;
-    if (!metric || strcmp(metric, WEFT_TRAIN_LOSS) == 0) return WEFT_OK;
+    s->trains = metric && strcmp(metric, WEFT_TRAIN_LOSS) == 0;
+    if (!metric || s->trains) return WEFT_OK;
     WEFT_TRY(weft_registry_find(s->context, WEFT_KIND_METRIC, metric, strlen(metric), &entry));
     const weft_metric *m = entry->ops;
     s->rises = m->rises;
@@ -60,20 +61,36 @@ static weft_status check_asked(weft_search *s)
 
 /* --- rounds --- */
 
-/* Lets every run that is left go on, to the same virtual time of each finalist. */
+/* Lets a run go on to the same virtual time of each of its finalists, where it is evaluated. */
+static weft_status advance_run(weft_search *s, int i, double until)
+{
+    const weft_search_entry *e = &s->entry[i];
+    for (double now = 0, next = 0; isfinite(next); now = next) {
+        next = INFINITY; /* time by the clock of the run */
+        for (int k = i; k < s->count; k++) {
+            const weft_search_entry *f = &s->entry[k];
+            double own = until / weft_search_pace(s, f);
+            if (f->source == i && f->runs && own > now) next = fmin(next, own);
+        }
+        for (int seed = 0; seed < s->asked.seeds && next > now && e->run[seed]; seed++)
+            if (isfinite(next) || isinf(until))
+                WEFT_TRY(weft_paused_run_go(e->run[seed], next * (1 + 1e-12)));
+    }
+    return WEFT_OK;
+}
+
+/* Lets every run that is left go on. */
 static weft_status advance(weft_search *s, double until)
 {
     for (int i = 0; i < s->count; i++) {
-        double own = 0; /* time by the clock of the run, which may have several finalists */
-        weft_search_entry *e = &s->entry[i];
-        for (int k = i; k < s->count; k++)
-            if (s->entry[k].source == i && s->entry[k].runs)
-                own = WEFT_MAX(own, until / weft_search_pace(s, &s->entry[k]));
+        bool wanted = false;
+        for (int k = i; k < s->count; k++) wanted |= s->entry[k].source == i && s->entry[k].runs;
         s->now = i;
         s->until = until;
-        for (int seed = 0; seed < s->asked.seeds && own > 0 && e->run[seed]; seed++)
-            WEFT_TRY(weft_paused_run_go(e->run[seed], own * (1 + 1e-12)));
-        if (own <= 0) weft_search_end_runs(e);
+        if (wanted)
+            WEFT_TRY(advance_run(s, i, until));
+        else
+            weft_search_end_runs(&s->entry[i]);
     }
     return WEFT_OK;
 }
@@ -85,15 +102,6 @@ static int running(const weft_search *s)
     return count;
 }
 
-/* Whether finalist a is better than b at this time: by the time at which it has reached the target,
- * or else by its training loss. */
-static bool is_better(const weft_search_seen *a, const weft_search_seen *b)
-{
-    if (a->reached != b->reached) return a->reached;
-    if (a->reached) return a->seconds < b->seconds;
-    return a->loss < b->loss;
-}
-
 /* The place of finalist i among those that run; of equal ones that with the lesser name is the
  * first, which is that with the lesser number. */
 static int place_of(const weft_search *s, const weft_search_seen *seen, int i)
@@ -101,9 +109,21 @@ static int place_of(const weft_search *s, const weft_search_seen *seen, int i)
     int place = 0;
     for (int k = 0; k < s->count; k++) {
         if (!s->entry[k].runs || k == i) continue;
-        place += is_better(&seen[k], &seen[i]) || (k < i && !is_better(&seen[i], &seen[k]));
+        int order = weft_search_order(s, &seen[k], &seen[i]);
+        place += order < 0 || (order == 0 && k < i);
     }
     return place;
+}
+
+/* The number by which finalists are compared, and its name: the first that both have. */
+static const char *judged_by(const weft_search *s, const weft_search_seen *a,
+                             const weft_search_seen *b, double out[2])
+{
+    bool metric = s->evaluates && !isnan(a->metric) && !isnan(b->metric) && a->metric != b->metric;
+    bool held_out = !s->trains && !isnan(a->held_out) && !isnan(b->held_out);
+    out[0] = metric ? a->metric : held_out ? a->held_out : a->loss;
+    out[1] = metric ? b->metric : held_out ? b->held_out : b->loss;
+    return metric ? s->asked.metric : held_out ? "held-out loss" : "training loss";
 }
 
 static weft_status leave_out(weft_search *s, int i, double until, const weft_search_seen *seen,
@@ -125,75 +145,90 @@ static weft_status leave_out(weft_search *s, int i, double until, const weft_sea
     if (isinf(mine->loss))
         return weft_format(&e->why, "it had taken no step within %.4g s, and %s had", until,
                            s->entry[best].given->name);
-    if (weft_search_ended(s, e))
-        return weft_format(&e->why,
-                           "its run had ended after %.4g s with a training loss of %.4g, and that "
-                           "of %s was %.4g after %.4g s",
-                           mine->seconds, mine->loss, s->entry[best].given->name, seen[best].loss,
-                           until);
-    return weft_format(&e->why, "its training loss was %.4g after %.4g s, and that of %s %.4g",
-                       mine->loss, until, s->entry[best].given->name, seen[best].loss);
+    double values[2];
+    const char *name = judged_by(s, mine, &seen[best], values);
+    return weft_format(&e->why, "its %s was %.4g after %.4g s, and that of %s %.4g", name,
+                       values[0], until, s->entry[best].given->name, values[1]);
 }
 
-/* Leaves out those that are not among the better half; where the target has been reached, all that
- * have not reached it, too. *over: nothing is left to be found out. */
-static weft_status halve(weft_search *s, double until, bool *over)
+/* A run that has ended is no more left out: its figures are those of its end. */
+static weft_status note_end(weft_search *s, int i, const weft_search_seen *seen)
+{
+    weft_search_entry *e = &s->entry[i];
+    e->runs = false;
+    e->seen = *seen;
+    return weft_format(&e->why, "its run had ended after %.4g s", seen->seconds);
+}
+
+/* Whether a finalist goes on: those of the better half, and those that cannot be judged, since they
+ * have taken no step or their learners have not met; where the target has been reached, those alone
+ * that have reached it. */
+static bool goes_on(const weft_search_seen *seen, int place, int keep, bool reached)
+{
+    if (reached) return seen->reached;
+    return place < keep || (!seen->failed && (isinf(seen->loss) || !seen->met));
+}
+
+static weft_status judge(weft_search *s, double until, weft_search_seen *seen, int *place)
+{
+    int best = -1, keep;
+    bool reached = false;
+    for (int i = 0; i < s->count; i++) {
+        if (!s->entry[i].runs) continue;
+        seen[i] = weft_search_look(s, &s->entry[i], until);
+        reached = reached || seen[i].reached;
+        if (seen[i].ended && !seen[i].failed) WEFT_TRY(note_end(s, i, &seen[i]));
+    }
+    keep = (running(s) + 1) / 2;
+    for (int i = 0; i < s->count; i++) {
+        if (s->entry[i].runs) place[i] = place_of(s, seen, i);
+        if (s->entry[i].runs && place[i] == 0) best = i;
+    }
+    for (int i = 0; i < s->count; i++)
+        if (s->entry[i].runs && !goes_on(&seen[i], place[i], keep, reached))
+            WEFT_TRY(leave_out(s, i, until, seen, best));
+    s->over = reached;
+    return WEFT_OK;
+}
+
+/* Leaves out those that are not among the better half. */
+static weft_status halve(weft_search *s, double until)
 {
     weft_search_seen *seen;
-    int *place, best = -1, reached = 0, keep = (running(s) + 1) / 2;
+    int *place;
     WEFT_TRY(WEFT_NEW(&seen, s->count));
     weft_status status = WEFT_NEW(&place, s->count);
-    for (int i = 0; i < s->count && status == WEFT_OK; i++)
-        if (s->entry[i].runs) seen[i] = weft_search_look(s, &s->entry[i], until);
-    for (int i = 0; i < s->count && status == WEFT_OK; i++) {
-        if (!s->entry[i].runs) continue;
-        place[i] = place_of(s, seen, i);
-        if (place[i] == 0) best = i;
-        reached += seen[i].reached;
-    }
-    *over = reached > 0;
-    for (int i = 0; i < s->count && status == WEFT_OK; i++) {
-        /* A run that has not taken a step yet is not judged. */
-        bool begins = isinf(seen[i].loss) && !seen[i].failed;
-        bool stays = reached > 0 ? seen[i].reached : place[i] < keep || begins;
-        if (s->entry[i].runs && !stays) status = leave_out(s, i, until, seen, best);
-    }
+    if (status == WEFT_OK) status = judge(s, until, seen, place);
     free(place);
     free(seen);
     return status;
 }
 
-static bool all_ended(const weft_search *s)
-{
-    for (int i = 0; i < s->count; i++)
-        if (s->entry[i].runs && !weft_search_ended(s, &s->entry[i])) return false;
-    return true;
-}
-
 /* The virtual time of the first round: after as many doublings as there are halvings the budget is
- * spent, or the shortest run is over. */
+ * spent, or the shortest run is over; but all learners that meet within their runs have met. */
 static double first_budget(const weft_search *s)
 {
-    double shortest = INFINITY;
-    for (int i = 0; i < s->count; i++)
-        if (s->entry[i].runs) shortest = fmin(shortest, weft_search_length(s, &s->entry[i]));
+    double shortest = INFINITY, met = 0;
+    for (int i = 0; i < s->count; i++) {
+        const weft_search_entry *e = &s->entry[i];
+        if (!e->runs) continue;
+        shortest = fmin(shortest, weft_search_length(s, e));
+        if (isfinite(e->meets)) met = fmax(met, e->meets);
+    }
     double all = s->asked.budget > 0 ? fmin(s->asked.budget, shortest) : shortest;
-    return ldexp(all, -s->rounds);
+    return fmax(ldexp(all, -s->rounds), met);
 }
 
 static weft_status play(weft_search *s)
 {
-    bool over = false;
     while (1 << s->rounds < running(s)) s->rounds++;
-    double until = first_budget(s);
-    for (s->round = 1; running(s) > 1 && !over; s->round++, until *= 2) {
-        WEFT_TRY(advance(s, until));
-        bool ended = all_ended(s);
-        WEFT_TRY(halve(s, until, &over));
-        over = over || ended;
-    }
     double end = s->asked.budget > 0 ? s->asked.budget : (double)INFINITY;
-    if (!over || s->asked.budget > 0) WEFT_TRY(advance(s, end));
+    double until = first_budget(s);
+    for (s->round = 1; running(s) > 1 && !s->over && until < end; s->round++, until *= 2) {
+        WEFT_TRY(advance(s, until));
+        WEFT_TRY(halve(s, until));
+    }
+    if (!s->over || s->asked.budget > 0) WEFT_TRY(advance(s, end));
     for (int i = 0; i < s->count; i++)
         if (s->entry[i].runs) s->entry[i].seen = weft_search_look(s, &s->entry[i], end);
     return WEFT_OK;
