@@ -3,10 +3,12 @@
  * carries packets between them with the bandwidth and latency of their lines. The command runs on
  * m0; "weft_shaped_network --on HOST COMMAND..." runs one on another, and is the remote shell of
  * Open MPI's mpirun there. A machine has as many cores as the file says, in turn of those that
- * there are. Nothing has a name outside: namespaces, mounts and processes end with this process,
- * however it ends. */
+ * there are, of each the share that its speed below 1 gives, and pauses as awake and period say.
+ * Namespaces, mounts and processes end with this process, however it ends; groups of control, which
+ * only machines with a share or pauses have, are removed by the next one if it is killed. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -34,6 +36,7 @@ enum { FAILED = 1, WRONG = 2, NOT_HERE = 77, QUEUE_PACKETS = 10000 };
 
 typedef struct machine {
     line line;
+    share share;
     int network, name; /* namespaces */
     cpu_set_t cores;
 } machine;
@@ -87,7 +90,12 @@ static void read_cluster(const char *path)
                  path);
         for (int64_t i = 0; i < c.groups[g].count; i++) {
             machine *m = &machines[machine_count++];
+            const weft_machine_group *its = &c.groups[g];
+            bool part = its->speed < 1 || its->awake < 1;
             m->line = (line){.bandwidth = l->bandwidth, .latency = l->latency};
+            m->share = (share){.cores = part ? fmin(its->speed, 1) * (double)its->cores : 0,
+                               .awake = its->awake,
+                               .period = its->period};
             for (int64_t k = 0; k < c.groups[g].cores; k++) core = give_core(m, core);
         }
     }
@@ -187,6 +195,11 @@ static void put_names(void)
         put_namespace(machines[i].name, path);
         (void)snprintf(path, sizeof(path), NAMES "/.m%d.cores", i);
         put_file(path, &machines[i].cores, sizeof(machines[i].cores));
+        (void)snprintf(path, sizeof(path), NAMES "/.m%d.group", i);
+        if (machines[i].share.group[0])
+            need(mkdir(path, 0755) == 0 &&
+                     mount(machines[i].share.group, path, NULL, MS_BIND, NULL) == 0,
+                 path);
         size += snprintf(hosts + size, sizeof(hosts) - (size_t)size, "10.77.0.%d m%d\n", i + 1, i);
     }
     put_file(NAMES "/.hosts", hosts, (size_t)size);
@@ -204,6 +217,9 @@ static void enter(const char *host)
     need(read(file, &cores, sizeof(cores)) == sizeof(cores), path);
     need(sched_setaffinity(0, sizeof(cores), &cores) == 0, "the cores of a machine");
     close(file);
+    (void)snprintf(path, sizeof(path), NAMES "/.%s.group/cgroup.procs", host);
+    file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file >= 0) need(write(file, "0", 1) == 1 && close(file) == 0, path);
     (void)snprintf(path, sizeof(path), NAMES "/.%s.name", host);
     need(setns(open_file(path), CLONE_NEWUTS) == 0, path);
     (void)snprintf(path, sizeof(path), NAMES "/%s", host);
@@ -256,10 +272,25 @@ __attribute__((noreturn)) static void keep_processes(char **command)
     exit(exit_code(how));
 }
 
+static void make_shares(share *shares)
+{
+    for (int i = 0; i < machine_count; i++) {
+        bool made = share_make(&machines[i].share, i);
+        int why = errno;
+        for (int k = 0; !made && k <= i; k++) share_remove(&machines[k].share);
+        errno = why;
+        need(made, "a share of a core (groups of control)");
+        shares[i] = machines[i].share;
+    }
+    share_pauses(shares, machine_count);
+}
+
 static int run(char **command)
 {
     line lines[MOST_MACHINES];
+    static share shares[MOST_MACHINES];
     int how;
+    make_shares(shares);
     for (int i = 0; i < machine_count; i++) make_machine(i);
     for (int i = 0; i < machine_count; i++) lines[i] = machines[i].line;
     need(unshare(CLONE_NEWPID | CLONE_NEWNS) == 0, "a space of processes");
@@ -277,6 +308,7 @@ static int run(char **command)
         perror("shaped network: it takes turns with others");
     relay_packets(lines, machine_count, end);
     need(waitpid(child, &how, 0) == child, "a process");
+    for (int i = 0; i < machine_count; i++) share_remove(&shares[i]);
     return exit_code(how);
 }
 
