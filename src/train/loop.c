@@ -337,6 +337,7 @@ static weft_status run_rank(weft_run *run)
     WEFT_TRY(weft_run_report(run, &(weft_event){.kind = WEFT_EVENT_BEGIN}));
     options.epoch = r->position.epoch;
     options.done = r->position.samples;
+    weft_trim_memory();
     WEFT_TRY(weft_loader_start(t->data, &options, &loader));
     weft_throughput_begin(run);
     weft_status status = weft_watch_ends(run) ? WEFT_OK : run_steps(run, loader);

@@ -53,7 +53,10 @@ weft_status weft_run_evaluate(weft_run *run, weft_split split)
     if (weft_dataset_count(run->job->data, split) == 0 ||
         run->evaluated_step[split] == r->position.step)
         return WEFT_OK;
+    /* Freed memory of messages is not there beside the evaluation's, nor the reverse. */
+    weft_trim_memory();
     WEFT_TRY(weft_rank_evaluate(r, split, &report));
+    weft_trim_memory();
     weft_event e = {
         .kind = WEFT_EVENT_EVAL, .report = &report, .train_loss = NAN, .path = run->weights};
     weft_status status = WEFT_OK;
@@ -83,9 +86,11 @@ weft_status weft_run_save(weft_run *run)
     if (!t->options.output.checkpoint || run->saved_step == r->position.step) return WEFT_OK;
     if (!weft_run_reports(run) && (t->linked || !weft_rank_saves_all(r))) return WEFT_OK;
     run->saved_step = r->position.step;
+    weft_trim_memory();
     if (r->exchange) WEFT_TRY(weft_exchange_save(r->exchange));
     if (!weft_rank_saves_all(r))
         WEFT_TRY(weft_exchange_transfer_state(r->exchange, r->position.step));
+    weft_trim_memory();
     char *path = NULL;
     weft_checkpoint_source source = {.store = r->store,
                                      .graph = r->graph,
