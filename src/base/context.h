@@ -15,6 +15,8 @@ typedef struct weft_registry_block {
     weft_entry entries[];
 } weft_registry_block;
 
+enum { WEFT_RECENT_ENTRIES = 256 };
+
 /* A copy of an option table whose rows point to this context; `of` is the table that identifies
  * it. */
 typedef struct weft_table {
@@ -48,7 +50,8 @@ struct weft_context {
     uint64_t *warned;     /* hashes of logged warnings and notes */
     size_t warned_count, warned_capacity;
     pthread_mutex_t registry_lock;
-    weft_registry_block *blocks; /* in order of addition */
+    weft_registry_block *blocks;                   /* in order of addition */
+    const weft_entry *recent[WEFT_RECENT_ENTRIES]; /* found before, by hashes of their names */
     const weft_extension *extensions[WEFT_KIND_COUNT];
     weft_table *tables;
     const weft_services *services;

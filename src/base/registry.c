@@ -75,8 +75,14 @@ static const weft_entry *find_entry(const weft_context *context, weft_kind kind,
 const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind, const char *name,
                                      size_t size)
 {
+    uint64_t hash = (uint64_t)kind;
+    for (size_t i = 0; i < size; i++) hash = hash * 31 + (unsigned char)name[i];
+    const weft_entry **recent = &context->of->recent[hash % WEFT_RECENT_ENTRIES];
     pthread_mutex_lock(lock_of(context));
-    const weft_entry *entry = find_entry(context, kind, name, size);
+    const weft_entry *entry = *recent;
+    if (!entry || entry->kind != kind || !is_called(entry->name, name, size))
+        entry = find_entry(context, kind, name, size);
+    if (entry) *recent = entry;
     pthread_mutex_unlock(lock_of(context));
     return entry;
 }

@@ -232,7 +232,8 @@ static weft_status node_make(const weft_graph *g, const char *op, const char *na
     for (int i = 0; i < input_count; i++) node->in[i] = inputs[i];
     node->phase = g->phase;
     node->origin = g->origin;
-    weft_status status = WEFT_OK;
+    weft_status status = attr_count > 0 ? WEFT_NEW(&node->attrs, attr_count) : WEFT_OK;
+    node->attr_capacity = status == WEFT_OK ? (size_t)attr_count : 0;
     for (int i = 0; i < attr_count && status == WEFT_OK; i++)
         status = weft_node_set(node, &attrs[i]);
     if (status != WEFT_OK) node->attr_count = 0; /* tensors are the caller's */

@@ -16,11 +16,13 @@ weft_status weft_graph_map_leaf(const weft_graph_mapper *m, weft_value v, const 
 
 weft_status weft_graph_map_attrs(const weft_node *node, weft_node *part)
 {
+    enum { MORE = 4 }; /* that passes add */
     *part = *node;
     part->attrs = NULL;
     part->attr_capacity = 0;
-    part->attr_count = 0;
-    for (int i = 0; i < node->attr_count; i++) WEFT_TRY(weft_node_set(part, &node->attrs[i]));
+    WEFT_TRY(WEFT_NEW(&part->attrs, node->attr_count + MORE));
+    part->attr_capacity = (size_t)node->attr_count + MORE;
+    for (int i = 0; i < node->attr_count; i++) part->attrs[i] = node->attrs[i];
     return WEFT_OK;
 }
 

@@ -34,24 +34,42 @@ weft_window weft_node_window(const weft_node *node, int dims)
     return w;
 }
 
+/* The operator's own string for the name of an attribute; NULL: it takes none of this name. */
+static const char *own_name(const weft_op *op, const char *name)
+{
+    for (int i = 0; op->attrs && op->attrs[i]; i++)
+        if (op->attrs[i] == name || strcmp(op->attrs[i], name) == 0) return op->attrs[i];
+    return NULL;
+}
+
+/* Makes room for another attribute. A node has few, and a graph has many nodes. */
+static weft_status make_room(weft_node *node)
+{
+    size_t wanted = (size_t)node->attr_count + 1;
+    if (wanted <= node->attr_capacity) return WEFT_OK;
+    weft_attr *attrs = realloc(node->attrs, wanted * sizeof(*attrs));
+    if (!attrs) return weft_fail_memory(wanted * sizeof(*attrs));
+    node->attrs = attrs;
+    node->attr_capacity = wanted;
+    return WEFT_OK;
+}
+
 weft_status weft_node_set(weft_node *node, const weft_attr *attr)
 {
     /* The attribute stores the operator's own string as its name, since the caller's string may not
      * outlive the node. */
-    const char *name = NULL;
-    for (int i = 0; node->op->attrs && node->op->attrs[i] && !name; i++)
-        if (strcmp(node->op->attrs[i], attr->name) == 0) name = node->op->attrs[i];
+    const char *name = own_name(node->op, attr->name);
     if (!name) return weft_node_fail(node, "takes no attribute '%s'", attr->name);
     if (attr->count > WEFT_MAX_INTS || attr->count < -1 - WEFT_MAX_RANK)
         return weft_node_fail(node, "attribute '%s' has %d numbers, at most %d are possible", name,
                               attr->count, WEFT_MAX_INTS);
     for (int i = 0; i < node->attr_count; i++) {
-        if (strcmp(node->attrs[i].name, name) != 0) continue;
+        if (node->attrs[i].name != name) continue;
         node->attrs[i] = *attr;
         node->attrs[i].name = name;
         return WEFT_OK;
     }
-    WEFT_TRY(WEFT_GROW(&node->attrs, &node->attr_capacity, (size_t)node->attr_count));
+    WEFT_TRY(make_room(node));
     node->attrs[node->attr_count] = *attr;
     node->attrs[node->attr_count++].name = name;
     return WEFT_OK;
