@@ -203,9 +203,10 @@ const char *weft_rank_idle_axis(const weft_rank *rank);
  * outlive this one; such a rank is freed by weft_rank_free_shared. */
 weft_status weft_rank_rewrite_shared(weft_rank *rank, const weft_rank *built) WEFT_NODISCARD;
 void weft_rank_free_shared(weft_rank *rank);
-/* Whether another rank of the run would have the same program as this one, which weft_rank_rewrite
- * has given its part: equal kernels, sizes and transfers, at other places of the whole tensors. */
-weft_status weft_rank_alike(const weft_rank *rank, int other, bool *out) WEFT_NODISCARD;
+/* Whether another rank of the run would have the same program as this one: equal kernels, sizes and
+ * transfers, at other places of the whole tensors. blocks: weft_program_cuts_blocks of it. */
+weft_status weft_rank_alike(const weft_rank *rank, bool blocks, int other,
+                            bool *out) WEFT_NODISCARD;
 /* Creates a store on a device; NULL: that of this rank. */
 weft_status weft_rank_store(const weft_rank *rank, const char *device,
                             weft_store **out) WEFT_NODISCARD;

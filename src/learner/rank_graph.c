@@ -194,12 +194,12 @@ void weft_rank_free_shared(weft_rank *r)
     weft_rank_free(r);
 }
 
-weft_status weft_rank_alike(const weft_rank *r, int other, bool *out)
+weft_status weft_rank_alike(const weft_rank *r, bool blocks, int other, bool *out)
 {
     const weft_run_spec *k = r->run_spec;
     char *mine = NULL, *others = NULL;
     int ranks = k->plan.ranks;
-    *out = weft_rewritten_alike(r->plan, r->mine, r->rank % ranks, other % ranks);
+    *out = weft_rewritten_alike(r->plan, r->mine, r->rank % ranks, other % ranks, blocks);
     if (!*out || !strchr(k->device, ',')) return WEFT_OK;
     weft_status status = weft_device_of_rank(k->context, k->device, r->rank, &mine);
     if (status == WEFT_OK) status = weft_device_of_rank(k->context, k->device, other, &others);

@@ -12,23 +12,26 @@ typedef struct memo_entry {
     weft_device *device;
     weft_candidate candidate;
     const weft_layout *in[WEFT_GROUP_VALUES];
-    size_t bytes; /* of another kernel like this one; SIZE_MAX: not measured yet */
-    int next;     /* entry of the same bucket, or -1 */
-    bool used;
+    weft_type type; /* reorder: of the value that goes from layout in[0] to `to` */
+    const weft_layout *to;
+    size_t bytes;   /* of another kernel like this one; SIZE_MAX: not measured yet */
+    int next, like; /* entries of the same bucket by key and by kernel, or -1 */
+    int number;     /* among the kernels that instructions have; -1: none has it */
 } memo_entry;
 
 struct kernel_memo {
     memo_entry *entries;
     size_t count, capacity;
-    int first[BUCKETS]; /* -1: none */
-    uint64_t *key;      /* of the group that is asked for */
+    int first[BUCKETS], by_kernel[BUCKETS]; /* -1: none */
+    int used;                               /* kernels that instructions have */
+    uint64_t *key;                          /* of the group that is asked for */
     size_t size, key_capacity;
 };
 
 weft_status weft_kernel_memo_new(kernel_memo **out)
 {
     WEFT_TRY(WEFT_NEW(out, 1));
-    for (int i = 0; i < BUCKETS; i++) (*out)->first[i] = -1;
+    for (int i = 0; i < BUCKETS; i++) (*out)->first[i] = (*out)->by_kernel[i] = -1;
     return WEFT_OK;
 }
 
@@ -114,6 +117,19 @@ static weft_status put_group(kernel_memo *m, const weft_device *device, int opti
     return WEFT_OK;
 }
 
+static weft_status put_reorder(kernel_memo *m, const weft_device *device, const weft_type *type,
+                               const weft_layout *from, const weft_layout *to)
+{
+    m->size = 0;
+    WEFT_TRY(put(m, (uint64_t)(uintptr_t)device));
+    WEFT_TRY(put(m, UINT64_MAX)); /* no option */
+    WEFT_TRY(put(m, (uint64_t)(uintptr_t)from));
+    WEFT_TRY(put(m, (uint64_t)(uintptr_t)to));
+    WEFT_TRY(put(m, (uint64_t)type->dtype));
+    for (int d = 0; d < type->shape.rank; d++) WEFT_TRY(put(m, (uint64_t)type->shape.dim[d]));
+    return WEFT_OK;
+}
+
 static int *bucket_of(kernel_memo *m)
 {
     uint64_t hash = 0;
@@ -121,16 +137,50 @@ static int *bucket_of(kernel_memo *m)
     return &m->first[hash % BUCKETS];
 }
 
+static int *bucket_of_kernel(kernel_memo *m, const weft_kernel *kernel)
+{
+    return &m->by_kernel[weft_mix(0, (uint64_t)(uintptr_t)kernel) % BUCKETS];
+}
+
 /* --- entries --- */
 
-static weft_status add(kernel_memo *m, int *bucket, memo_entry entry)
+/* The kernel of the key, or NULL. */
+static weft_kernel *find(const kernel_memo *m, int first)
+{
+    for (int i = first; i >= 0; i = m->entries[i].next) {
+        const memo_entry *e = &m->entries[i];
+        if (e->size == m->size && memcmp(e->key, m->key, m->size * sizeof(*m->key)) == 0)
+            return e->kernel;
+    }
+    return NULL;
+}
+
+/* Makes the kernel of an entry once more. */
+static weft_status make(const memo_entry *e, const weft_group *group, weft_kernel **out)
+{
+    return e->to ? weft_device_reorder(e->device, &e->type, e->in[0], e->to, out)
+                 : weft_device_kernel(e->device, group, &e->candidate, e->in, out);
+}
+
+/* Makes the kernel of the key, and adds the entry. */
+static weft_status add(kernel_memo *m, int *bucket, memo_entry *e, const weft_group *group)
 {
     WEFT_TRY(WEFT_GROW(&m->entries, &m->capacity, m->count));
-    memo_entry *e = &m->entries[m->count];
-    *e = entry;
-    WEFT_TRY(WEFT_NEW(&e->key, m->size));
+    WEFT_TRY(make(e, group, &e->kernel));
+    weft_status status = WEFT_NEW(&e->key, m->size);
+    if (status != WEFT_OK) {
+        e->kernel->ops->destroy(e->kernel);
+        return status;
+    }
+    int *like = bucket_of_kernel(m, e->kernel);
     memcpy(e->key, m->key, m->size * sizeof(*m->key));
-    *bucket = (int)m->count++;
+    e->size = m->size;
+    e->bytes = SIZE_MAX;
+    e->number = -1;
+    e->next = *bucket;
+    e->like = *like;
+    m->entries[m->count] = *e;
+    *bucket = *like = (int)m->count++;
     return WEFT_OK;
 }
 
@@ -141,23 +191,27 @@ weft_status weft_kernel_memo_get(kernel_memo *m, weft_device *device, int option
     bool known = true;
     WEFT_TRY(put_group(m, device, option, group, in, &known));
     int *bucket = bucket_of(m);
-    for (int i = *bucket; known && i >= 0; i = m->entries[i].next) {
-        const memo_entry *e = &m->entries[i];
-        if (e->size != m->size || memcmp(e->key, m->key, m->size * sizeof(*m->key)) != 0) continue;
-        *out = e->kernel;
-        return WEFT_OK;
-    }
-    WEFT_TRY(weft_device_kernel(device, group, candidate, in, out));
-    memo_entry e = {.kernel = *out,
-                    .device = device,
-                    .candidate = *candidate,
-                    .size = m->size,
-                    .bytes = SIZE_MAX,
-                    .next = *bucket};
+    *out = known ? find(m, *bucket) : NULL;
+    if (*out) return WEFT_OK;
+    memo_entry e = {.device = device, .candidate = *candidate};
     memcpy((void *)e.in, (const void *)in, (size_t)group->in_count * sizeof(*in));
-    weft_status status = add(m, bucket, e);
-    if (status != WEFT_OK) (*out)->ops->destroy(*out);
-    return status;
+    WEFT_TRY(add(m, bucket, &e, group));
+    *out = e.kernel;
+    return WEFT_OK;
+}
+
+weft_status weft_kernel_memo_reorder(kernel_memo *m, weft_device *device, const weft_type *type,
+                                     const weft_layout *from, const weft_layout *to,
+                                     weft_kernel **out)
+{
+    WEFT_TRY(put_reorder(m, device, type, from, to));
+    int *bucket = bucket_of(m);
+    *out = find(m, *bucket);
+    if (*out) return WEFT_OK;
+    memo_entry e = {.device = device, .in = {from}, .to = to, .type = *type};
+    WEFT_TRY(add(m, bucket, &e, NULL));
+    *out = e.kernel;
+    return WEFT_OK;
 }
 
 /* The bytes of a kernel are those of a second one, since libraries keep some with the first. */
@@ -165,23 +219,25 @@ static weft_status measure(memo_entry *e, const weft_group *group)
 {
     weft_kernel *second;
     size_t before = weft_allocated_memory();
-    WEFT_TRY(weft_device_kernel(e->device, group, &e->candidate, e->in, &second));
+    WEFT_TRY(make(e, group, &second));
     e->bytes = weft_allocated_memory() - before;
     second->ops->destroy(second);
     return WEFT_OK;
 }
 
 weft_status weft_kernel_memo_use(kernel_memo *m, const weft_kernel *kernel, const weft_group *group,
-                                 size_t *saved)
+                                 size_t *saved, int *number)
 {
-    for (size_t i = m->count; i-- > 0;) {
-        memo_entry *e = &m->entries[i];
-        if (e->kernel != kernel) continue;
-        if (e->used && e->bytes == SIZE_MAX) WEFT_TRY(measure(e, group));
-        if (e->used) *saved += e->bytes;
-        e->used = true;
-        return WEFT_OK;
+    int i = *bucket_of_kernel(m, kernel);
+    while (m->entries[i].kernel != kernel) i = m->entries[i].like;
+    memo_entry *e = &m->entries[i];
+    if (e->number < 0) {
+        e->number = m->used++;
+    } else {
+        if (e->bytes == SIZE_MAX) WEFT_TRY(measure(e, group));
+        *saved += e->bytes;
     }
+    *number = e->number;
     return WEFT_OK;
 }
 
@@ -189,12 +245,12 @@ weft_status weft_kernel_memo_close(kernel_memo **memo, weft_kernel ***kernels, s
 {
     kernel_memo *m = *memo;
     *memo = NULL;
-    *count = 0;
-    weft_status status = WEFT_NEW(kernels, m->count + 1);
+    weft_status status = WEFT_NEW(kernels, m->used + 1);
+    *count = status == WEFT_OK ? (size_t)m->used : 0;
     for (size_t i = 0; i < m->count; i++) {
         memo_entry *e = &m->entries[i];
-        if (e->used && *kernels)
-            (*kernels)[(*count)++] = e->kernel;
+        if (e->number >= 0 && *kernels)
+            (*kernels)[e->number] = e->kernel;
         else
             e->kernel->ops->destroy(e->kernel);
         free(e->key);

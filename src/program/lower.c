@@ -123,7 +123,6 @@ static weft_status make_kernel(weft_program *p, instruction *code)
     WEFT_TRY(weft_kernel_choose(p, group, &chosen));
     code->kernel = chosen.kernel;
     code->why = chosen.why;
-    code->shares = p->memo;
     code->fallback =
         chosen.device != p->schema->devices[schema_update_device(p->schema, node->phase)];
     code->space = weft_device_shares(chosen.device) ? SPACE_HOST : SPACE_DEVICE;
@@ -131,7 +130,8 @@ static weft_status make_kernel(weft_program *p, instruction *code)
         weft_log(p->schema->context, WEFT_LOG_INFO, "'%s' (%s) runs on the device %s", node->name,
                  node->op->name, chosen.device->ops->name);
     if (!p->memo) return WEFT_OK;
-    weft_status status = weft_kernel_memo_use(p->memo, chosen.kernel, group, &p->saved_bytes);
+    weft_status status =
+        weft_kernel_memo_use(p->memo, chosen.kernel, group, &p->saved_bytes, &code->shares);
     if (status != WEFT_OK) free(chosen.why);
     return status;
 }
@@ -150,13 +150,13 @@ static weft_status bring_home(weft_program *p, weft_value value, weft_phase phas
 
 static weft_status lower_group(weft_program *p, const weft_group *group)
 {
-    instruction code = {.group = *group, .phase = group->node[0]->phase};
+    instruction code = {.group = *group, .phase = group->node[0]->phase, .shares = -1};
     code.transfer = group->node[0]->op->transfer;
     WEFT_TRY(make_kernel(p, &code));
     weft_status status = connect(p, &code);
     if (status == WEFT_OK) status = weft_program_add_code(p, code);
     if (status != WEFT_OK) {
-        if (!code.shares) code.kernel->ops->destroy(code.kernel);
+        if (code.shares < 0) code.kernel->ops->destroy(code.kernel);
         free(code.name);
         free(code.why);
         return status;

@@ -83,7 +83,7 @@ void weft_program_destroy(weft_program **program)
     *program = NULL;
     if (atomic_fetch_sub(&p->users, 1) > 1) return;
     for (size_t i = 0; i < p->code_count; i++) {
-        if (p->code[i].kernel && !p->code[i].shares)
+        if (p->code[i].kernel && p->code[i].shares < 0)
             p->code[i].kernel->ops->destroy(p->code[i].kernel);
         free(p->code[i].name);
         free(p->code[i].why);

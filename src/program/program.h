@@ -265,7 +265,7 @@ typedef struct instruction {
     bool copy;                        /* copies between the spaces, in the device's queue */
     bool derives;                     /* makes a derived layout; skipped if that is up to date */
     int finish;                       /* transfer: instruction before which it must end; -1: none */
-    bool shares;                      /* the kernel is one of weft_program.kernels */
+    int shares;                       /* number of the kernel in weft_program.kernels; -1: own */
     bool fetched; /* transfer: ends before the run returns, since the caller reads the result */
     int exported, exported_count; /* range of weft_program.exported that it completes */
     int read, read_count;         /* range of weft_program.readings that it reads first */
@@ -356,6 +356,10 @@ void weft_kernel_drop(const weft_program *program, weft_kernel *kernel);
 /* The number of kernels that were made for a plan, and the bytes by which their instructions would
  * take more with one each. */
 size_t weft_program_kernels(const weft_program *program, size_t *saved);
+
+/* Whether the place of a cut may decide about kernels: a node takes a slice of a value that lies
+ * in blocks somewhere, or kernels are chosen by a table that has the places of cuts. */
+bool weft_program_cuts_blocks(const weft_program *program);
 
 /* lower.c: lowers groups to instructions. */
 weft_status weft_program_lower(weft_program *program, const grouping *groups) WEFT_NODISCARD;
@@ -451,9 +455,11 @@ void weft_reach_free(reach **given);
 
 /* memory.c: plans the memory of a program: lifetimes, sharing of memory, offsets. */
 weft_status weft_program_plan(weft_program *program) WEFT_NODISCARD;
-/* Binds the kernels of a program to no memory, as an instance does, to find what that takes;
- * weft_program_unbind frees the list, also after a failure. */
-weft_status weft_program_bind(const weft_program *program, weft_bound ***out) WEFT_NODISCARD;
+/* Binds the kernels of a program to no memory, as an instance does, to find what that takes. Adds
+ * to *saved the bytes that it takes fewer, since kernels that instructions share are bound at most
+ * twice. weft_program_unbind frees the list, also after a failure. */
+weft_status weft_program_bind(const weft_program *program, weft_bound ***out,
+                              double *saved) WEFT_NODISCARD;
 void weft_program_unbind(const weft_program *program, weft_bound ***list);
 /* The description with the bytes in host memory alone, and the sum of all bytes of one. */
 weft_program_info weft_program_on_host(const weft_program *program);

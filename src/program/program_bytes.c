@@ -55,17 +55,48 @@ void weft_program_unbind(const weft_program *p, weft_bound ***list)
     *list = NULL;
 }
 
-weft_status weft_program_bind(const weft_program *p, weft_bound ***out)
+/* How often a kernel that instructions share was bound, and what that took the second time, since
+ * libraries keep some with the first. */
+typedef struct binding {
+    size_t times, bytes;
+} binding;
+
+/* Adds to *saved the bytes of binding a kernel as another one of the same was, and does not. */
+static weft_status bind_again(const weft_kernel *kernel, binding *b, weft_bound **out,
+                              double *saved)
+{
+    if (b->times > 1) {
+        *saved += (double)b->bytes;
+        return WEFT_OK;
+    }
+    size_t before = b->times++ == 0 ? 0 : weft_allocated_memory();
+    WEFT_TRY(weft_kernel_bind(kernel, out));
+    if (b->times > 1) b->bytes = weft_allocated_memory() - before;
+    return WEFT_OK;
+}
+
+static weft_status bind_all(const weft_program *p, binding *shared, weft_bound **list,
+                            double *saved)
 {
     size_t slots = (size_t)p->slots;
-    WEFT_TRY(weft_new_bytes((void *)out, p->code_count * slots, sizeof(**out)));
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
         size_t times = code->phase == WEFT_PHASE_UPDATE ? 1 : slots;
         /* Binding on a device may take memory of it. */
         bool host = code->space == SPACE_HOST && schema_own(p->schema) == SPACE_HOST;
+        binding own = {0}, *b = code->shares < 0 ? &own : &shared[code->shares];
         for (size_t s = 0; s < times && host && !code->transfer; s++)
-            WEFT_TRY(weft_kernel_bind(code->kernel, &(*out)[i * slots + s]));
+            WEFT_TRY(bind_again(code->kernel, b, &list[i * slots + s], saved));
     }
     return WEFT_OK;
+}
+
+weft_status weft_program_bind(const weft_program *p, weft_bound ***out, double *saved)
+{
+    binding *shared;
+    WEFT_TRY(weft_new_bytes((void *)out, p->code_count * (size_t)p->slots, sizeof(**out)));
+    WEFT_TRY(WEFT_NEW(&shared, p->kernel_count));
+    weft_status status = bind_all(p, shared, *out, saved);
+    free(shared);
+    return status;
 }

@@ -2,13 +2,30 @@
  * are made, and which reorders and copies readers need. */
 #include <math.h>
 
-#include "program/program.h"
+#include "program/kernel_memo.h"
 
 version *weft_program_version(const weft_program *p, weft_value value, const weft_layout *layout)
 {
     for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next)
         if (!layout || weft_layout_same(p->versions[i].layout, layout)) return &p->versions[i];
     return NULL;
+}
+
+static bool lies_in_blocks(const weft_program *p, weft_value value)
+{
+    for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next)
+        if (!p->versions[i].layout->plain) return true;
+    return false;
+}
+
+bool weft_program_cuts_blocks(const weft_program *p)
+{
+    bool cuts = p->schema->tuning != NULL;
+    for (size_t n = 0; n < p->graph->node_count && !cuts; n++) {
+        const weft_node *node = p->graph->nodes[n];
+        cuts = node->op->view == WEFT_VIEW_SLICE && lies_in_blocks(p, node->in[0]);
+    }
+    return cuts;
 }
 
 weft_status weft_version_add(weft_program *p, weft_value value, const weft_layout *layout,
@@ -93,15 +110,21 @@ weft_status weft_program_layout_of(weft_program *p, weft_value value, const weft
     return WEFT_OK;
 }
 
-static weft_status make_conversion(const weft_program *p, instruction *code, weft_value value,
+static weft_status make_conversion(weft_program *p, instruction *code, weft_value value,
                                    const weft_layout *from, const weft_layout *to)
 {
     weft_device *device = schema_device(p->schema, code->space);
+    const weft_type *type = weft_value_type(p->graph, value);
     if (code->copy || weft_layout_same(from, to)) return weft_copy_kernel(from, to, &code->kernel);
     if (from->opaque || to->opaque)
         return weft_fail(WEFT_ERR_INTERNAL, "'%s' lies in a layout that only its own device reads",
                          p->graph->values[value].name);
-    return weft_device_reorder(device, weft_value_type(p->graph, value), from, to, &code->kernel);
+    if (!p->memo) return weft_device_reorder(device, type, from, to, &code->kernel);
+    weft_kernel *shared;
+    WEFT_TRY(weft_kernel_memo_reorder(p->memo, device, type, from, to, &shared));
+    WEFT_TRY(weft_kernel_memo_use(p->memo, shared, NULL, &p->saved_bytes, &code->shares));
+    code->kernel = shared;
+    return WEFT_OK;
 }
 
 /* The last version of a value in a layout. */
@@ -118,7 +141,7 @@ weft_status weft_version_convert(weft_program *p, weft_value value, const weft_l
                                  const weft_layout *to, weft_phase phase, int buffer_index)
 {
     const weft_value_info *info = &p->graph->values[value];
-    instruction code = {.phase = phase, .in_count = 1, .out_count = 1};
+    instruction code = {.phase = phase, .in_count = 1, .out_count = 1, .shares = -1};
     code.copy = layout_space(from) != layout_space(to);
     code.reorder = !code.copy;
     code.space = code.copy ? SPACE_DEVICE : layout_space(to);
@@ -137,7 +160,7 @@ weft_status weft_version_convert(weft_program *p, weft_value value, const weft_l
     weft_status status = make_conversion(p, &code, value, from, to);
     if (status == WEFT_OK) status = weft_program_add_code(p, code);
     if (status != WEFT_OK) {
-        if (code.kernel) code.kernel->ops->destroy(code.kernel);
+        if (code.kernel && code.shares < 0) code.kernel->ops->destroy(code.kernel);
         free(code.name);
     }
     return status;

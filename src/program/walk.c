@@ -187,6 +187,11 @@ weft_status weft_instruction_work(const weft_program *p, int i, weft_work *out)
     return status;
 }
 
+int weft_instruction_kernel(const weft_program *p, int i)
+{
+    return p->code[i].shares;
+}
+
 void weft_instruction_name(const weft_program *p, int i, char *out, size_t size)
 {
     const weft_group *group = &p->code[i].group;

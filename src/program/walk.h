@@ -30,6 +30,9 @@ typedef struct weft_work {
 /* The graph of the program must still exist. */
 weft_status weft_instruction_work(const weft_program *program, int i,
                                   weft_work *out) WEFT_NODISCARD;
+/* The number of the kernel that an instruction shares with others of the same work, below
+ * weft_program_kernels; -1: it shares none. */
+int weft_instruction_kernel(const weft_program *program, int i);
 /* Names an instruction by its layer and its operator, as "conv1 conv". */
 void weft_instruction_name(const weft_program *program, int i, char *out, size_t size);
 /* Node k of those that an instruction computes: its operator and its operations. false: the

@@ -20,7 +20,8 @@ void weft_rewrite_ask(const rewriter *r, question_kind kind, int axis, int64_t c
         q->list[q->count++] = (question){.kind = kind, .axis = axis, .count = count};
 }
 
-static int64_t answer(const weft_plan *plan, const question *q, int rank)
+/* blocks: see weft_rewritten_alike. */
+static int64_t answer(const weft_plan *plan, const question *q, int rank, bool blocks)
 {
     int c = weft_plan_coordinate(plan, rank, q->axis), n = plan->size[q->axis];
     if (q->kind == ASKED_COORDINATE) return c;
@@ -28,14 +29,15 @@ static int64_t answer(const weft_plan *plan, const question *q, int rank)
         return weft_part_start(q->count, c + 1, n) - weft_part_start(q->count, c, n);
     int64_t start = weft_plan_part_start(plan, q->axis, q->count, c);
     int64_t size = weft_plan_part_start(plan, q->axis, q->count, c + 1) - start;
-    return q->kind == ASKED_CUT ? size * BLOCK + start % BLOCK : size;
+    return q->kind == ASKED_CUT && blocks ? size * BLOCK + start % BLOCK : size;
 }
 
-bool weft_rewritten_alike(const weft_plan *plan, const weft_rewritten *mine, int rank, int other)
+bool weft_rewritten_alike(const weft_plan *plan, const weft_rewritten *mine, int rank, int other,
+                          bool blocks)
 {
     bool alike = weft_plan_place(plan, rank) == weft_plan_place(plan, other);
     for (size_t i = 0; i < mine->asked.count && alike; i++)
-        alike =
-            answer(plan, &mine->asked.list[i], rank) == answer(plan, &mine->asked.list[i], other);
+        alike = answer(plan, &mine->asked.list[i], rank, blocks) ==
+                answer(plan, &mine->asked.list[i], other, blocks);
     return alike;
 }

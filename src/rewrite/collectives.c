@@ -203,25 +203,24 @@ weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding spl
     return weft_move_cast(r, v, x, r->from->values[v].type.dtype);
 }
 
-/* The number of ranks that the axes of a mask span, and the index of this rank among them, as in
- * the communicator of these axes: in rank order, with the tensor axis innermost. */
-static void mask_ranks(const rewriter *r, int mask, int64_t *ranks, int64_t *index)
+/* In rank order, with the tensor axis innermost. */
+int64_t weft_plan_index(const weft_plan *plan, int mask, int rank, int64_t *ranks)
 {
     static const int order[SHARD_AXES] = {AXIS_TENSOR, AXIS_DOMAIN, AXIS_DATA};
+    int64_t index = 0;
     *ranks = 1;
-    *index = 0;
     for (int i = 0; i < SHARD_AXES; i++) {
         if (!(mask & 1 << order[i])) continue;
-        *index += *ranks * r->coordinate[order[i]];
-        *ranks *= r->plan->size[order[i]];
+        index += *ranks * weft_plan_coordinate(plan, rank, order[i]);
+        *ranks *= plan->size[order[i]];
     }
+    return index;
 }
 
 static weft_value reduce_over(rewriter *r, weft_value v, const weft_value *x, int count, int mask,
                               int leaves, int parts)
 {
-    int64_t ranks, index;
-    mask_ranks(r, mask, &ranks, &index);
+    int64_t ranks, index = weft_plan_index(r->plan, mask, r->rank, &ranks);
     weft_attr attrs[] = {WEFT_ATTR_INT("axes", mask),
                          WEFT_ATTR_INT("ranks", ranks),
                          WEFT_ATTR_INT("index", index),

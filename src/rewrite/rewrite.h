@@ -168,12 +168,18 @@ int weft_plan_rank_at(const weft_plan *plan, int rank, int place);
  * that these ranks compute the same; NULL: none. */
 const char *weft_plan_idle_axis(const weft_plan *plan);
 
+/* collectives.c: the index of a rank among those that the axes of a mask span, as in their
+ * communicator; *ranks: how many these are. */
+int64_t weft_plan_index(const weft_plan *plan, int mask, int rank, int64_t *ranks);
+
 /* --- alike.c --- */
 /* Records a question. Every use of the rank's coordinates asks one. */
 void weft_rewrite_ask(const rewriter *r, question_kind kind, int axis, int64_t count);
 /* Whether the part of rank `other` has the nodes of that of `rank`, which is `mine`: equal kernels
- * and transfers, at other places of the whole tensors. The plan is the one of the rewrite. */
-bool weft_rewritten_alike(const weft_plan *plan, const weft_rewritten *mine, int rank, int other);
+ * and transfers, at other places of the whole tensors. The plan is the one of the rewrite. blocks:
+ * a cut of a value may need another kernel where it lies within a block of the value's layout. */
+bool weft_rewritten_alike(const weft_plan *plan, const weft_rewritten *mine, int rank, int other,
+                          bool blocks);
 
 /* --- placement.c --- */
 /* Places nodes and leaves: fills node_place, and the places and readers of values. */

@@ -1,13 +1,16 @@
 /* Makes the parts of the ranks of a learner that differ: ranks that would have the same program are
  * of one kind, and the learner's graph is built once. */
+#include "program/program.h"
 #include "train/trainer.h"
 
-static weft_status find_alike(const weft_rank *r, int mesh, int number, int *kind)
+static weft_status find_alike(const weft_rank *r, const weft_program *program, int mesh, int number,
+                              int *kind)
 {
+    bool blocks = weft_program_cuts_blocks(program);
     for (int other = r->rank; other < mesh; other++) {
         bool alike = other == r->rank;
         if (kind[other] >= 0) continue;
-        if (!alike) WEFT_TRY(weft_rank_alike(r, other, &alike));
+        if (!alike) WEFT_TRY(weft_rank_alike(r, blocks, other, &alike));
         if (alike) kind[other] = number;
     }
     return WEFT_OK;
@@ -20,7 +23,9 @@ static weft_status rewrite(weft_trainer *t, weft_rank *r)
     return r == first ? weft_rank_rewrite(r) : weft_rank_rewrite_shared(r, first);
 }
 
-static weft_status plan(weft_rank *r, const int *kind, const weft_planned *list, int count)
+/* *kinds: the number of kinds so far. */
+static weft_status plan(weft_rank *r, int mesh, int *kinds, int *kind, const weft_planned *list,
+                        int count)
 {
     weft_store *store = NULL;
     weft_program *program = NULL;
@@ -28,6 +33,8 @@ static weft_status plan(weft_rank *r, const int *kind, const weft_planned *list,
     size_t before = weft_allocated_memory(), others = 0;
     WEFT_TRY(weft_rank_store(r, NULL, &store));
     weft_status status = weft_rank_dry_program_on(r, store, &program);
+    if (status == WEFT_OK && kind[r->rank] < 0)
+        status = find_alike(r, program, mesh, (*kinds)++, kind);
     for (int i = 0; i < count && status == WEFT_OK; i++) {
         if (list[i].fn) status = list[i].fn(list[i].user, r, store, program, before, kind);
         if (i == 0 && counts) others = weft_allocated_memory();
@@ -53,8 +60,7 @@ weft_status weft_trainer_plan_kinds(weft_trainer *t, bool all, int also, int *ki
         if (kind[r] >= 0 && !all && r != also) continue;
         *rank = own;
         status = rewrite(t, rank);
-        if (status == WEFT_OK && kind[r] < 0) status = find_alike(rank, t->mesh, kinds++, kind);
-        if (status == WEFT_OK) status = plan(rank, kind, list, count);
+        if (status == WEFT_OK) status = plan(rank, t->mesh, &kinds, kind, list, count);
         if (r > 0) weft_rank_free_shared(rank);
     }
     return status;

@@ -5,6 +5,7 @@
 #include "models/models.h"
 #include "ops/ops.h"
 #include "program/program.h"
+#include "rewrite/rewrite.h"
 #include "train/trainer.h"
 
 /* Totals of a rank's program for one step. */
@@ -267,6 +268,42 @@ void weft_plan_report_free(weft_plan_report **report)
     free(d);
 }
 
+/* The bytes that a rank with this index sends in an all-reduce. */
+static double sent_at(const weft_graph *g, const weft_node *node, int64_t index)
+{
+    weft_attr attrs[WEFT_MAX_INTS];
+    weft_node other = *node;
+    other.attrs = attrs;
+    for (int i = 0; i < node->attr_count; i++) {
+        attrs[i] = node->attrs[i];
+        if (strcmp(attrs[i].name, "index") == 0) attrs[i].ints[0] = index;
+    }
+    return (double)weft_transfer_elements(g, &other) *
+           (double)weft_dtype_size(weft_out(g, node, 0)->dtype);
+}
+
+/* Ranks of a kind share out the elements of an all-reduce in parts that may differ by one: adds to
+ * the bytes of the others what they send more than rank r. */
+static void add_uneven(const weft_plan_report *d, const weft_rank *r, const int *kind)
+{
+    const weft_graph *g = weft_rewritten_graph(r->mine);
+    for (size_t n = 0; n < g->node_count; n++) {
+        const weft_node *node = g->nodes[n];
+        const weft_transfer_traits *t = node->op->transfer;
+        double times = node->phase == WEFT_PHASE_UPDATE ? 1 : (double)r->run_spec->microbatches;
+        int mask = (int)weft_node_int(node, "axes", 0, 0);
+        int64_t ranks, mine = weft_plan_index(r->plan, mask, r->rank, &ranks);
+        if (!t || !t->sums || !t->whole_out || node->attr_count > WEFT_MAX_INTS ||
+            sent_at(g, node, 0) == sent_at(g, node, ranks - 1))
+            continue;
+        for (int other = r->rank + 1; other < d->t->mesh; other++)
+            if (kind[other] == kind[r->rank])
+                d->all[other].bytes +=
+                    times * (sent_at(g, node, weft_plan_index(r->plan, mask, other, &ranks)) -
+                             sent_at(g, node, mine));
+    }
+}
+
 /* Ranks of a kind have the figures of its lowest rank. Transfers are listed for the first rank of
  * each place. */
 weft_status weft_plan_report_add(void *report, weft_rank *r, weft_store *store,
@@ -283,6 +320,7 @@ weft_status weft_plan_report_add(void *report, weft_rank *r, weft_store *store,
         add_transfers(&d->lists, weft_rewritten_graph(r->mine), r->rank, r->run_spec->microbatches);
     for (int other = r->rank + 1; other < d->t->mesh; other++)
         if (kind[other] == kind[r->rank]) d->all[other] = *f;
+    add_uneven(d, r, kind);
     return r->rank == 0 ? weft_trainer_check_servers(d->t) : WEFT_OK;
 }
 

@@ -207,6 +207,23 @@ static void effort(void **state)
     assert_true(lookups[0] < 100);
 }
 
+/* Ranks that take slices at other places of values in plain layouts are one: here all but the rank
+ * that has a class more than the others. */
+static void cuts(void **state)
+{
+    (void)state;
+    const tried heads = {"gpt:layers=2,heads=2,width=48", "text:words.txt,unit=char,context=16",
+                         "12", false};
+    weft_step_estimate step;
+    weft_estimate_effort e = {.apart = false};
+    weft_train_options o = options_of(&heads, 4, "mesh=tensor=4");
+    write_cluster(1, false);
+    assert_ok(weft_estimate_step_with(context, &o, "cluster.yaml", &e, &step));
+    assert_int_equal(e.programs, 2);
+    weft_options_free(weft_train_table(context), &o);
+    assert_true(compare(&heads, 4, "mesh=tensor=4", 1));
+}
+
 /* A plan makes one kernel for all layers that are equal, with any way to hold their weights. */
 static void kernels(void **state)
 {
@@ -239,10 +256,8 @@ static void kernels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mesh),
-        cmocka_unit_test(other_ways),
-        cmocka_unit_test(effort),
-        cmocka_unit_test(kernels),
+        cmocka_unit_test(every_mesh), cmocka_unit_test(other_ways), cmocka_unit_test(effort),
+        cmocka_unit_test(cuts),       cmocka_unit_test(kernels),
     };
     write_files();
     return cmocka_run_group_tests(tests, setup, teardown);

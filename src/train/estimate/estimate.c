@@ -223,6 +223,7 @@ static weft_status forecast_step(weft_forecast *f, const weft_site *site, weft_c
     f->cluster = site->cluster;
     f->times = site->times;
     f->tracks.labelled = f->on_span != NULL;
+    f->tracks.named = f->fn != NULL;
     WEFT_TRY(weft_forecast_open(f, context, options));
     if (f->on_span && f->actors)
         return weft_fail(

@@ -219,7 +219,7 @@ static weft_status count_programs(weft_memory_plan *m, const weft_rank *r,
     double saved = 0;
     for (int i = 0; i < PROGRAMS && status == WEFT_OK; i++) {
         size_t more = 0;
-        if (programs[i]) status = weft_program_bind(programs[i], &bound[i]);
+        if (programs[i]) status = weft_program_bind(programs[i], &bound[i], &saved);
         if (programs[i]) (void)weft_program_kernels(programs[i], &more);
         saved += (double)more;
     }

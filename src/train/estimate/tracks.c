@@ -14,6 +14,7 @@ typedef struct walker {
     const weft_rank *rank;
     const weft_program *program;
     weft_estimate *known; /* [instructions] of this rank; seconds below 0: not yet */
+    int *alike;           /* [kernels] an instruction whose estimate is known, or -1 */
     int *named;           /* [instructions] their names, where they are known */
     int *label;           /* [instructions] their labels; 0: not yet */
     int *begun;           /* [instructions, slots] the transfer that has begun */
@@ -38,9 +39,12 @@ static weft_status find_name(weft_tracks *out, const char *name, int *number)
     return weft_names_add(&out->numbers, out->names[*number], *number);
 }
 
+/* Names are made where somebody is told them. */
 static weft_status name_of(const walker *k, int i, int *number)
 {
     char name[128];
+    *number = 0;
+    if (!k->out->named) return WEFT_OK;
     weft_instruction_name(k->program, i, name, sizeof(name));
     return find_name(k->out, name, number);
 }
@@ -65,18 +69,29 @@ static weft_status label_of(walker *k, int i, int *label)
     return WEFT_OK;
 }
 
-static weft_status estimate(walker *k, int i, weft_estimate *out)
+static weft_status look_up(walker *k, int i, weft_estimate *out)
 {
     weft_work work;
+    WEFT_TRY(weft_instruction_work(k->program, i, &work));
+    const weft_timed what = {.kind = work.kind,
+                             .group = work.size,
+                             .threads = k->hosts->threads,
+                             .ranks = k->hosts->each,
+                             .flops = work.flops,
+                             .bytes = work.bytes};
+    return weft_known_estimate(k->out->known, &what, out);
+}
+
+static weft_status estimate(walker *k, int i, weft_estimate *out)
+{
+    int kernel = weft_instruction_kernel(k->program, i);
+    int *alike = kernel < 0 ? NULL : &k->alike[kernel];
     if (k->known[i].seconds < 0) {
-        WEFT_TRY(weft_instruction_work(k->program, i, &work));
-        const weft_timed what = {.kind = work.kind,
-                                 .group = work.size,
-                                 .threads = k->hosts->threads,
-                                 .ranks = k->hosts->each,
-                                 .flops = work.flops,
-                                 .bytes = work.bytes};
-        WEFT_TRY(weft_known_estimate(k->out->known, &what, &k->known[i]));
+        if (alike && *alike >= 0)
+            k->known[i] = k->known[*alike];
+        else
+            WEFT_TRY(look_up(k, i, &k->known[i]));
+        if (alike) *alike = i;
         WEFT_TRY(name_of(k, i, &k->named[i]));
     }
     *out = k->known[i];
@@ -140,7 +155,7 @@ static weft_status begin(walker *k, int i, int *out)
 /* The ranks of a learner add up the loss and their requests to stop, and wait for it. */
 static weft_status add_loss(walker *k)
 {
-    int part, name;
+    int part, name = 0;
     if (k->t->mesh == 1) return WEFT_OK;
     WEFT_TRY(find_name(k->out, "sum of losses", &name));
     WEFT_TRY(begin_part(k,
@@ -220,7 +235,8 @@ static double bytes_of(const weft_program_info *info)
 static weft_status walk(walker *k)
 {
     weft_program_info info = weft_program_describe(k->program);
-    size_t count = (size_t)info.instructions, slots = (size_t)k->rank->schedule.slots;
+    size_t count = (size_t)info.instructions, slots = (size_t)k->rank->schedule.slots, saved;
+    size_t kernels = weft_program_kernels(k->program, &saved);
     if (info.device_bytes > 0)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "the time of a device with memory of its own cannot be predicted; give "
@@ -229,6 +245,8 @@ static weft_status walk(walker *k)
     if (status == WEFT_OK) status = WEFT_NEW(&k->begun, (count + 1) * slots);
     if (status == WEFT_OK) status = WEFT_NEW(&k->named, count + 1);
     if (status == WEFT_OK) status = WEFT_NEW(&k->label, count + 1);
+    if (status == WEFT_OK) status = WEFT_NEW(&k->alike, kernels + 1);
+    for (size_t i = 0; i < kernels && status == WEFT_OK; i++) k->alike[i] = -1;
     for (size_t i = 0; i < count && status == WEFT_OK; i++) k->known[i].seconds = -1;
     k->track->bytes = bytes_of(&info);
     if (status == WEFT_OK) status = add_rest(k, &info);
@@ -238,8 +256,9 @@ static weft_status walk(walker *k)
     free(k->begun);
     free(k->named);
     free(k->label);
+    free(k->alike);
     k->known = NULL;
-    k->begun = k->named = k->label = NULL;
+    k->begun = k->named = k->label = k->alike = NULL;
     return status;
 }
 

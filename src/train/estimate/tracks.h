@@ -126,6 +126,7 @@ typedef struct weft_tracks {
     int *position;  /* [ranks of a mesh, axes] coordinates */
     int axes, places;
     weft_known *known;
+    bool named;         /* set by the caller: instructions and transfers have names */
     weft_names numbers; /* of the names of instructions and transfers */
     char **names;
     size_t name_count, name_capacity;
