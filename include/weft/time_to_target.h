@@ -86,7 +86,8 @@ typedef struct weft_target_result {
      * would have ended there, unless it reached the target. */
     double held_out;
     double best;      /* the best value of the metric until then, the mean over the seeds */
-    uint64_t room[2]; /* of later versions: 0 */
+    int64_t warmup;   /* steps of the warm-up that it ran with */
+    uint64_t room[1]; /* of later versions: 0 */
 } weft_target_result;
 
 /* Where the search is. */

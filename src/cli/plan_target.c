@@ -149,14 +149,18 @@ static void show(void *user, const weft_target_progress *p)
 
 /* --- the command --- */
 
-/* The words of the best run, with the learning rate that it ran with. */
+/* The words of the best run, with the learning rate and the warm-up that it ran with. */
 static char *winner_of(const target_search *s)
 {
-    char *out = NULL;
+    char *out = NULL, warmup[40] = "";
     const weft_target_result *best = &s->results[0];
+    const weft_finalist *f = &s->finalists[best->finalist];
     const char *words = s->words[best->finalist];
-    if (s->finalists[best->finalist].own_rate) return strdup(words);
-    return asprintf(&out, "%s%slr=%.6g", words, *words ? " " : "", best->lr) < 0 ? NULL : out;
+    if (f->own_rate) return strdup(words);
+    if (best->warmup != f->options->update.warmup)
+        (void)snprintf(warmup, sizeof(warmup), " warmup=%lld", (long long)best->warmup);
+    int size = asprintf(&out, "%s%slr=%.6g%s", words, *words ? " " : "", best->lr, warmup);
+    return size < 0 ? NULL : out;
 }
 
 static int say_reached(const target_search *s)

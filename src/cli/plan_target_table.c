@@ -130,6 +130,14 @@ static void print_rule(const target_search *s)
         printf("learning rates are those given for a batch of %.0f, and follow the samples of an "
                "update (--lr-rule)\n",
                s->batch);
+    for (int i = 0; i < s->count; i++) {
+        const weft_target_result *r = &s->results[i];
+        const weft_train_options *o = finalist_of(s, r)->options;
+        if (r->refused || r->warmup == o->update.warmup) continue;
+        printf("%s: a warm-up, since the rate is %.3g times the given one: --lr %.6g --warmup "
+               "%lld\n",
+               finalist_of(s, r)->name, r->lr / o->update.lr, r->lr, (long long)r->warmup);
+    }
 }
 
 static void print_days(const target_search *s)
@@ -213,6 +221,7 @@ static void print_object(const target_search *s, const weft_target_result *r)
     print_number("held_out_loss", r->held_out);
     print_number("metric", r->metric);
     print_number("lr", r->lr);
+    print_number("warmup", (double)r->warmup);
     print_number("batch", r->batch);
     print_number("step_seconds", r->step_seconds);
     print_curve(r);

@@ -513,7 +513,7 @@ static void test_order(void **state)
 static void test_rates(void **state)
 {
     (void)state;
-    static const char words[] = SMALL "batch=4 steps=2 lr=0.01";
+    static const char words[] = SMALL "batch=4 steps=60 lr=0.01";
     static const struct {
         const char *way;
         double linear, root, batch;
@@ -522,10 +522,12 @@ static void test_rates(void **state)
                {"ranks=4 exchange=server:policy=bsp", 4, 2, 16},
                {"ranks=4 exchange=server:policy=softsync,c=2", 2, 1.4142135623730951, 8},
                {"ranks=4 exchange=server:policy=async", 1, 1, 4},
-               {"ranks=4 exchange=average:every=2", 4, 2, 16},
+               {"ranks=4 exchange=average", 4, 2, 16},
+               {"ranks=4 exchange=average:every=2", 2.5, 1.5811388300841898, 10},
+               {"ranks=4 exchange=average:every=1000000", 1.000003, 1.0000015, 4.000012},
                {"ranks=4 exchange=oneshot", 1, 1, 4},
                {"ranks=4 exchange=gossip", 1, 1, 4},
-               {"exchange=average:every=2", 4, 2, 16}, /* a learner on each machine */
+               {"exchange=average", 4, 2, 16}, /* a learner on each machine */
                {"exchange=server:policy=bsp", 4, 2, 16}};
     char *root = temporary_folder(), both[300];
     const char *cluster = cluster_with(root, "four.yaml", FOUR);
@@ -536,13 +538,18 @@ static void test_rates(void **state)
             (void)snprintf(both, sizeof(both), "%s optimizer=%s", words,
                            rule == 1 ? "adam" : "sgd");
             open_search(&s, cluster, both, &all[i].way, 1);
+            s.asked.budget = 1e-9; /* the rates alone */
             s.asked.rule = rule == 0 || rule == 1 ? WEFT_RATE_USUAL
                            : rule == 2            ? WEFT_RATE_LINEAR
                            : rule == 3            ? WEFT_RATE_ROOT
                                                   : WEFT_RATE_KEPT;
             assert_ok(find(&s));
             assert_true(fabs(s.results[0].lr - 0.01 * want) < 1e-12);
-            assert_true(s.results[0].batch == all[i].batch);
+            assert_true(fabs(s.results[0].batch - all[i].batch) < 1e-9);
+            /* Five epochs of 96 samples, or half of the run. */
+            double epoch = strstr(all[i].way, "mesh") ? (all[i].batch > 4 ? 6 : 24) : 6;
+            double warmup = want > 2 ? fmin(5 * epoch, 30) : 0;
+            assert_true((double)s.results[0].warmup == warmup);
             close_search(&s);
         }
     search s;

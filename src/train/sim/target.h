@@ -6,11 +6,12 @@
 #include "train/trainer.h"
 #include "weft/time_to_target.h"
 
-/* batch_rule.c: *batch: the samples of an update of a run; *factor: of the learning rate, which is
- * meant for `base` samples (0: those of a learner). */
-weft_status weft_batch_rule(weft_context *context, const weft_train_options *options, int learners,
+/* batch_rule.c: *batch: the samples of an update of a run. Sets the learning rate of the options,
+ * which is meant for `base` samples (0: those of a learner), and a warm-up where it is more than
+ * twice as great, unless the finalist has its own. */
+weft_status weft_batch_rule(weft_context *context, const weft_finalist *finalist, int learners,
                             double base, weft_rate_rule rule, double *batch,
-                            double *factor) WEFT_NODISCARD;
+                            weft_train_options *options) WEFT_NODISCARD;
 
 /* --- paused_run.c: a simulated run in a thread of its own, which runs only while it is waited for
  * --- */

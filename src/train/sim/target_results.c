@@ -174,6 +174,7 @@ static weft_status fill(const weft_search *s, weft_search_entry *e, weft_target_
     const weft_search_seen *seen = &e->seen;
     *out = (weft_target_result){.finalist = e->number,
                                 .lr = e->options.update.lr,
+                                .warmup = e->options.update.warmup,
                                 .batch = e->batch,
                                 .step_seconds = e->planned > 0 ? e->planned : e->step,
                                 .same_as = source_of(s, e)->number,

@@ -51,7 +51,6 @@ static weft_status name_metric(const weft_search *s, weft_train_options *o)
 static weft_status take_options(weft_search *s, weft_search_entry *e)
 {
     int64_t mesh;
-    double factor;
     weft_train_options *o = &e->options;
     WEFT_TRY(weft_train_options_copy(s->context, e->given->options, o));
     e->has_options = true;
@@ -64,10 +63,8 @@ static weft_status take_options(weft_search *s, weft_search_entry *e)
     e->learners = 1;
     if (o->parallel.exchange)
         WEFT_TRY(weft_train_learners(o, WEFT_MAX(o->job.ranks, (int64_t)1), &mesh, &e->learners));
-    WEFT_TRY(weft_batch_rule(s->context, o, e->learners, (double)s->asked.batch, s->asked.rule,
-                             &e->batch, &factor));
-    if (!e->given->own_rate) o->update.lr *= factor;
-    return WEFT_OK;
+    return weft_batch_rule(s->context, e->given, e->learners, (double)s->asked.batch, s->asked.rule,
+                           &e->batch, o);
 }
 
 static weft_status find_meeting(const weft_search *s, weft_search_entry *e)
