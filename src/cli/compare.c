@@ -284,8 +284,8 @@ static int compare(comparison *k, const weft_compare_options *o)
         (k->json ? print_comparison_json : print_comparison)(k->all, k->measured, o->target);
     bool drawn = plot && k->measured > 0 && (status == WEFT_OK || interrupted);
     if (drawn) {
-        weft_status plotted =
-            plot_runs(k->all, k->measured, k->simulated ? RUNS_SIMULATED : RUNS_MEASURED, plot);
+        weft_status plotted = plot_runs(k->all, k->measured,
+                                        k->simulated ? RUNS_SIMULATED : RUNS_MEASURED, NULL, plot);
         drawn = plotted == WEFT_OK;
         if (!drawn) code = report_failure(plotted);
     }

@@ -110,7 +110,16 @@ void print_comparison(compared_run *all, int count, double asked);
 /* Prints them as a JSON array. */
 void print_comparison_json(compared_run *all, int count, double asked);
 
-/* plot.c: draws the curves of all runs against time and against samples, as SVG. */
-weft_status plot_runs(const compared_run *all, int count, run_source source, weft_output *to);
+/* A value of a course that runs are to reach, where their curves then end; text: as accuracy=0.9.
+ */
+typedef struct plot_goal {
+    int row;
+    double value;
+    const char *text;
+} plot_goal;
+/* plot.c: draws the curves of all runs against time and against samples, as SVG. goal: with a line
+ * there, and a mark where a run has reached it (`reached`); NULL: none. */
+weft_status plot_runs(const compared_run *all, int count, run_source source, const plot_goal *goal,
+                      weft_output *to);
 
 #endif

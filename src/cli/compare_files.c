@@ -308,7 +308,7 @@ static int show(file_runs *f, const weft_compare_options *o, bool json)
     if (!o->plot) return 0;
     weft_output *plot = NULL;
     weft_status status = weft_output_open(o->plot, WEFT_OUTPUT_REPLACE, &plot);
-    if (status == WEFT_OK) status = plot_runs(f->all, f->count, RUNS_OF_FILES, plot);
+    if (status == WEFT_OK) status = plot_runs(f->all, f->count, RUNS_OF_FILES, NULL, plot);
     weft_status closed = weft_output_close(&plot, status == WEFT_OK);
     return report_failure(status == WEFT_OK ? closed : status);
 }

@@ -1,4 +1,4 @@
-/* The training losses of weft plan --target over virtual time, on a terminal and as SVG. */
+/* The curves of weft plan --target over virtual time, on a terminal and as SVG. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +22,17 @@ static int curves_of(const target_search *s, compared_run **out)
         c->subject = s->subject;
         c->learners = (int)fmax(r->batch / s->batch, 1);
         c->failed = isnan(r->loss);
+        c->reached = r->reached ? r->seconds : -1;
+        (void)snprintf(c->part, sizeof(c->part), "held-out");
+        c->held_out.metrics = 1;
+        (void)snprintf(c->held_out.metric[0].title, sizeof(c->held_out.metric[0].title), "%.31s",
+                       s->metric);
         for (int64_t k = 0; k < r->point_count; k++) {
             const weft_target_point *p = &r->points[k];
-            if (!isnan(p->loss))
-                add_point(&c->courses[TRAINING], (point){p->seconds, p->samples, p->loss});
+            bool step = !isnan(p->loss);
+            double value = step ? p->loss : p->metric;
+            add_point(&c->courses[step ? TRAINING : HELD_OUT_METRIC],
+                      (point){p->seconds, p->samples, value});
         }
         smooth_course(&c->courses[TRAINING]);
     }
@@ -34,7 +41,8 @@ static int curves_of(const target_search *s, compared_run **out)
 
 static void free_curves(compared_run *all, int count)
 {
-    for (int i = 0; i < count; i++) free(all[i].courses[TRAINING].points);
+    for (int i = 0; i < count; i++)
+        for (int row = 0; row < COURSES; row++) free(all[i].courses[row].points);
     free(all);
 }
 
@@ -42,7 +50,12 @@ weft_status target_plot(const target_search *s, weft_output *to)
 {
     compared_run *all;
     int count = curves_of(s, &all);
-    weft_status status = count > 0 ? plot_runs(all, count, RUNS_SIMULATED, to) : WEFT_OK;
+    const plot_goal goal = {.row = strcmp(s->metric, WEFT_TRAIN_LOSS) == 0 ? TRAINING
+                                                                           : HELD_OUT_METRIC,
+                            .value = s->value,
+                            .text = s->choice->target};
+    weft_status status =
+        count > 0 ? plot_runs(all, count, RUNS_SIMULATED, *s->metric ? &goal : NULL, to) : WEFT_OK;
     free_curves(all, count);
     return status;
 }

@@ -16,10 +16,11 @@ typedef struct picture {
     const compared_run *all;
     int count;
     run_source source;
+    const plot_goal *goal; /* NULL: none */
     chart_panel panel;
-    char label[80]; /* of the y axis of the panel */
-    bool samples;   /* the current panel is against samples instead of time */
-    int row, drawn; /* of the current curve: which course of which run */
+    char label[120]; /* of the y axis of the panel */
+    bool samples;    /* the current panel is against samples instead of time */
+    int row, drawn;  /* of the current curve: which course of which run */
 } picture;
 
 static double x_of(const picture *p, const point *q)
@@ -48,8 +49,10 @@ static void fit_x(picture *p)
         double end = x_of(p, &k->points[k->count - 1]);
         longest = fmax(longest, end);
         if (!p->all[c].failed) shortest = fmin(shortest, end);
-        const course *last = &p->all[c].courses[HELD_OUT_LOSS];
-        if (last->count > 0) longest = fmax(longest, x_of(p, &last->points[last->count - 1]));
+        for (int row = HELD_OUT_LOSS; row < COURSES; row++) {
+            const course *last = &p->all[c].courses[row];
+            if (last->count > 0) longest = fmax(longest, x_of(p, &last->points[last->count - 1]));
+        }
     }
     chart_axis *a = &p->panel.x;
     a->logarithmic = shortest > 0 && isfinite(shortest) && longest > FAR * shortest;
@@ -65,6 +68,12 @@ static bool sets_range(const picture *p, int run)
     bool others = false;
     for (int c = 0; c < p->count; c++) others |= !p->all[c].failed && course_of(p, c)->count > 0;
     return !p->all[run].failed || !others;
+}
+
+/* The goal, if it is one of the current row. */
+static const plot_goal *goal_of(const picture *p)
+{
+    return p->goal && p->goal->row == p->row ? p->goal : NULL;
 }
 
 static bool is_loss(const picture *p)
@@ -97,6 +106,8 @@ static void find_range(const picture *p, double *low, double *high)
     double most = first + fmax(first - *low, fabs(first));
     if (is_loss(p) && most > *low) *high = fmin(*high, most);
     if (!isfinite(*low)) *low = 0, *high = 1; /* no run has a point */
+    const plot_goal *goal = goal_of(p);
+    if (goal) *low = fmin(*low, goal->value), *high = fmax(*high, goal->value);
 }
 
 static void name_y(picture *p)
@@ -116,6 +127,9 @@ static void name_y(picture *p)
     else
         (void)snprintf(p->label, sizeof(p->label), "%s %s%s", part, is_loss(p) ? "loss" : title,
                        scale);
+    size_t size = strlen(p->label);
+    if (goal_of(p))
+        (void)snprintf(p->label + size, sizeof(p->label) - size, " (target %.6g)", p->goal->value);
     p->panel.y.label = p->label;
 }
 
@@ -157,6 +171,41 @@ static void put_curve(picture *p, int number)
         chart_cross(&p->chart, &p->panel, &style, point_at(p, k->count - 1));
 }
 
+static chart_point end_of(const void *line, size_t i)
+{
+    return ((const chart_point *)line)[i];
+}
+
+/* Draws a straight line. */
+static void put_line(picture *p, const char *colour, const char *dash, chart_point from,
+                     chart_point to)
+{
+    const chart_style style = {.colour = colour, .dash = dash};
+    const chart_point ends[] = {from, to};
+    chart_curve(&p->chart, &p->panel, &style, false, end_of, ends, 2);
+}
+
+/* The goal is a line, and a curve that ends there has a mark and a line down to the axis. */
+static void put_goal(picture *p)
+{
+    const plot_goal *goal = goal_of(p);
+    const chart_axis *x = &p->panel.x;
+    if (!goal) return;
+    put_line(p, "#444", "3 3", (chart_point){x->low, goal->value},
+             (chart_point){x->high, goal->value});
+    for (int i = 0; i < p->count; i++) {
+        const course *k = course_of(p, i);
+        if (p->all[i].reached < 0 || k->count == 0) continue;
+        char note[120];
+        const chart_style style = chart_style_of(i);
+        p->drawn = i;
+        chart_point at = point_at(p, k->count - 1);
+        (void)snprintf(note, sizeof(note), "%s after %.4g s", goal->text, p->all[i].reached);
+        put_line(p, style.colour, "2 3", at, (chart_point){at.x, p->panel.y.low});
+        chart_mark(&p->chart, &p->panel, &style, at, note);
+    }
+}
+
 static const char *name_x(const picture *p)
 {
     bool log = p->panel.x.logarithmic, steps = p->source == RUNS_OF_FILES;
@@ -188,6 +237,7 @@ static void put_panel(picture *p)
     for (int layer = 0; layer < CHART_LAYERS; layer++)
         for (int i = 0; i < p->count; i++)
             if (chart_layer_of(i) == layer) put_curve(p, i);
+    put_goal(p);
 }
 
 /* Draws the title: model and data, if they are the same for all runs. Otherwise the legend tells
@@ -253,6 +303,9 @@ static const char *note_of(picture *p, int run, char *out)
     size_t size = 0;
     *out = '\0';
     if (failed) size += (size_t)snprintf(out, NOTE, "×: the loss became NaN or infinite");
+    if (p->goal && p->all[run].reached >= 0)
+        size +=
+            (size_t)snprintf(out, NOTE, "%.80s after %.4g s", p->goal->text, p->all[run].reached);
     for (int row = 0; row < COURSES; row++) {
         if (!losses[row]) continue;
         set_panel(p, row, 0, TOP);
@@ -274,9 +327,10 @@ static bool has_row(const compared_run *all, int count, int row)
     return has;
 }
 
-weft_status plot_runs(const compared_run *all, int count, run_source source, weft_output *to)
+weft_status plot_runs(const compared_run *all, int count, run_source source, const plot_goal *goal,
+                      weft_output *to)
 {
-    picture p = {.chart = {.to = to}, .all = all, .count = count, .source = source};
+    picture p = {.chart = {.to = to}, .all = all, .count = count, .source = source, .goal = goal};
     legend *l = calloc(1, sizeof(*l));
     if (!l) return WEFT_ERR_MEMORY;
     double left = CHART_LEFT, top = TOP, width = WIDTH - left - CHART_RIGHT;

@@ -57,6 +57,8 @@ holds out ': left out after round [0-9]+: (its accuracy was|it had )'
 [ "$(awk '/^server:policy=async / { print $4 }' out)" = "$(awk '/^server:policy=async / { print $2 }' planned)" ] && pass || flunk "a step is that of the estimate: $(cat out planned)"
 holds out '^training loss \(moving mean\) over virtual seconds$'
 holds target.svg '^<svg .*'
+holds target.svg '>held-out accuracy \(target 0.4\)<'
+holds target.svg 'accuracy=0.4 after [0-9.]+ s'
 cp out first
 target --target accuracy=0.4 --strategies 'exchange=server:policy=async;exchange=hogwild;mesh=tensor=4; exchange=average:every=4; mesh=data=4' >out 2>err
 cmp -s first out && pass || flunk "another order of the list gives another table: $(diff first out)"

@@ -10,7 +10,7 @@
 
 enum { MOST_POINTS = 40 };
 
-static char *draw(const compared_run *all, int count, run_source source)
+static char *draw_goal(const compared_run *all, int count, run_source source, const plot_goal *goal)
 {
     char path[] = "/tmp/chart-XXXXXX";
     weft_output *to;
@@ -18,7 +18,7 @@ static char *draw(const compared_run *all, int count, run_source source)
     assert_true(file >= 0);
     close(file);
     assert_ok(weft_output_open(path, WEFT_OUTPUT_REPLACE, &to));
-    assert_ok(plot_runs(all, count, source, to));
+    assert_ok(plot_runs(all, count, source, goal, to));
     assert_ok(weft_output_close(&to, true));
     weft_bytes bytes;
     assert_ok(weft_file_map(path, &bytes));
@@ -28,6 +28,11 @@ static char *draw(const compared_run *all, int count, run_source source)
     weft_file_unmap(&bytes);
     unlink(path);
     return text;
+}
+
+static char *draw(const compared_run *all, int count, run_source source)
+{
+    return draw_goal(all, count, source, NULL);
 }
 
 static double between(weft_random *r, double low, double high)
@@ -109,6 +114,40 @@ static void test_random(void **state)
         assert_non_null(strstr(text, round % 2 ? "virtual time, seconds" : "time, seconds"));
         free(text);
     }
+}
+
+/* A goal has a line in both panels of its row, also beyond all values, and each run that reaches it
+ * a line to the axis there; nothing else changes. */
+static void test_goal(void **state)
+{
+    (void)state;
+    static point losses[] = {{0.1, 10, 2}, {1, 100, 0.5}};
+    compared_run all[3];
+    for (int i = 0; i < 3; i++) {
+        all[i] = compared_run_of(NULL, "run");
+        all[i].courses[TRAINING] = (course){losses, 2, 2};
+        all[i].reached = i == 1 ? 0.75 : -1;
+        add_evaluation(&all[i], "test",
+                       &(evaluation){.loss = NAN, .metric[0] = {"f1", "F1", 0.3 * i}, .metrics = 1},
+                       (point){0.75, 75, 0});
+    }
+    for (int row = TRAINING; row < COURSES; row += HELD_OUT_METRIC - TRAINING) {
+        const plot_goal goal = {row, 7, "f1=7"};
+        char *plain = draw(all, 3, RUNS_SIMULATED);
+        char *text = draw_goal(all, 3, RUNS_SIMULATED, &goal);
+        int curves = read_drawing(plain)->curves;
+        const drawing *d = read_drawing(text);
+        assert_int_equal(d->curves, curves + 2 * (1 + 1));
+        int found = 0;
+        for (const char *at = text; (at = strstr(at, "(target 7)")) != NULL; at++) found++;
+        assert_int_equal(found, 2);
+        found = 0; /* in the legend, and at two marks */
+        for (const char *at = text; (at = strstr(at, "f1=7 after 0.75 s")) != NULL; at++) found++;
+        assert_int_equal(found, 3);
+        free(plain);
+        free(text);
+    }
+    for (int i = 0; i < 3; i++) free(all[i].courses[HELD_OUT_METRIC].points);
 }
 
 /* Up to nine curves differ in their dashes; more differ in any two of colour, dashes and marker.
@@ -292,9 +331,13 @@ static void test_title(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),  cmocka_unit_test(test_styles),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_smooth),
-        cmocka_unit_test(test_range),   cmocka_unit_test(test_range_of_evaluations),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_goal),
+        cmocka_unit_test(test_styles),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_smooth),
+        cmocka_unit_test(test_range),
+        cmocka_unit_test(test_range_of_evaluations),
         cmocka_unit_test(test_title),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
