@@ -368,6 +368,7 @@ row(cli        simulate_compare         ..P..........   25 script   simulate_com
 row(cli        plan_auto                T.P..........   12 script   plan_auto.sh)
 row(cli        plan_cluster             T.P.........C   12 script   plan_cluster.sh ${MPI_TESTS})
 row(cli        compare_files            T............    6 script   compare_files.py)
+row(cli        compare_best             T............    4 script   compare_best.py)
 row(cli        layer_summary            T............    3 script   layer_summary.py)
 row(cli        plan_memory              T.P..........   12 script   plan_memory.sh ${MPI_TESTS} NOT_SANITIZED)
 row(cli        plan_scale               T............    4 script   plan_scale.py)
