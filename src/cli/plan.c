@@ -287,9 +287,10 @@ const command command_plan = {
         "--target accuracy=0.97 trains the runs of --strategies (or the one run) in virtual time,\n"
         "on the data of the options and from one beginning, and prints which reaches the target\n"
         "first. Successive halving keeps that cheap: all runs go on to a virtual time, the half\n"
-        "with the smaller training losses to twice that time, and so on until one is left or has\n"
-        "reached the target. Evaluations are those of weft train (--evaluate-every). The exit\n"
-        "code is 1 if no run reaches it. --budget 2h compares training losses within that time.",
+        "that is better there, by an evaluation of what each would give, to twice that time, and\n"
+        "so on until one is left or has reached the target. Evaluations are those of weft train\n"
+        "(--evaluate-every). The exit code is 1 if no run reaches it. --budget 2h compares the\n"
+        "losses of evaluations at that time.",
     .examples =
         "  weft plan -n 4 --mesh data=2,tensor=2\n"
         "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 10\n"

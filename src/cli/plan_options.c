@@ -141,7 +141,7 @@ const weft_option plan_table[] = {
     {.name = "budget",
      .argument = "TIME",
      .help = "end after so much virtual time (90s, 30m, 2h, 1d); without --target the run with the "
-             "smallest training loss there is the best",
+             "smallest loss of an evaluation there is the best",
      .kind = WEFT_OPT_STRING,
      .offset = offsetof(plan_options, target.budget)},
     {.name = "seeds",

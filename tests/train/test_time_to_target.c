@@ -340,6 +340,31 @@ static void test_judged(void **state)
     remove_folder(root);
 }
 
+/* Before the end of the next step a server that waits for all learners has what a run of the steps
+ * before leaves. */
+static void test_judged_servers(void **state)
+{
+    (void)state;
+    static const char words[] = SMALL "batch=8 lr=0.01 optimizer=sgd ranks=3";
+    static const char *const way = "exchange=server:policy=bsp";
+    char *root = temporary_folder(), all[400];
+    const char *cluster = cluster_with(root, "four.yaml", FOUR);
+    events whole, part;
+    search s;
+    (void)snprintf(all, sizeof(all), "%s %s steps=9", words, way);
+    assert_ok(simulate_events(all, cluster, NULL, &whole));
+    (void)snprintf(all, sizeof(all), "%s %s steps=5", words, way);
+    assert_ok(simulate_events(all, cluster, NULL, &part));
+    (void)snprintf(all, sizeof(all), "%s steps=9", words);
+    open_search(&s, cluster, all, &way, 1);
+    s.asked.rule = WEFT_RATE_KEPT;
+    s.asked.budget = whole.seconds[5] * (1 - 1e-9);
+    assert_ok(find(&s));
+    assert_true(s.results[0].held_out == part.held_out);
+    close_search(&s);
+    remove_folder(root);
+}
+
 /* No run is left out before its learners have met; a run that has ended is not left out, whatever
  * its place. */
 static void test_rounds(void **state)
@@ -609,6 +634,7 @@ int main(void)
                                        cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_one),
                                        cmocka_unit_test(test_judged),
+                                       cmocka_unit_test(test_judged_servers),
                                        cmocka_unit_test(test_rounds),
                                        cmocka_unit_test(test_reached),
                                        cmocka_unit_test(test_halves),
