@@ -80,6 +80,7 @@ static bool measure_mpi(weft_context *context, weft_measure_options *options, bo
     weft_train_options job = {0};
     cpu_set_t mine;
     int cores = sched_getaffinity(0, sizeof(mine), &mine) == 0 ? CPU_COUNT(&mine) : 1, code = 1;
+    *lacking = false;
     bool refused = !options->overwrite && access(options->output, F_OK) == 0;
     if (cores < 2 || options->transfers || refused ||
         asprintf(&output, "--output=%s.mpi%ld", options->output, (long)getpid()) < 0)

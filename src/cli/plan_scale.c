@@ -1,56 +1,33 @@
 /* weft plan --scale LOW..HIGH: the estimated steps of strategies on more and more machines of a
- * cluster, as a table, as JSON, and as curves. */
+ * cluster, as a table and as JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "chart.h"
 #include "cli.h"
 #include "plan.h"
+#include "plan_scale.h"
 
-enum { MOST_CURVES = 32, MOST_SIZES = 16, MOST_RANKS = 1024, REASON = 400 };
-
-typedef struct cell {
-    weft_step_estimate step;
-    char reason[REASON]; /* why there is no estimate; "": there is one */
-} cell;
-
-typedef struct scale {
-    weft_context *context;
-    const char *cluster;
-    char *words[MOST_CURVES];
-    int machines[MOST_SIZES];
-    int strategies, sizes;
-    cell *cells; /* [strategies, sizes] */
-    chart chart;
-    chart_panel panel;
-    bool efficiency; /* the panel has efficiencies in place of rates */
-    int drawn;       /* the strategy of the current curve */
-} scale;
-
-static cell *at(const scale *s, int strategy, int size)
-{
-    return &s->cells[strategy * s->sizes + size];
-}
+enum { MOST_RANKS = 1024 };
 
 /* The fewest machines for which there is an estimate, or -1. */
 static int first_size(const scale *s)
 {
     for (int i = 0; i < s->sizes; i++)
         for (int k = 0; k < s->strategies; k++)
-            if (!*at(s, k, i)->reason) return i;
+            if (!*scale_at(s, k, i)->reason) return i;
     return -1;
 }
 
-/* The rate over that of the fastest strategy on the fewest machines, times the machines. */
-static double efficiency(const scale *s, int strategy, int size)
+double scale_efficiency(const scale *s, int strategy, int size)
 {
     double best = 0;
     int first = first_size(s);
     for (int k = 0; k < s->strategies; k++)
-        if (!*at(s, k, first)->reason) best = fmax(best, at(s, k, first)->step.samples_per_second);
-    return at(s, strategy, size)->step.samples_per_second / best * s->machines[first] /
+        if (!*scale_at(s, k, first)->reason)
+            best = fmax(best, scale_at(s, k, first)->step.samples_per_second);
+    return scale_at(s, strategy, size)->step.samples_per_second / best * s->machines[first] /
            s->machines[size];
 }
 
@@ -97,7 +74,7 @@ static const char STOPPED[] = "stopped before it was estimated";
 static void estimate_cell(scale *s, int strategy, int size, int argc, char **argv)
 {
     char ranks[16], words[1024];
-    cell *c = at(s, strategy, size);
+    scale_cell *c = scale_at(s, strategy, size);
     weft_train_options options = {0};
     const weft_option *table = weft_train_table(s->context);
     if (!set_machines(s->words[strategy], s->machines[size], words, sizeof(words))) {
@@ -123,7 +100,7 @@ static void estimate_cell(scale *s, int strategy, int size, int argc, char **arg
 
 /* --- the table --- */
 
-static bool is_left_out(const cell *c)
+static bool is_left_out(const scale_cell *c)
 {
     return strcmp(c->reason, STOPPED) == 0;
 }
@@ -134,7 +111,7 @@ static void put_rows(const scale *s, FILE *to, int width)
             "samples/s", "efficiency");
     for (int k = 0; k < s->strategies; k++)
         for (int i = 0; i < s->sizes; i++) {
-            const cell *c = at(s, k, i);
+            const scale_cell *c = scale_at(s, k, i);
             if (is_left_out(c)) continue;
             fprintf(to, "%-*s  %8d  ", width, i == 0 ? strategy_label(s->words[k]) : "",
                     s->machines[i]);
@@ -142,19 +119,34 @@ static void put_rows(const scale *s, FILE *to, int width)
                 fprintf(to, "%12s  %12s  %10s\n", "-", "-", "-");
             else
                 fprintf(to, "%12.4g  %12.0f  %8.0f %%\n", 1e3 * c->step.seconds,
-                        c->step.samples_per_second, 100 * efficiency(s, k, i));
+                        c->step.samples_per_second, 100 * scale_efficiency(s, k, i));
         }
 }
 
-/* Why there are dashes. */
+/* Whether a cell has a reason, which no cell of its strategy on fewer machines has. */
+static bool tells(const scale *s, int strategy, int size)
+{
+    const scale_cell *c = scale_at(s, strategy, size);
+    for (int i = 0; i < size; i++)
+        if (strcmp(scale_at(s, strategy, i)->reason, c->reason) == 0) return false;
+    return *c->reason && !is_left_out(c);
+}
+
+/* Why there are dashes: each reason of a strategy once, with the machines that it is for. */
 static void print_reasons(const scale *s)
 {
     for (int k = 0; k < s->strategies; k++)
         for (int i = 0; i < s->sizes; i++) {
-            const cell *c = at(s, k, i);
-            if (*c->reason && !is_left_out(c))
-                printf("%s on %d machine%s: %s\n", strategy_label(s->words[k]), s->machines[i],
-                       weft_plural(s->machines[i]), c->reason);
+            const char *reason = scale_at(s, k, i)->reason;
+            int last = i;
+            if (!tells(s, k, i)) continue;
+            printf("%s on %d", strategy_label(s->words[k]), s->machines[i]);
+            for (int j = i + 1; j < s->sizes; j++) {
+                if (strcmp(scale_at(s, k, j)->reason, reason) != 0) continue;
+                printf(", %d", s->machines[j]);
+                last = j;
+            }
+            printf(" machine%s: %s\n", weft_plural(s->machines[last]), reason);
         }
 }
 
@@ -178,7 +170,7 @@ static void print_json(const scale *s)
 {
     for (int k = 0; k < s->strategies; k++)
         for (int i = 0; i < s->sizes; i++) {
-            const cell *c = at(s, k, i);
+            const scale_cell *c = scale_at(s, k, i);
             if (is_left_out(c)) continue;
             printf("%s{\"strategy\":", k + i ? ",\n " : "[");
             print_json_string(s->words[k]);
@@ -190,115 +182,11 @@ static void print_json(const scale *s)
                 printf("\"step_seconds\":%.9g,\"low\":%.9g,\"high\":%.9g,"
                        "\"samples_per_second\":%.9g,\"efficiency\":%.9g",
                        c->step.seconds, c->step.low, c->step.high, c->step.samples_per_second,
-                       efficiency(s, k, i));
+                       scale_efficiency(s, k, i));
             }
             printf("}");
         }
     printf("]\n");
-}
-
-/* --- the picture --- */
-
-enum { WIDTH = 1000, TOP = 66, PANEL = 352, HEIGHT = 300 };
-
-/* The size of the estimate number `i` of the current strategy. */
-static int size_of(const scale *s, size_t i)
-{
-    int size = 0;
-    for (;; size++)
-        if (!*at(s, s->drawn, size)->reason && i-- == 0) return size;
-}
-
-static chart_point point_at(const void *curve, size_t i)
-{
-    const scale *s = curve;
-    int size = size_of(s, i);
-    return (chart_point){s->machines[size], s->efficiency
-                                                ? 100 * efficiency(s, s->drawn, size)
-                                                : at(s, s->drawn, size)->step.samples_per_second};
-}
-
-static size_t points_of(scale *s, int strategy)
-{
-    size_t count = 0;
-    s->drawn = strategy;
-    for (int i = 0; i < s->sizes; i++) count += !*at(s, strategy, i)->reason;
-    return count;
-}
-
-static void set_panel(scale *s, chart_tick *ticks)
-{
-    double low = INFINITY, high = 0;
-    for (int k = 0; k < s->strategies; k++)
-        for (size_t i = 0, count = points_of(s, k); i < count; i++) {
-            low = fmin(low, point_at(s, i).y);
-            high = fmax(high, point_at(s, i).y);
-        }
-    if (!isfinite(low)) low = high = 1;
-    for (int i = 0; i < s->sizes; i++) {
-        ticks[i].at = s->machines[i];
-        (void)snprintf(ticks[i].text, sizeof(ticks[i].text), "%d", s->machines[i]);
-    }
-    s->panel = (chart_panel){
-        .left = CHART_LEFT + s->efficiency * (PANEL + CHART_LEFT + CHART_RIGHT),
-        .top = TOP,
-        .width = PANEL,
-        .height = HEIGHT,
-        .x = {.label = "machines (logarithmic)",
-              .logarithmic = true,
-              .ticks = ticks,
-              .tick_count = s->sizes},
-        .y = {.label = s->efficiency ? "efficiency, %" : "samples a second (logarithmic)",
-              .logarithmic = !s->efficiency}};
-    chart_cover(&s->panel.x, s->machines[0], s->machines[s->sizes - 1]);
-    if (s->efficiency)
-        chart_cover(&s->panel.y, 0, fmax(105, 1.05 * high));
-    else
-        chart_cover(&s->panel.y, low / 1.2, high * 1.2);
-}
-
-static void put_panel(scale *s)
-{
-    chart_tick ticks[MOST_SIZES];
-    set_panel(s, ticks);
-    chart_frame(&s->chart, &s->panel);
-    for (int k = 0; k < s->strategies; k++) {
-        chart_style style = chart_style_of(k);
-        size_t count = points_of(s, k);
-        chart_curve(&s->chart, &s->panel, &style, false, point_at, s, count);
-        for (size_t i = 0; i < count; i++) {
-            char note[64];
-            chart_point point = point_at(s, i);
-            (void)snprintf(note, sizeof(note), "%.0f machines: %.5g%s", point.x, point.y,
-                           s->efficiency ? " %" : " samples/s");
-            chart_mark(&s->chart, &s->panel, &style, point, note);
-        }
-    }
-}
-
-static weft_status plot(scale *s, const char *subject, weft_output *to)
-{
-    chart_entry entries[MOST_CURVES];
-    double left = CHART_LEFT, top = TOP + HEIGHT + CHART_BOTTOM + 8;
-    double width = WIDTH - left - CHART_RIGHT;
-    char line[200];
-    s->chart = (chart){.to = to};
-    for (int k = 0; k < s->strategies; k++)
-        entries[k] = (chart_entry){.style = chart_style_of(k),
-                                   .text = strategy_label(s->words[k]),
-                                   .note = points_of(s, k) ? NULL : "no estimate"};
-    double height = chart_legend(NULL, left, top, width, entries, s->strategies);
-    chart_begin(&s->chart, WIDTH, top + height + 12, "Estimated rates of strategies");
-    chart_text(&s->chart, left, 26, width, "font-size='15' font-weight='bold'", subject);
-    (void)snprintf(line, sizeof(line), "estimated for %.160s", s->cluster);
-    chart_text(&s->chart, left, 46, width, "fill='#555'", line);
-    for (int side = 0; side < 2; side++) {
-        s->efficiency = side == 1;
-        put_panel(s);
-    }
-    (void)chart_legend(&s->chart, left, top, width, entries, s->strategies);
-    chart_end(&s->chart);
-    return s->chart.status;
 }
 
 /* --- the command --- */
@@ -341,11 +229,11 @@ static bool has_machines(const scale *s)
     return false;
 }
 
-static int draw(scale *s, const char *subject, const char *path)
+static int draw(const scale *s, const char *subject, const char *path)
 {
     weft_output *to = NULL;
     weft_status status = weft_output_open(path, WEFT_OUTPUT_REPLACE, &to);
-    if (status == WEFT_OK) status = plot(s, subject, to);
+    if (status == WEFT_OK) status = scale_plot(s, subject, to);
     weft_status closed = weft_output_close(&to, status == WEFT_OK);
     return report_failure(status == WEFT_OK ? closed : status);
 }
@@ -358,10 +246,10 @@ static int estimate_cells(scale *s, int argc, char **argv)
     for (int k = 0; k < s->strategies; k++)
         for (int i = 0; i < s->sizes; i++) {
             if (wanted_stop.wanted)
-                (void)snprintf(at(s, k, i)->reason, REASON, "%s", STOPPED);
+                (void)snprintf(scale_at(s, k, i)->reason, REASON, "%s", STOPPED);
             else
                 estimate_cell(s, k, i, argc, argv);
-            estimated += !*at(s, k, i)->reason;
+            estimated += !*scale_at(s, k, i)->reason;
         }
     return estimated;
 }
@@ -381,7 +269,7 @@ int plan_scale(weft_context *context, const plan_scale_options *o, int argc, cha
                     "why\n",
                     s.cluster);
         if (o->plot && code == 0) code = draw(&s, o->subject, o->plot);
-        if (is_left_out(at(&s, s.strategies - 1, s.sizes - 1))) {
+        if (is_left_out(scale_at(&s, s.strategies - 1, s.sizes - 1))) {
             fprintf(stderr, "weft: stopped; the table has %d of %d estimates\n", estimated,
                     s.strategies * s.sizes);
             code = interrupted_code();

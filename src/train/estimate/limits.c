@@ -24,9 +24,8 @@ void weft_estimate_note_unused(const weft_context *context, const weft_cluster *
     if (stops)
         weft_log(context, WEFT_LOG_WARNING,
                  "machines that are awake for a share of each period, and their links, count as "
-                 "that much slower; "
-                 "steps of ranks or learners that wait for each other take longer if machines stop "
-                 "one after the other, since all wait for each");
+                 "that much slower; where ranks or learners wait for each other, and machines stop "
+                 "one after the other, a step takes longer than that");
 }
 
 static weft_status check_device_of(const weft_trainer *t, int rank, const char *measured)
