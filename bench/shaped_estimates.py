@@ -35,7 +35,7 @@ CLUSTERS = {
     "2x20ms": ["latency: 0.02\nbandwidth: 12.5e6", "{count: 2}"],
     "2-unlike": ["latency: 0.001\nbandwidth: 12.5e6", "{count: 1}", "{count: 1, bandwidth: 5e6, latency: 0.005}"],
     "3x100mbit": ["latency: 0.001\nbandwidth: 12.5e6", "{count: 3, speed: SHARE}"],
-    "guide-1gbit": ["latency: 0.0001\nbandwidth: 125e6", "{count: 4, speed: 0.4}"],
+    "guide-four": ["latency: 0.0001\nbandwidth: 62.5e6", "{count: 4, speed: 0.4}"],
     "guide-two-slow": ["latency: 0.02\nbandwidth: 12.5e6", "{count: 2, speed: 0.6}", "{count: 2, speed: 0.3}"],
     "guide-pausing": ["latency: 0.001\nbandwidth: 12.5e6", "{count: 8, speed: 0.2, awake: 0.8, period: 1}"],
     "4-one-slow": ["latency: 0.001\nbandwidth: 12.5e6", "{count: 3, speed: SHARE}", "{count: 1, speed: SHARE, bandwidth: 4e6}"],
@@ -45,17 +45,17 @@ STRATEGIES = ["mesh=data=N", "mesh=pipeline=N microbatches=4", "exchange=average
               "exchange=gossip", "exchange=gossip:mode=average"]
 # Pairs with strategies of their own, which are those of the guide.
 GUIDE = {
-    "guide-1gbit/vgg11-16": ["ranks=1", "mesh=data=N", "mesh=data=N zero=1", "mesh=pipeline=N microbatches=8", "exchange=average:every=8", "exchange=server", "exchange=gossip"],
+    "guide-four/vgg11-16": ["ranks=1", "mesh=data=N", "mesh=data=N zero=1", "mesh=pipeline=N microbatches=8", "exchange=average:every=8", "exchange=server", "exchange=gossip"],
     "guide-two-slow/lenet": ["ranks=1", "mesh=data=N", "exchange=average:every=8", "exchange=average:every=64", "exchange=server", "exchange=gossip:mode=average"],
     "guide-pausing/mlp": ["ranks=1", "mesh=data=N", "exchange=average:every=64", "exchange=server:policy=async", "exchange=gossip:mode=average"],
 }
 PAIRS += GUIDE
-SECONDS, LEAST, MOST = 3, 16, 2000  # of the middle of a run; steps
+SECONDS, LEAST, MOST = 3, 12, 2000  # of the middle of a run; steps
 
 
 def period(strategy):
     """What learners do repeats itself after so many steps."""
-    return int(re.search(r"every=(\d+)|$", strategy)[1] or 8)
+    return int(re.search(r"every=(\d+)|$", strategy)[1] or 4)
 
 
 class Bench:

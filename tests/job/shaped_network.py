@@ -185,6 +185,26 @@ def ends():
     check("no namespace is left", left == spaces, left)
 
 
+BUSY = "import time; b = time.monotonic(); exec('while time.monotonic() - b < 3: pass'); print(time.process_time() / 3)"
+
+
+def shares():
+    """A machine has no more of a core than its speed, and pauses; a killed network's groups of control are removed by the next one."""
+    write("shares.yaml", "machines:\n  - {count: 1, speed: 0.25}\n  - {count: 1, awake: 0.4, period: 0.5}\n")
+    for host, most in (("m0", 0.25), ("m1", 0.4)):
+        done = shaped("shares.yaml", SHAPED, "--on", host, sys.executable, "-c", f'"{BUSY}"')
+        if done.returncode == 77:
+            return print(f"SKIPPED: shares of a core: {done.stderr.strip()}")
+        share = float(done.stdout or "nan")
+        check(f"the share of {host}", 0 < share < most + 0.1, (share, done.stderr))
+    groups = lambda: [g for at in ("/sys/fs/cgroup", "/sys/fs/cgroup/cpu") if os.path.isdir(at) for g in os.listdir(at) if g.startswith(f"weft-shaped-{child.pid}-")]  # noqa: E731
+    child = subprocess.Popen([SHAPED, "shares.yaml", "sleep", "1000"])
+    check("groups are there", wait_until(lambda: len(groups()) == 2), groups())
+    child.kill()
+    child.wait()
+    check("the next network removes them", wait_until(lambda: shaped("shares.yaml", "true").returncode == 0 and not groups()), groups())
+
+
 def refused():
     write("jitter.yaml", EQUAL.replace("latency:", "latency-jitter: 0.1\nlatency:"))
     write("shape.yaml", EQUAL)
@@ -206,4 +226,4 @@ done = shaped(probe, "true")
 os.remove(probe)
 if done.returncode == 77:
     skip(f"network namespaces and TUN devices need root: {done.stderr.strip()}")
-sys.exit(main(one_pair, the_worse_end_counts, a_port_is_shared, both_ways_at_once, measured_lines, ends, refused))
+sys.exit(main(one_pair, the_worse_end_counts, a_port_is_shared, both_ways_at_once, measured_lines, ends, shares, refused))
