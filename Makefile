@@ -80,8 +80,8 @@ bench-peers: $(BUILD)/weft
 bench-estimates: $(BUILD)/weft
 	@/usr/bin/python3 bench/estimates.py $(BUILD)/weft build/estimates $(if $(MODELS),measure $(MODELS) table)
 
-# Estimated steps of two to four machines beside measured ones, over lines that are shaped as the cluster's file says (root): about fifteen
-# minutes. FOLDER keeps rates and rows; PAIRS chooses.
+# Estimated steps of two to eight machines beside measured ones, over lines that are shaped as the cluster's file says (root): about twenty
+# minutes. FOLDER keeps rates and rows; PAIRS chooses, and TURN=SECONDS ends a pair after so many, which goes on when it is called again.
 bench-shaped: $(BUILD)/weft
 	@/usr/bin/python3 bench/shaped_estimates.py $(BUILD)/weft $(or $(FOLDER),build/shaped) $(PAIRS)
 
