@@ -16,8 +16,9 @@
 
 #include "shaped_network.h"
 
-/* Microseconds: PERIOD of a quota, and the LEAST one. */
-enum { PERIOD = 10000, LEAST = 1000 };
+/* Microseconds: the least quota, and the shortest period. Short ones matter, since ranks of MPI
+ * that wait take processor time, too, and have none left when a message comes late in a period. */
+enum { QUOTA = 1000, SHORTEST = 2000 };
 
 #define NAME "weft-shaped-"
 
@@ -46,11 +47,13 @@ static const char *root(void)
 
 static bool set_quota(const char *group, double cores)
 {
-    char text[64];
-    int quota = (int)fmax(cores * PERIOD, LEAST);
-    (void)snprintf(text, sizeof(text), is_first ? "%d" : "%d %d", quota, PERIOD);
-    if (!is_first) return put(group, "cpu.max", text);
-    return put(group, "cpu.cfs_period_us", "10000") && put(group, "cpu.cfs_quota_us", text);
+    char quota[32], period[32], both[80];
+    double length = fmax(QUOTA / cores, SHORTEST);
+    (void)snprintf(quota, sizeof(quota), "%.0f", cores * length);
+    (void)snprintf(period, sizeof(period), "%.0f", length);
+    (void)snprintf(both, sizeof(both), "%s %s", quota, period);
+    if (!is_first) return put(group, "cpu.max", both);
+    return put(group, "cpu.cfs_period_us", period) && put(group, "cpu.cfs_quota_us", quota);
 }
 
 /* Removes the groups of processes that have ended. */
