@@ -60,6 +60,7 @@ static void let_go(kept_store *k)
     free((void *)k->data);
 }
 
+/* All learners have the same model then, and the first one evaluates it. */
 static weft_status judge(weft_run *run, weft_report *out)
 {
     weft_rank *r = &run->rank;
@@ -68,7 +69,8 @@ static weft_status judge(weft_run *run, weft_report *out)
     if (!r->exchange) return weft_rank_evaluate(r, run->job->watched, out);
     weft_status status = keep(r->store, &kept);
     if (status == WEFT_OK) status = weft_exchange_preview(r->exchange, r->position.step);
-    if (status == WEFT_OK) status = weft_rank_evaluate(r, run->job->watched, out);
+    if (status == WEFT_OK && r->learner_index == 0)
+        status = weft_rank_evaluate(r, run->job->watched, out);
     if (status == WEFT_OK) status = put_back(&kept);
     let_go(&kept);
     return status;
@@ -79,7 +81,7 @@ weft_status weft_run_pause(weft_run *run)
     const weft_trainer *t = run->job;
     const weft_pauses *p = t->clock.pauses;
     weft_rank *r = &run->rank;
-    weft_report report;
+    weft_report report = {0};
     double step = (double)r->position.step, next = (step + 1) * t->clock.seconds;
     if (!p) return WEFT_OK;
     const bool leads = r->rank == 0 && r->learner_index == 0;
