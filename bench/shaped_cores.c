@@ -93,10 +93,12 @@ void share_remove(share *s)
     s->group[0] = '\0';
 }
 
-/* Whether a machine is awake after so many seconds. Machines pause one after the other. */
+/* Whether a machine is awake after so many seconds. Machines pause one after the other, and not
+ * while a job begins: mpirun gives up where a signal interrupts it as it connects. */
 static bool awake(const share *s, int number, int count, double now)
 {
-    return fmod(now + s->period * number / count, s->period) < s->awake * s->period;
+    const double BEGINS = 6;
+    return now < BEGINS || fmod(now + s->period * number / count, s->period) < s->awake * s->period;
 }
 
 /* Sends a signal to all processes of a group. */
