@@ -50,6 +50,7 @@ typedef struct machine {
     int life;                 /* how often the actor began */
     weft_actor *actor;
     double sends_until, receives_until, paused_until;
+    double short_until, short_received; /* the same for messages without payloads */
     double sending, receiving; /* seconds that its transfers out and in have taken so far */
     double given,
         given_bytes; /* seconds and bytes that it has been given to send; since the start */
@@ -83,7 +84,8 @@ typedef struct way {
     bool used;    /* a message was sent; `crosses` is set */
     bool crosses; /* as of a parcel */
     weft_sim_link link;
-    double last; /* arrival time of the last message that was not reordered */
+    double leaves, received; /* when the last message has left, and is received */
+    double last;             /* arrival time of the last message that was not reordered */
 } way;
 
 typedef struct cut {

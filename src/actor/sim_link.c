@@ -98,6 +98,7 @@ void weft_sim_forget(weft_sim *sim, parcel **message, bool lost)
 static weft_status add_transfer(const weft_sim *sim, double *transfers, const parcel *p,
                                 const weft_sim_link *link)
 {
+    if (!p->message.payload) return WEFT_OK; /* it passes others, which do not wait for it then */
     if (link->bandwidth > 0) *transfers += (double)p->bytes / link->bandwidth;
     if (*transfers <= sim->now * (1 + 1e-9)) return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERNAL,
@@ -126,13 +127,16 @@ static size_t bytes_of(const weft_sim *sim, const weft_message *message)
     return ENVELOPE + message->head_bytes + fixed + (size_t)(weft_sim_scaled(sim, grows) + 0.5);
 }
 
-/* Sends one copy of a message, whose last byte leaves at time `left`. */
+/* Sends one copy of a message, which takes `takes` seconds of the link, and whose last byte leaves
+ * at time `left`. */
 static weft_status post(weft_sim *sim, weft_actor *from, weft_actor_id to,
-                        const weft_message *message, way *w, double left, bool copy)
+                        const weft_message *message, way *w, double takes, double left, bool copy)
 {
     weft_sim_report *r = &sim->report;
     parcel *p;
     double at = left + w->link.latency + w->link.jitter * weft_random_unit(&sim->random);
+    if (w->link.uneven > 0 && message->payload)
+        at += w->link.uneven * takes * weft_random_unit(&sim->random);
     bool lost = happens(sim, w->link.lost);
     WEFT_TRY(pack(from, message, bytes_of(sim, message), sim->now, &p));
     r->waiting++;
@@ -179,6 +183,22 @@ static void add_sent(machine *node, double now, double left, double takes, doubl
     node->given_bytes += bytes;
 }
 
+/* Gives a message to the link of its node; returns when its last byte leaves. Packets of
+ * connections alternate, so a message without a payload, which is short, waits for those with one
+ * only on its own way; they wait for all that are before them. */
+static double pass(machine *node, way *w, double now, double begin, double takes, double bytes,
+                   bool shorter)
+{
+    double all = WEFT_MAX(node->sends_until, begin) + takes, left = all;
+    if (shorter) {
+        node->short_until = WEFT_MAX(node->short_until, begin) + takes;
+        left = WEFT_MAX(node->short_until, w->leaves + takes);
+    }
+    add_sent(node, now, all, takes, bytes);
+    w->leaves = left;
+    return left;
+}
+
 weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message *message)
 {
     weft_sim *sim = (weft_sim *)from->host;
@@ -202,20 +222,19 @@ weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message
     if (w->crosses && message->payload)
         weft_sim_charge(from, here ? WEFT_WORK_SEND_BESIDE : WEFT_WORK_SEND, NULL,
                         2 * (double)message->payload->bytes);
-    double left = sim->now + m->working;
+    double left = sim->now + m->working, takes = 0;
     if (!here) {
-        left = WEFT_MAX(node->sends_until, left);
         double bytes = (double)bytes_of(sim, message), rate = w->link.bandwidth;
-        double takes = rate > 0 ? bytes / rate : 0;
-        left += takes;
-        add_sent(node, sim->now, left, takes, bytes);
+        takes = rate > 0 ? bytes / rate : 0;
+        left = pass(node, w, sim->now, left, takes, bytes, !message->payload);
     }
     if (left - sim->now > WEFT_SIM_LONGEST)
         return weft_fail(WEFT_ERR_PEER,
                          "messages for %.3g s wait to be sent over a link of %g bytes/s",
                          left - sim->now, w->link.bandwidth);
-    WEFT_TRY(post(sim, from, to, message, w, left, false));
-    return happens(sim, w->link.twice) ? post(sim, from, to, message, w, left, true) : WEFT_OK;
+    WEFT_TRY(post(sim, from, to, message, w, takes, left, false));
+    if (!happens(sim, w->link.twice)) return WEFT_OK;
+    return post(sim, from, to, message, w, takes, left, true);
 }
 
 weft_status weft_sim_received(weft_sim *sim, event *e)
@@ -227,6 +246,17 @@ weft_status weft_sim_received(weft_sim *sim, event *e)
     WEFT_TRY(find_way(sim, e->parcel->message.from, e->to, &w));
     machine *node = weft_sim_node(sim, weft_sim_machine(sim, e->to));
     return add_transfer(sim, &node->receiving, e->parcel, &w->link);
+}
+
+/* The time at which a node has received a message whose last byte is there at time `at`, as of
+ * pass.
+ */
+static double take(machine *node, way *w, double at, double takes, bool shorter)
+{
+    double *queue = shorter ? &node->short_received : &node->receives_until;
+    *queue = WEFT_MAX(at, *queue + takes);
+    w->received = WEFT_MAX(*queue, w->received);
+    return w->received;
 }
 
 weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered)
@@ -245,8 +275,7 @@ weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered)
     if (w->link.bandwidth > 0) takes = (double)p->bytes / w->link.bandwidth;
     /* A message is received while it is being sent, so e->at is its end, unless the node is still
      * receiving an earlier message. */
-    double until = p->here ? e->at : WEFT_MAX(e->at, m->receives_until + takes);
-    if (!p->here) m->receives_until = until;
+    double until = p->here ? e->at : take(m, w, e->at, takes, !p->message.payload);
     *delivered = until <= e->at;
     if (*delivered) return weft_sim_received(sim, e);
     event later = *e;

@@ -1,6 +1,6 @@
 /* Laws that estimated steps obey on clusters drawn at random: links carry no more than their
- * bandwidth in a step, the parts of a step are the step, and the order of equal machines does not
- * matter. */
+ * bandwidth in a step, the parts of a step are the step, better machines and links make no step
+ * slower, and the order of equal machines does not matter. */
 #include "estimates.h"
 
 static const char *const exchanges[] = {
@@ -106,6 +106,103 @@ static void test_links_and_parts(void **state)
     remove_folder(root);
 }
 
+/* --- monotonicity and order --- */
+
+/* Clusters of which each is at least as good as the drawn one. */
+static random_cluster better(const random_cluster *c, int how)
+{
+    random_cluster b = *c;
+    for (int g = 0; g < b.count; g++) {
+        group *at = &b.groups[g];
+        at->bandwidth *= how == 0 ? 2 : how == 1 ? 1.1 : 1;
+        at->latency *= how == 2 ? 0.5 : 1;
+        at->speed *= how == 3 ? 2 : 1;
+        at->cores *= how == 4 ? 2 : 1;
+    }
+    return b;
+}
+static const char *const betters[] = {"twice the bandwidth", "1.1 of it", "half the latency",
+                                      "twice the speed", "twice the cores"};
+
+/* Better links and machines make no step slower; where exchanges are played, but for what the order
+ * of messages shifts by chance. */
+static void test_better_is_no_slower(void **state)
+{
+    (void)state;
+    enum { CLUSTERS = 4 };
+    char *root = temporary_folder();
+    weft_random r;
+    weft_random_start(&r, 5, 0);
+    for (int i = 0; i < CLUSTERS; i++) {
+        random_cluster c = draw(&r);
+        for (int g = 0; g < c.count; g++) c.groups[g].jitter = 0;
+        for (size_t x = 0; x < WEFT_COUNT(exchanges); x++) {
+            double before = on(&c, written(root, &c, false, false), exchanges[x]).seconds;
+            for (size_t how = 0; how < WEFT_COUNT(betters); how++) {
+                random_cluster b = better(&c, (int)how);
+                double after = on(&b, written(root, &b, false, false), exchanges[x]).seconds;
+                print_message("cluster %d, %s, %s: %.4f times as long\n", i, exchanges[x],
+                              betters[how], after / before);
+                assert_true(after <= before * (x < PLAYED ? 1 + 1e-9 : 1.05));
+            }
+        }
+    }
+    remove_folder(root);
+}
+
+/* A run whose learners wait for each other is as fast if equal machines, or groups of them, change
+ * places in the file. */
+static void test_places_do_not_matter(void **state)
+{
+    (void)state;
+    enum { CLUSTERS = 12 };
+    static const char *const alike[] = {"exchange=average:every=2", "exchange=oneshot",
+                                        "exchange=average:every=8"};
+    char *root = temporary_folder();
+    weft_random r;
+    weft_random_start(&r, 7, 0);
+    for (int i = 0; i < CLUSTERS; i++) {
+        random_cluster c = draw(&r);
+        for (int g = 0; g < c.count; g++) c.groups[g].jitter = 0;
+        for (size_t x = 0; x < WEFT_COUNT(alike); x++) {
+            double first = on(&c, written(root, &c, false, false), alike[x]).seconds;
+            double split = on(&c, written(root, &c, true, false), alike[x]).seconds;
+            double backwards = on(&c, written(root, &c, true, true), alike[x]).seconds;
+            print_message("cluster %d, %s: %.6g, %.6g and %.6g ms\n", i, alike[x], 1e3 * first,
+                          1e3 * split, 1e3 * backwards);
+            assert_true(near(first, split, 1e-9) && near(first, backwards, 1e-6));
+        }
+    }
+    remove_folder(root);
+}
+
+/* Steps that links decide take as long on machines of any speed: no order of messages locks that
+ * another speed would not have. */
+static void test_speed_changes_no_order(void **state)
+{
+    (void)state;
+    static const double speeds[] = {1, 4, 5, 24};
+    char *root = temporary_folder(), keys[200];
+    for (int machines = 3; machines <= 6; machines += 3) {
+        double first = 0;
+        for (size_t s = 0; s < WEFT_COUNT(speeds); s++) {
+            char words[200];
+            (void)snprintf(words, sizeof(words),
+                           SMALL "batch=8 threads=1 ranks=%d steps=64 servers=2", machines);
+            (void)snprintf(keys, sizeof(keys),
+                           "latency: 0.001\nbandwidth: 5e6\nmachines: [{count: %d, cores: 2, "
+                           "speed: %g}]",
+                           machines, 10 * speeds[s]);
+            double takes = estimated(words, "exchange=server", cluster_of(root, keys)).seconds;
+            print_message("%d machines of speed %g: %.4g ms\n", machines, 10 * speeds[s],
+                          1e3 * takes);
+            if (s == 0) first = takes;
+            assert_true(near(takes, first, 0.05));
+        }
+    }
+    remove_folder(root);
+}
+
 /* --- pauses --- */
 
 /* Runs on machines that stop for half of each period take twice as long, whatever the period, also
@@ -205,6 +302,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_links_and_parts),
+        cmocka_unit_test(test_better_is_no_slower),
+        cmocka_unit_test(test_places_do_not_matter),
+        cmocka_unit_test(test_speed_changes_no_order),
         cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_memory_of_servers),

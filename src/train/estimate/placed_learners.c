@@ -135,11 +135,13 @@ weft_sim_link weft_placed_link(const weft_placed_actors *p, weft_actor_id from, 
     if (!p->machine)
         return weft_cluster_link(p->cluster, weft_placed_learner(p, from),
                                  weft_placed_learner(p, to));
+    static const double UNEVEN = 0.05;
     int a = weft_placed_host(p, from), b = weft_placed_host(p, to);
     weft_sim_link link = weft_cluster_link(p->cluster, p->machine[a], p->machine[b]);
     link.bandwidth *= WEFT_MIN(p->links[a], p->links[b]) *
                       WEFT_MIN(weft_cluster_group_of(p->cluster, p->machine[a])->awake,
                                weft_cluster_group_of(p->cluster, p->machine[b])->awake);
+    link.uneven = UNEVEN;
     return link;
 }
 
