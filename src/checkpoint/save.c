@@ -183,16 +183,20 @@ static bool is_saved(const weft_graph *g, weft_value v, weft_value_kind kind)
     return weft_graph_value_kind(g, v) == kind && weft_graph_role(g, v, NULL) != WEFT_ROLE_SUM;
 }
 
+/* Commands that train map arrays of at least so many bytes, which are gone when they are freed. */
+enum { MAPPED = 256 << 10 };
+
 size_t weft_checkpoint_room(const weft_graph *g, const weft_store *store, bool writes)
 {
-    size_t most = 0;
+    size_t most[2] = {0, 0}; /* of arrays that malloc keeps when they are freed, and of others */
     for (weft_value v = 0; v < weft_graph_value_count(g); v++) {
         weft_type type = weft_graph_value_type(g, v);
-        if (is_saved(g, v, WEFT_VALUE_PARAM) || is_saved(g, v, WEFT_VALUE_STATE))
-            most =
-                WEFT_MAX(most, weft_gather_room(store, weft_graph_value_name(g, v), &type, writes));
+        if (!is_saved(g, v, WEFT_VALUE_PARAM) && !is_saved(g, v, WEFT_VALUE_STATE)) continue;
+        size_t room = weft_gather_room(store, weft_graph_value_name(g, v), &type, writes);
+        bool mapped = room >= MAPPED;
+        most[mapped] = WEFT_MAX(most[mapped], room);
     }
-    return most;
+    return most[0] + most[1];
 }
 
 static weft_status select_leaves(selection *s, weft_value_kind kind, int learner, int state)

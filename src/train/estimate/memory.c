@@ -127,6 +127,20 @@ static bool leads(const weft_plan *plan, int rank)
            weft_plan_coordinate(plan, rank, AXIS_DOMAIN) == 0;
 }
 
+/* Whether an evaluation or a checkpoint after an epoch, or after each `every` steps, is made while
+ * batches of the training are there. The last ones of a run may be made when they have gone. */
+static bool is_amid(const weft_trainer *t, int64_t every)
+{
+    const weft_length_choice *length = &t->options.length;
+    const weft_exchange_ops *ops = NULL;
+    const char *arguments, *exchange = t->run_spec.exchange;
+    int64_t all = length->batch * t->learners, epoch = (t->samples + all - 1) / all;
+    if (exchange && t->learners > 1)
+        (void)!weft_exchange_find(t->context, exchange, &ops, &arguments);
+    int64_t last = t->total_steps - (ops && !ops->lockstep);
+    return epoch <= last || (every > 0 && every <= last);
+}
+
 /* A checkpoint is gathered and written tensor by tensor. */
 static double checkpoint_room(const weft_trainer *t, const weft_rank *r, const weft_store *store,
                               bool first)
@@ -180,6 +194,16 @@ static weft_status ask_exchange(weft_memory_plan *m, const weft_trainer *t, cons
     return WEFT_OK;
 }
 
+/* Takes the batches of the training off the moments in which they are not there. */
+static void without_batches(const weft_trainer *t, double batches, double moment[MOMENTS])
+{
+    const weft_output_choice *o = &t->options.output;
+    moment[MOMENT_END] -= batches;
+    if (!is_amid(t, o->evaluate_every)) moment[MOMENT_EVALUATION] -= batches;
+    if (!is_amid(t, o->keep_best ? o->evaluate_every : o->checkpoint_every))
+        moment[MOMENT_CHECKPOINT] -= batches;
+}
+
 /* Sets the numbers of the ranks of a kind from those of its first one, r. */
 static void set_kind(weft_memory_plan *m, const weft_trainer *t, const weft_rank *r,
                      const int *kind, const weft_exchange_memory *takes, const double room[2])
@@ -193,6 +217,7 @@ static void set_kind(weft_memory_plan *m, const weft_trainer *t, const weft_rank
         m->part[i][WEFT_MEMORY_EXCHANGE] = lead ? takes->learner : 0;
         m->moment[i][MOMENT_END] = lead ? takes->end : 0;
         m->moment[i][MOMENT_CHECKPOINT] = lead ? room[i == 0] : 0;
+        without_batches(t, m->part[i][WEFT_MEMORY_BATCHES], m->moment[i]);
         m->first[i] = lead ? takes->shared : 0;
         m->hosted[i] = lead && hosted ? takes->server : 0;
         m->server += lead && !hosted ? takes->server : 0;
@@ -200,11 +225,18 @@ static void set_kind(weft_memory_plan *m, const weft_trainer *t, const weft_rank
 }
 
 /* The memory of a process without its ranks: all that is resident now but the graphs and programs
- * of the first rank. */
-static void measure_process(weft_memory_plan *m, double programs)
+ * of the first rank, and with each rank of another kind what libraries map for it, as for generated
+ * code. */
+static void measure_process(weft_memory_plan *m, const weft_rank *r, double programs)
 {
     weft_trim_memory();
-    m->shared = (double)weft_resident_memory() - programs - m->beside;
+    double resident = (double)weft_resident_memory();
+    double mapped = resident - (double)weft_allocated_memory();
+    if (r->rank == 0)
+        m->shared = resident - programs - m->beside;
+    else
+        m->shared += WEFT_MAX(mapped - m->mapped, 0.0);
+    m->mapped = r->rank == 0 ? mapped : WEFT_MAX(m->mapped, mapped);
 }
 
 enum { PROGRAMS = 3 }; /* that train, move averages and evaluate */
@@ -226,8 +258,8 @@ static weft_status count_programs(weft_memory_plan *m, const weft_rank *r,
     double bytes =
         r->graph_bytes + r->part_bytes + (double)weft_allocated_memory() - (double)before;
     m->part[r->rank][WEFT_MEMORY_PROGRAMS] += bytes + saved; /* beside graphs of the evaluation */
-    m->measured = m->shared == 0;
-    if (m->measured) measure_process(m, bytes);
+    if (r->rank == 0) m->measured = m->shared == 0;
+    if (m->measured) measure_process(m, r, bytes);
     for (int i = 0; i < PROGRAMS; i++)
         if (programs[i]) weft_program_unbind(programs[i], &bound[i]);
     return status;

@@ -18,7 +18,8 @@ typedef struct weft_memory_plan {
     /* Bytes of a process beside its ranks: the program, its libraries, kernels and data. 0: they
      * are measured with the first rank. */
     double shared;
-    bool measured; /* with the rank that was added last */
+    bool measured; /* with the ranks of this plan */
+    double mapped; /* resident bytes then that malloc has not given */
     double engine; /* what the engine takes in a process of ranks */
     double bare;   /* of a process without data and programs */
     double beside; /* bytes that have been allocated and are not of the run */
