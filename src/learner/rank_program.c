@@ -18,6 +18,7 @@ weft_status weft_rank_store(const weft_rank *r, const char *device, weft_store *
     if (status != WEFT_OK) return status;
     (*out)->schema->plain = r->plain_parameters || k->plain_parameters;
     (*out)->schema->stop = k->stop;
+    weft_store_suppose_engine(*out, k->engine);
     if (k->on_host) status = weft_store_keep_on_host(*out);
     if (status == WEFT_OK && k->tuning && k->tuning->size > 0)
         status = weft_store_tune(*out, k->tuning, k->tuned_by);
@@ -48,7 +49,6 @@ static weft_status suppose_reach(const weft_rank *r, weft_store *store)
     bool *alike;
     int ranks = (int)r->run_spec->plan.ranks, first = r->rank - r->rank % ranks;
     char *mine, *other;
-    weft_store_suppose_engine(store, r->run_spec->engine);
     if (ranks < 2) return WEFT_OK;
     WEFT_TRY(weft_device_of_rank(r->run_spec->context, r->run_spec->device, r->rank, &mine));
     weft_status status = WEFT_NEW(&alike, ranks);

@@ -188,6 +188,7 @@ weft_status weft_trainer_write_run_spec(weft_trainer *t)
     WEFT_TRY(name_metrics(t));
     WEFT_TRY(take_model(t, k));
     k->device = o->where.device;
+    k->engine = o->job.engine;
     k->on_host = strcmp(o->where.home, homes[HOME_HOST]) == 0;
     k->seed = (uint64_t)o->task.seed;
     take_plan(t, k);

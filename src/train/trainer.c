@@ -172,7 +172,6 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     if (engine) t->engine = engine;
     t->run_spec.simulated = t->engine && t->engine->simulated;
     t->run_spec.threads = t->engine && !t->engine->processes;
-    t->run_spec.engine = t->options.job.engine;
     if (status == WEFT_OK) t->size = (int)WEFT_MAX(t->options.job.ranks, (int64_t)1);
     if (status == WEFT_OK) status = weft_train_check_ranks(&t->options);
     if (status == WEFT_OK) status = weft_trainer_count_learners(t);

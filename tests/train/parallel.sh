@@ -196,6 +196,7 @@ sent=$(sed -n 's/.*"step":2.*"comm_bytes":\([0-9]*\).*/\1/p' m.jsonl)
 # the micro-batches under way on rank 0, 1,024 numbers each: rows|options.
 printf 'layers:\n  - {type: dense, units: 8}\n  - {type: dense, units: classes}\n' >flat.yaml
 while IFS='|' read -r rows how; do
+    case $how in *mpi*) [ "$mpi" = ON ] && command -v mpirun >/dev/null || continue ;; esac
     how="$how --batch 400 --model flat.yaml --data glyphs:size=32,train=400,test=20"
     # shellcheck disable=SC2086
     timeout 300 "$weft" plan $how >out 2>err && timeout 300 "$weft" train -q $how --steps 1 --metrics memory.jsonl 2>err ||
@@ -215,6 +216,8 @@ done <<'HOW'
 400|-n 1
 200|-n 2 --mesh data=2
 200|-n 2 --mesh data=2 --zero 3
+200|-n 2 --engine mpi --mesh data=2
+200|-n 2 --engine mpi --mesh data=2 --zero 3
 200|-n 4 --mesh data=2,tensor=2
 200|-n 2 --mesh pipeline=2 --microbatches 4
 400|-n 2 --mesh pipeline=2 --microbatches 4 --schedule gpipe

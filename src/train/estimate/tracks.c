@@ -225,13 +225,6 @@ static weft_status add_meeting(walker *k, const weft_program_info *info)
     return finish(k, part);
 }
 
-static double bytes_of(const weft_program_info *info)
-{
-    return (double)(info->parameter_bytes + info->state_bytes + info->gradient_bytes +
-                    info->arena_bytes + info->slot_bytes + info->input_bytes + info->scratch_bytes +
-                    info->transfer_bytes + info->sequence_bytes);
-}
-
 static weft_status walk(walker *k)
 {
     weft_program_info info = weft_program_describe(k->program);
@@ -248,7 +241,7 @@ static weft_status walk(walker *k)
     if (status == WEFT_OK) status = WEFT_NEW(&k->alike, kernels + 1);
     for (size_t i = 0; i < kernels && status == WEFT_OK; i++) k->alike[i] = -1;
     for (size_t i = 0; i < count && status == WEFT_OK; i++) k->known[i].seconds = -1;
-    k->track->bytes = bytes_of(&info);
+    k->track->bytes = weft_program_bytes(&info);
     if (status == WEFT_OK) status = add_rest(k, &info);
     if (status == WEFT_OK) status = weft_program_walk(k->program, &k->rank->schedule, on_event, k);
     if (status == WEFT_OK) status = add_meeting(k, &info);
