@@ -34,7 +34,7 @@ static void all_meshes(const model_case *m, const char *device, weft_dtype real,
 #endif
         /* A short run takes every mesh with a third of the models, each mesh with other ones. */
         int part = in_full() || processes > 0 ? 1 : 3;
-        if (paths_alone()) part = strcmp(optimizer, "sgd") == 0 ? 6 : 18;
+        if (paths_alone()) part = strcmp(optimizer, "sgd") == 0 ? 12 : 36;
         if ((i + (m - models)) % part) continue;
         if (!net_fits(&s, &suite_meshes[i], processes)) continue;
         s.mesh = &suite_meshes[i];
@@ -113,7 +113,7 @@ static void test_schedules(void **state)
             for (int i = 0; i < MESHES; i++) {
                 bool cut = suite_meshes[i].place || strstr(suite_meshes[i].mesh, "pipeline");
                 if (!cut || !net_fits(&s, &suite_meshes[i], processes)) continue;
-                if (!in_full() && processes == 0 && (i + m / 2) % (paths_alone() ? 4 : 2)) continue;
+                if (!in_full() && processes == 0 && (i + m / 2) % (paths_alone() ? 8 : 2)) continue;
                 s.mesh = &suite_meshes[i];
                 check_mesh(&s, &want);
             }

@@ -8,6 +8,9 @@ failed=0 passed=0
 
 # in_full: this run takes all cases; with WEFT_FAST=1 it takes a part of them.
 in_full() { [ -z "${WEFT_FAST:-}" ]; }
+# in_turn N: in full always, in short in one of N calls.
+turns=0
+in_turn() { turns=$((turns + 1)) && { in_full || [ $((turns % $1)) = 0 ]; }; }
 pass() { passed=$((passed + 1)); }
 flunk() {
     echo "FAILED: $1"

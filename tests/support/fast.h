@@ -20,4 +20,11 @@ static inline bool paths_alone(void)
     return fast && strcmp(fast, "2") == 0;
 }
 
+/* Whether case i of a product is taken: each in full, one of `some` in short, one of `few` where
+ * each path is taken once. With i the sum of the indices, each value of each index has its turn. */
+static inline bool taken(size_t i, size_t some, size_t few)
+{
+    return in_full() || i % (paths_alone() ? few : some) == 0;
+}
+
 #endif

@@ -24,6 +24,7 @@ pairs="distant~distant:alone distant:of=cpu~distant:of=cpu:alone"
 "$weft" train --model mlp $images --device opencl >out 2>err && pairs="$pairs opencl~opencl,opencl:0.0"
 same() {
     for pair in $pairs; do
+        in_turn 2 || continue
         near=$(weights "${pair%~*}" "$@")
         far=$(weights "${pair#*~}" "$@")
         [ "$near" = "$far" ] && pass || flunk "$pair $*: $near, through the host $far"

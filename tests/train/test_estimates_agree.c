@@ -70,6 +70,7 @@ static void test_rare_meetings(void **state)
     char *root = temporary_folder(), words[400], more[100];
     for (size_t m = 0; m < WEFT_COUNT(all); m++)
         for (size_t p = 0; p <= WEFT_COUNT(periods); p++) {
+            if (!taken(m + p, 1, 2)) continue;
             int period = p < WEFT_COUNT(periods) ? periods[p] : 128;
             (void)snprintf(words, sizeof(words), SMALL "batch=4 steps=128 ranks=%d mesh=data=%d",
                            all[m].learners * all[m].mesh, all[m].mesh);
@@ -125,6 +126,7 @@ static void test_rounds(void **state)
                        units[u]);
         (void)snprintf(model, sizeof(model), "%s", cluster_file(root, "model.yaml", keys));
         for (size_t n = 0; n < WEFT_COUNT(all); n++) {
+            if (!taken(u + n, 1, 3)) continue;
             weft_step_estimate e[2];
             for (int far = 0; far < 2; far++) {
                 (void)snprintf(keys, sizeof(keys),
@@ -220,12 +222,12 @@ static void test_all_exchanges(void **state)
             (void)snprintf(exchange, sizeof(exchange), "exchange=%s%s", n, options[o]);
             turn++;
             for (size_t c = 0; c < WEFT_COUNT(clusters); c++)
-                if (in_full() || (turn + c) % 3 == 0)
+                if (taken(turn + c, 3, 9))
                     compared += compare(exchange, m.period == 0, clusters[c],
                                         cluster_of(root, clusters[c]));
         }
     print_message("%zu compared\n", compared);
-    assert_true(compared >= (in_full() ? 80 : 25));
+    assert_true(compared >= (in_full() ? 80 : paths_alone() ? 8 : 25));
     free(names);
     remove_folder(root);
 }
