@@ -69,7 +69,7 @@ endif()
 if(WEFT_SANITIZE)
   target_compile_definitions(weft_flags INTERFACE WEFT_SANITIZED)
   target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
-    -fno-sanitize-recover=all)
+    -fno-sanitize-recover=all $<$<BOOL:$<TARGET_PROPERTY:WEFT_TEST>>:-O0>)
   target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
 endif()
 # Valgrind does not know AVX-512, so its build leaves the choice of vector code to the compiler.
