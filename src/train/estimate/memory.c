@@ -194,14 +194,27 @@ static weft_status ask_exchange(weft_memory_plan *m, const weft_trainer *t, cons
     return WEFT_OK;
 }
 
-/* Takes the batches of the training off the moments in which they are not there. */
-static void without_batches(const weft_trainer *t, double batches, double moment[MOMENTS])
+/* Takes the batches of the training off the moments in which they are not there. A run that
+ * evaluates after its end alone has the program of the evaluation in place of the exchange's
+ * arrays.
+ */
+static void place_moments(const weft_trainer *t, double part[WEFT_MEMORY_PARTS],
+                          double moment[MOMENTS])
 {
     const weft_output_choice *o = &t->options.output;
-    moment[MOMENT_END] -= batches;
-    if (!is_amid(t, o->evaluate_every)) moment[MOMENT_EVALUATION] -= batches;
-    if (!is_amid(t, o->keep_best ? o->evaluate_every : o->checkpoint_every))
-        moment[MOMENT_CHECKPOINT] -= batches;
+    bool evaluates = is_amid(t, o->evaluate_every),
+         saves = is_amid(t, o->keep_best ? o->evaluate_every : o->checkpoint_every);
+    double gone = part[WEFT_MEMORY_BATCHES], end = moment[MOMENT_CHECKPOINT] - gone;
+    moment[MOMENT_END] -= gone;
+    if (evaluates) {
+        if (!saves) moment[MOMENT_CHECKPOINT] = end;
+        return;
+    }
+    double more = part[WEFT_MEMORY_EVALUATION] - part[WEFT_MEMORY_EXCHANGE];
+    part[WEFT_MEMORY_EVALUATION] = 0;
+    moment[MOMENT_EVALUATION] += more - gone;
+    moment[MOMENT_CHECKPOINT] =
+        saves ? WEFT_MAX(moment[MOMENT_CHECKPOINT], end + more) : end + more;
 }
 
 /* Sets the numbers of the ranks of a kind from those of its first one, r. */
@@ -209,15 +222,18 @@ static void set_kind(weft_memory_plan *m, const weft_trainer *t, const weft_rank
                      const int *kind, const weft_exchange_memory *takes, const double room[2])
 {
     bool hosted = t->engine->hosted;
+    double part[WEFT_MEMORY_PARTS], moment[MOMENTS];
+    memcpy(part, m->part[r->rank], sizeof(part));
+    memcpy(moment, m->moment[r->rank], sizeof(moment));
     for (int i = r->rank; i < m->mesh; i++) {
         bool lead = leads(r->plan, i);
         if (kind[i] != kind[r->rank]) continue;
-        memcpy(m->part[i], m->part[r->rank], sizeof(m->part[i]));
-        memcpy(m->moment[i], m->moment[r->rank], sizeof(m->moment[i]));
+        memcpy(m->part[i], part, sizeof(part));
+        memcpy(m->moment[i], moment, sizeof(moment));
         m->part[i][WEFT_MEMORY_EXCHANGE] = lead ? takes->learner : 0;
         m->moment[i][MOMENT_END] = lead ? takes->end : 0;
         m->moment[i][MOMENT_CHECKPOINT] = lead ? room[i == 0] : 0;
-        without_batches(t, m->part[i][WEFT_MEMORY_BATCHES], m->moment[i]);
+        place_moments(t, m->part[i], m->moment[i]);
         m->first[i] = lead ? takes->shared : 0;
         m->hosted[i] = lead && hosted ? takes->server : 0;
         m->server += lead && !hosted ? takes->server : 0;
