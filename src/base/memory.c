@@ -20,7 +20,9 @@ weft_status weft_new_bytes(void *out, size_t count, size_t size)
 weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count, size_t size)
 {
     if (count < *capacity) return WEFT_OK;
-    size_t wanted = WEFT_MAX(count + 1, *capacity * 2 + 8);
+    enum { LARGE = 1 << 20 }; /* bytes of an array that grows in place, so that less lies idle */
+    size_t more = *capacity > LARGE / size ? *capacity / 4 : *capacity + 8;
+    size_t wanted = WEFT_MAX(count + 1, *capacity + more);
     if (wanted > SIZE_MAX / size) return weft_fail_memory(SIZE_MAX);
     void *old;
     memcpy(&old, array, sizeof(old));

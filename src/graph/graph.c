@@ -31,16 +31,23 @@ static void node_destroy(weft_node *node)
     if (!node) return;
     free(node->name);
     weft_node_free_attrs(node);
-    free(node->in);
     free(node);
+}
+
+/* The first result of a node has its name. */
+static bool has_own_name(const weft_graph *g, weft_value v)
+{
+    int node = g->values[v].node;
+    return node < 0 || g->nodes[node]->out != v;
 }
 
 void weft_graph_destroy(weft_graph **graph)
 {
     if (!graph || !*graph) return;
     weft_graph *g = *graph;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (has_own_name(g, (weft_value)i)) free(g->values[i].name);
     for (size_t i = 0; i < g->node_count; i++) node_destroy(g->nodes[i]);
-    for (size_t i = 0; i < g->value_count; i++) free(g->values[i].name);
     weft_names_free(&g->leaves);
     free(g->nodes);
     free(g->values);
@@ -111,12 +118,14 @@ static weft_status check_type(const char *name, const weft_type *type)
     return WEFT_OK;
 }
 
-static weft_status value_add(weft_graph *g, const char *name, const weft_type *type,
-                             weft_value_kind kind, int node)
+/* The graph takes the name, unless it fails. */
+static weft_status value_add(weft_graph *g, char *name, const weft_type *type, weft_value_kind kind,
+                             int node)
 {
     WEFT_TRY(check_type(name, type));
     WEFT_TRY(WEFT_GROW(&g->values, &g->value_capacity, g->value_count));
-    weft_value_info info = {.type = *type,
+    weft_value_info info = {.name = name,
+                            .type = *type,
                             .kind = kind,
                             .node = node,
                             .assigned = WEFT_NO_VALUE,
@@ -126,7 +135,6 @@ static weft_status value_add(weft_graph *g, const char *name, const weft_type *t
                             .gradient_of = WEFT_NO_VALUE,
                             .role_of = WEFT_NO_VALUE,
                             .whole = type->shape};
-    WEFT_TRY(weft_strdup(name, &info.name));
     g->values[g->value_count++] = info;
     return WEFT_OK;
 }
@@ -165,7 +173,10 @@ weft_value weft_graph_leaf(weft_graph *g, weft_value_kind kind, const char *name
             g,
             weft_fail(WEFT_ERR_ARGUMENT, "two leaves are named '%s'; give one another name", name));
     weft_type type = {dtype, *shape};
-    weft_status status = value_add(g, name, &type, kind, -1);
+    char *own = NULL;
+    weft_status status = weft_strdup(name, &own);
+    if (status == WEFT_OK) status = value_add(g, own, &type, kind, -1);
+    if (status != WEFT_OK) free(own);
     if (status != WEFT_OK) return weft_graph_stick(g, status);
     weft_value_info *leaf = &g->values[g->value_count - 1];
     status = weft_names_add(&g->leaves, leaf->name, (int)g->value_count - 1);
@@ -228,7 +239,7 @@ static weft_status node_make(const weft_graph *g, const char *op, const char *na
     WEFT_TRY(weft_strdup(name ? name : op, &node->name));
     node->in_count = input_count;
     WEFT_TRY(check_count(node));
-    WEFT_TRY(WEFT_NEW(&node->in, input_count));
+    node->in = (weft_value *)(void *)(node + 1);
     for (int i = 0; i < input_count; i++) node->in[i] = inputs[i];
     node->phase = g->phase;
     node->origin = g->origin;
@@ -251,13 +262,10 @@ static weft_status node_add(weft_graph *g, weft_node *node)
     WEFT_TRY(weft_node_types(g, node, out));
     WEFT_TRY(WEFT_GROW(&g->nodes, &g->node_capacity, g->node_count));
     for (int i = 0; i < node->out_count; i++) {
-        char *name;
-        if (i == 0)
-            WEFT_TRY(weft_strdup(node->name, &name));
-        else
-            WEFT_TRY(weft_format(&name, "%s.%d", node->name, i));
+        char *name = node->name;
+        if (i > 0) WEFT_TRY(weft_format(&name, "%s.%d", node->name, i));
         weft_status status = value_add(g, name, &out[i], WEFT_VALUE_RESULT, (int)g->node_count);
-        free(name);
+        if (status != WEFT_OK && i > 0) free(name);
         WEFT_TRY(status);
     }
     g->nodes[g->node_count++] = node;
@@ -278,12 +286,14 @@ weft_value weft_graph_node(weft_graph *g, const char *op, const char *name,
                            "a node needs the name of an operator, and lists of its %d inputs and "
                            "%d attributes, counts from 0",
                            input_count, attr_count);
-    if (status == WEFT_OK) status = WEFT_NEW(&node, 1);
+    if (status == WEFT_OK)
+        status = weft_new_bytes(&node, 1, sizeof(*node) + (size_t)input_count * sizeof(*inputs));
     if (status == WEFT_OK)
         status = node_make(g, op, name, inputs, input_count, attrs, attr_count, node);
     if (status == WEFT_OK) status = node_add(g, node);
     if (status == WEFT_OK) return node->out;
-    while (g->value_count > values) free(g->values[--g->value_count].name);
+    while (g->value_count > values + 1) free(g->values[--g->value_count].name);
+    g->value_count = values;
     node_destroy(node);
     return weft_graph_stick(g, status);
 }

@@ -77,7 +77,8 @@ static weft_status parse_operands(parser *p, int *count)
 weft_status weft_labels_parse(const char *text, weft_signature *out)
 {
     parser p = {.text = text, .next = text, .out = out};
-    memset(out, 0, sizeof(*out));
+    out->inputs = out->outputs = 0;
+    for (int i = 0; i < WEFT_MAX_LABELS; i++) out->operand[i].rank = 0;
     WEFT_TRY(parse_operands(&p, &out->inputs));
     if (p.next[0] != '-' || p.next[1] != '>') return parse_error(&p, "'->' must stand here");
     p.next += 2;

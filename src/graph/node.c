@@ -5,7 +5,8 @@
 const weft_attr *weft_node_attr(const weft_node *node, const char *name)
 {
     for (int i = 0; i < node->attr_count; i++)
-        if (strcmp(node->attrs[i].name, name) == 0) return &node->attrs[i];
+        if (*node->attrs[i].name == *name && strcmp(node->attrs[i].name, name) == 0)
+            return &node->attrs[i];
     return NULL;
 }
 

@@ -138,10 +138,13 @@ weft_status weft_evaluator_dry_program(weft_context *context, weft_store *store,
     weft_value fetch[2 + WEFT_MODEL_OUTPUTS];
     WEFT_TRY(begin(context, real, model, text, share, fetch, &o, &e));
     o.dry = true;
-    weft_status status = weft_program_create_with(store, e->graph, &o, out);
     double before = graphs ? (double)weft_allocated_memory() : 0;
+    if (e->mine) weft_graph_destroy(&e->whole);
+    double whole = graphs ? before - (double)weft_allocated_memory() : 0;
+    weft_status status = weft_program_create_with(store, e->graph, &o, out);
+    before = graphs ? (double)weft_allocated_memory() : 0;
     weft_evaluator_destroy(&e);
-    if (graphs) *graphs = before - (double)weft_allocated_memory();
+    if (graphs) *graphs = whole + before - (double)weft_allocated_memory();
     return status;
 }
 

@@ -165,19 +165,23 @@ weft_value weft_emit_with(weft_graph *g, const weft_node *node, const char *suff
 
 void weft_labels_dims(weft_text *text, int rank, int whole)
 {
-    for (int i = 0; i < rank; i++)
-        weft_text_add(text, "%s%sd%d", i ? " " : "", i >= whole ? "!" : "", i);
+    for (int i = 0; i < rank; i++) {
+        if (i > 0) weft_text_add_bytes(text, " ", 1);
+        if (i >= whole) weft_text_add_bytes(text, "!", 1);
+        weft_text_add_bytes(text, "d", 1);
+        weft_text_add_int(text, i);
+    }
 }
 
 void weft_labels_elementwise(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     for (int i = 0; i < node->in_count; i++) {
-        weft_text_add(text, "%s", i ? ", " : "");
+        weft_text_add_bytes(text, ", ", i ? 2 : 0);
         weft_labels_dims(text, weft_in(g, node, i)->shape.rank, WEFT_MAX_RANK);
     }
     weft_text_add(text, " -> ");
     for (int i = 0; i < node->out_count; i++) {
-        weft_text_add(text, "%s", i ? ", " : "");
+        weft_text_add_bytes(text, ", ", i ? 2 : 0);
         weft_labels_dims(text, weft_out(g, node, i)->shape.rank, WEFT_MAX_RANK);
     }
 }

@@ -40,7 +40,7 @@ weft_status weft_program_text(const weft_program *p, char **out)
                       code->why ? code->why : "");
         for (int o = 0; o < code->out_count; o++) {
             weft_text_add(&text, "      -> ");
-            add_operand(p, &text, code->out_value[o], code->kernel->out[o], code->out[o]);
+            add_operand(p, &text, code->group.out[o], code->kernel->out[o], code->out[o]);
             weft_text_add(&text, "\n");
         }
         for (int h = 0; h < code->exported_count; h++) {
@@ -50,7 +50,7 @@ weft_status weft_program_text(const weft_program *p, char **out)
         }
         for (int j = 0; j < code->in_count; j++) {
             weft_text_add(&text, "      <- ");
-            add_operand(p, &text, code->in_value[j], code->kernel->in[j], code->in[j]);
+            add_operand(p, &text, code->group.in[j], code->kernel->in[j], code->in[j]);
             weft_text_add(&text, "\n");
         }
     }

@@ -63,7 +63,7 @@ static weft_status look_at(const weft_instance *x, size_t i, char **where, bool 
     const weft_program *p = x->program;
     const instruction *code = &p->code[i];
     for (int o = 0; o < code->out_count && !*where; o++) {
-        weft_value value = code->out_value[o], leaf = p->graph->values[value].next_of;
+        weft_value value = code->group.out[o], leaf = p->graph->values[value].next_of;
         const weft_layout *layout = code->kernel->out[o];
         bool finite;
         if (layout->opaque ||

@@ -48,17 +48,6 @@ weft_status weft_readings_find(weft_program *p)
 
 /* --- queries --- */
 
-double weft_program_flops_until(const weft_program *p, int i)
-{
-    double flops = 0;
-    weft_phase phase = p->code[i].phase;
-    for (int k = 0; k < (int)p->code_count; k++) {
-        const instruction *code = &p->code[k];
-        if (code->phase < phase || (code->phase == phase && k <= i)) flops += code->flops;
-    }
-    return flops;
-}
-
 bool weft_program_reading(const weft_program *p, int i, weft_reading *out)
 {
     WEFT_NEED_ELSE_AS(false, "program, out", p, out);

@@ -17,8 +17,5 @@ weft_status weft_readings_find(weft_program *program) WEFT_NODISCARD;
 /* Calls the listener's hook `needed` for each parameter that instruction i reads first; called
  * before the instruction if parameters may not have arrived yet. */
 weft_status weft_reading_report(const weft_instance *x, int i) WEFT_NODISCARD;
-/* The floating-point operations of a micro-batch up to and including instruction i, in the order of
- * phases: the update phase, in which clipped gradients are made, comes last. */
-double weft_program_flops_until(const weft_program *program, int i);
 
 #endif

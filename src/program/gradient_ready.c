@@ -95,6 +95,24 @@ static int by_time(const void *a, const void *b)
     return (x->leaf > y->leaf) - (x->leaf < y->leaf);
 }
 
+/* Sets the operations up to each exported gradient, which are in the order of their instructions:
+ * those of earlier phases, and of its phase up to its instruction. */
+static void count_flops(weft_program *p)
+{
+    double all[WEFT_PHASE_UPDATE + 1] = {0}, done[WEFT_PHASE_UPDATE + 1] = {0};
+    size_t h = 0;
+    for (size_t i = 0; i < p->code_count; i++) all[p->code[i].phase] += p->code[i].flops;
+    while (h < p->exported_count && p->exported[h].by < 0) h++;
+    for (size_t i = 0; i < p->code_count; i++) {
+        const int phase = (int)p->code[i].phase;
+        done[phase] += p->code[i].flops;
+        for (; h < p->exported_count && p->exported[h].by == (int)i; h++) {
+            p->exported[h].flops = done[phase];
+            for (int before = 0; before < phase; before++) p->exported[h].flops += all[before];
+        }
+    }
+}
+
 weft_status weft_exported_gradients_close(weft_program *p)
 {
     int *writer;
@@ -110,11 +128,11 @@ weft_status weft_exported_gradients_close(weft_program *p)
         p->exported[h].by = writer_of(p, writer, p->exported[h].buffer);
     free(writer);
     qsort(p->exported, p->exported_count, sizeof(*p->exported), by_time);
+    count_flops(p);
     for (size_t h = p->exported_count; h-- > 0;) {
         if (p->exported[h].by < 0)
             return weft_fail(WEFT_ERR_INTERNAL, "nothing makes the gradient of '%s'",
                              p->graph->values[p->exported[h].leaf].name);
-        p->exported[h].flops = weft_program_flops_until(p, p->exported[h].by);
         p->code[p->exported[h].by].exported = (int)h;
         p->code[p->exported[h].by].exported_count++;
     }

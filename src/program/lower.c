@@ -93,12 +93,10 @@ static weft_status connect(weft_program *p, instruction *code)
         WEFT_TRY(weft_version_provide(p, group->in[i], code->kernel->in[i], code->phase,
                                       code->transfer, &code->in[i]));
         if (code->transfer) WEFT_TRY(detach(p, group, i, code->phase, &code->in[i]));
-        code->in_value[i] = group->in[i];
     }
     for (int o = 0; o < group->out_count; o++) {
         WEFT_TRY(weft_result_buffer(p, code, o, &code->out[o]));
         WEFT_TRY(weft_version_add(p, group->out[o], code->kernel->out[o], code->out[o]));
-        code->out_value[o] = group->out[o];
     }
     code->in_count = group->in_count;
     code->out_count = group->out_count;

@@ -252,7 +252,7 @@ weft_status weft_program_place(weft_program *p)
         place_by(p, &all, (weft_value)v);
     for (size_t i = 0; i < p->code_count; i++)
         for (int o = 0; o < p->code[i].out_count && !p->code[i].reorder; o++)
-            place_by(p, &all, p->code[i].out_value[o]);
+            place_by(p, &all, p->code[i].group.out[o]);
     for (size_t e = 0; e < p->schema->count; e++)
         if (!all.seen[e] && p->schema->entries[e].layout) all.order[all.count++] = (int)e;
     WEFT_TRY_GOTO(weft_schema_place(p->schema, all.order, all.count), done);

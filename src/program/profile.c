@@ -25,7 +25,7 @@ weft_status weft_instance_profile(weft_instance *x, int passes, double *costs)
     for (size_t i = 0; i < p->code_count && status == WEFT_OK; i++) {
         const instruction *code = &p->code[i];
         double *mine = &times[i * (size_t)passes];
-        int node = g->values[code->out_value[0]].node;
+        int node = g->values[code->group.out[0]].node;
         if (code->phase == WEFT_PHASE_UPDATE || node < 0) continue;
         weft_sort_doubles(mine, (size_t)passes);
         if (code->group.count > 0) node = g->values[code->group.node[0]->out].node;

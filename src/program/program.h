@@ -258,8 +258,8 @@ typedef struct version {
 
 typedef struct instruction {
     weft_kernel *kernel;
-    weft_group group;                 /* empty for a reorder */
-    char *name, *why;                 /* why: the candidates, for dumps; NULL if there was one */
+    weft_group group; /* of a reorder: no nodes, and the value as in[0] and out[0] */
+    char *name, *why; /* why: the candidates, for dumps; NULL if there was one */
     bool fallback, reorder, transfer; /* fallback: runs on another device than the chosen one */
     int space;                        /* memory space in which it runs */
     bool copy;                        /* copies between the spaces, in the device's queue */
@@ -271,7 +271,6 @@ typedef struct instruction {
     int read, read_count;         /* range of weft_program.readings that it reads first */
     weft_phase phase;
     int in[WEFT_GROUP_VALUES], out[WEFT_GROUP_VALUES]; /* buffers */
-    weft_value in_value[WEFT_GROUP_VALUES], out_value[WEFT_GROUP_VALUES];
     int in_count, out_count;
     double flops;
     size_t bytes; /* read and written */

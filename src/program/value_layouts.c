@@ -146,7 +146,7 @@ weft_status weft_version_convert(weft_program *p, weft_value value, const weft_l
     code.reorder = !code.copy;
     code.space = code.copy ? SPACE_DEVICE : layout_space(to);
     code.in[0] = latest_version(p, value, from)->buffer;
-    code.in_value[0] = code.out_value[0] = value;
+    code.group.in[0] = code.group.out[0] = value;
     code.bytes = from->bytes + to->bytes;
     code.out[0] = buffer_index;
     buffer b = {.kind = BUFFER_ARENA, .space = layout_space(to), .bytes = to->bytes};

@@ -127,7 +127,7 @@ weft_status weft_program_walk(const weft_program *p, const weft_schedule *schedu
 static weft_status describe_reorder(const weft_program *p, const instruction *code, char **out)
 {
     char shape[128];
-    const weft_type *type = weft_value_type(p->graph, code->in_value[0]);
+    const weft_type *type = weft_value_type(p->graph, code->group.in[0]);
     return weft_format(out, "%s%s %s to %s", weft_dtype_name(type->dtype),
                        weft_shape_text(&type->shape, shape, sizeof(shape)),
                        code->kernel->in[0]->text, code->kernel->out[0]->text);
@@ -140,7 +140,7 @@ static void add_kind(weft_text *text, const weft_program *p, const instruction *
     if (code->group.count == 0) weft_text_add(text, "reorder");
     if (code->in_count > 0)
         weft_text_add(text, " %s",
-                      weft_dtype_name(weft_value_type(p->graph, code->in_value[0])->dtype));
+                      weft_dtype_name(weft_value_type(p->graph, code->group.in[0])->dtype));
     weft_text_add(text, " %s", code->kernel->text);
 }
 

@@ -60,7 +60,7 @@ bool weft_step_has_transfers(const weft_program *p)
 int weft_step_copy_of(const weft_program *p, weft_value value)
 {
     for (size_t i = 0; i < p->code_count; i++)
-        if (p->code[i].copy && p->code[i].in_value[0] == value &&
+        if (p->code[i].copy && p->code[i].group.in[0] == value &&
             layout_space(p->code[i].kernel->out[0]) == SPACE_HOST)
             return (int)i;
     return -1;

@@ -120,8 +120,9 @@ static weft_status balance(const rewriter *r, const bool *any, int *place)
 {
     const weft_graph *g = r->from;
     double *cost, low = 0, high = 0;
-    int nodes = 0;
-    WEFT_TRY(WEFT_NEW(&cost, g->node_count));
+    int nodes = 0, shared = 0;
+    WEFT_TRY(WEFT_NEW(&cost, 2 * g->node_count));
+    double *list = cost + g->node_count; /* of the nodes that are shared out */
     add_costs(r, cost);
     join_costs(r, any, cost);
     for (size_t n = 0; n < g->node_count; n++) {
@@ -129,6 +130,7 @@ static weft_status balance(const rewriter *r, const bool *any, int *place)
         nodes += begins(any, g->nodes[n]);
         low = WEFT_MAX(low, cost[n]);
         high += cost[n];
+        list[shared++] = cost[n];
     }
     if (nodes < r->plan->places && !r->plan->rewritten) {
         free(cost);
@@ -139,13 +141,12 @@ static weft_status balance(const rewriter *r, const bool *any, int *place)
     for (int round = 0; round < 60; round++) {
         double middle = (low + high) / 2, sum = 0;
         int used = 1;
-        for (size_t n = 0; n < g->node_count; n++) {
-            if (!is_shared(any, g->nodes[n])) continue;
-            if (sum + cost[n] > middle) {
+        for (int i = 0; i < shared; i++) {
+            if (sum + list[i] > middle) {
                 used++;
                 sum = 0;
             }
-            sum += cost[n];
+            sum += list[i];
         }
         *(used > r->plan->places ? &low : &high) = middle;
     }

@@ -344,7 +344,8 @@ static weft_status check_ordered(const rewriter *r, const weft_node *node, const
 
 weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *out)
 {
-    memset(out, 0, sizeof(*out));
+    memset((void *)out->label, 0, sizeof(out->label));
+    memset(out->carried, 0, sizeof(out->carried));
     WEFT_TRY(weft_node_signature(r->from, node, &out->labels));
     WEFT_TRY(check_ordered(r, node, out));
     int flat = flat_operand(r, node, out);

@@ -61,6 +61,7 @@ weft_status weft_trainer_plan_kinds(weft_trainer *t, bool all, int also, int *ki
         *rank = own;
         status = rewrite(t, rank);
         if (status == WEFT_OK) status = plan(rank, t->mesh, &kinds, kind, list, count);
+        weft_rewritten_destroy(&rank->mine);
         if (r > 0) weft_rank_free_shared(rank);
     }
     return status;

@@ -300,7 +300,7 @@ typedef struct weft_planned {
 /* alike_ranks.c: plans the program of a rank of each kind, and calls the functions of the list with
  * it, in turn; all: of every rank; also: of this rank, too (below 0: none). kind: [mesh] set to the
  * kind of each rank, in the order of their lowest ranks; ranks of a kind have equal programs. The
- * trainer is one of weft_trainer_prepare; it keeps rank 0. */
+ * trainer is one of weft_trainer_prepare; it keeps the plan of rank 0, and the learner's graph. */
 weft_status weft_trainer_plan_kinds(weft_trainer *t, bool all, int also, int *kind,
                                     const weft_planned *list, int count) WEFT_NODISCARD;
 /* Whether a rank is the first of its kind. */

@@ -94,9 +94,10 @@ int cpu_candidates(weft_device *device, const weft_group *group, const weft_layo
                    weft_candidate out[WEFT_CANDIDATES])
 {
     int count = 0;
+    const char *op = group->node[0]->op->name;
     for (size_t t = 0; t < WEFT_COUNT(tables); t++)
         for (const cpu_entry *e = tables[t]; e->op; e++)
-            if (strcmp(e->op, group->node[0]->op->name) == 0)
+            if (*e->op == *op && strcmp(e->op, op) == 0)
                 add_candidate(device, e, group, in, out, &count);
     if (count == 0) add_candidate(device, &cpu_element_entry, group, in, out, &count);
     int own = count;
