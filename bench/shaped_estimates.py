@@ -143,11 +143,11 @@ class Bench:
             print(name, strategy, rows[strategy], flush=True)
             self.rows(name).write_text(json.dumps(rows))
 
-    def table(self, pairs):
+    def table(self, names):
         """All rows of pairs, the fastest estimate of a pair first; speeds are samples a second, so that learners count with all of theirs."""
         errors, first, pairs = [], 0, 0
         print(f"{'cluster/model, strategy':48} {'ms, estimated':>13} {'measured':>10} {'error':>8} {'MB a step':>10} {'measured':>10}")
-        for name in filter(lambda p: self.rows(p).exists(), pairs or PAIRS):
+        for name in filter(lambda p: self.rows(p).exists(), names or PAIRS):
             rows, predicted = json.loads(self.rows(name).read_text()), self.predicted(name)[2]
             speed = lambda strategy, seconds: seconds / (1 if "mesh" in strategy or strategy == "ranks=1" else predicted[strategy]["learners"])  # noqa: E731
             print(name)
