@@ -110,7 +110,7 @@ class Bench:
             times = [row["seconds"] for row in map(json.loads, open(self.folder / "metrics.jsonl")) if row["event"] == "step"]
             sent = [int(line) for line in done.stdout.split()[-machines:]]
         except (OSError, ValueError):
-            return None, done.stderr[-300:]
+            return None, None if done.returncode == 124 else done.stderr[-300:]
         if len(times) < steps:
             return None, "it did not end within 100 s"
         each = period(strategy)
