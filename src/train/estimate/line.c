@@ -101,13 +101,18 @@ static weft_status begin_message(builder *b, const weft_track_part *part, int *o
                                WEFT_MEET_PASS, members, 2, &cost, out);
 }
 
-/* The rounds of a collective in each of its stages. Of its vector a rank sends all but its own
- * part, once a stage. */
-static double rounds_of(const weft_track_part *part, const company *c, int stages)
+/* Sets the rounds of a collective in each of its stages. Of its vector a rank sends all but its own
+ * part, once a stage; where few bytes are summed by doubling, it sends all of it in each round. */
+static void find_rounds(const weft_track_part *part, const company *c, int stages,
+                        weft_part_cost *cost)
 {
     double whole = part->bytes / stages * c->ranks / WEFT_MAX(c->ranks - 1, 1);
-    int rounds = weft_comm_rounds(part->kind, c->ranks, c->here, (int64_t)(whole + 0.5));
-    return (double)rounds / stages;
+    int64_t bytes = (int64_t)(whole + 0.5);
+    cost->rounds = (double)weft_comm_rounds(part->kind, c->ranks, c->here, bytes) / stages;
+    bool sums = part->kind == WEFT_ALL_REDUCE || part->kind == WEFT_REDUCE_SCATTER;
+    if (cost->rounds > 0 && sums &&
+        weft_sum_way_of(stages == 1, c->ranks, bytes, false) == WEFT_SUM_DOUBLING)
+        cost->bytes[0] = cost->bytes[1] = cost->rounds * whole;
 }
 
 static weft_status begin_part(builder *b, const weft_track_part *part, int *out)
@@ -119,7 +124,7 @@ static weft_status begin_part(builder *b, const weft_track_part *part, int *out)
     int stages = part->kind == WEFT_ALL_REDUCE ? 2 : 1;
     weft_part_cost cost;
     WEFT_TRY(cost_of(b, part, c->elsewhere, c->here, stages, &cost));
-    cost.rounds = rounds_of(part, c, stages);
+    find_rounds(part, c, stages, &cost);
     WEFT_TRY(weft_timeline_start(b->out->line, b->id, c->key,
                                  stages == 2 ? WEFT_MEET_TWICE : WEFT_MEET_ONCE, c->members,
                                  c->count, &cost, out));

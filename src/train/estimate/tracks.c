@@ -156,15 +156,17 @@ static weft_status begin(walker *k, int i, int *out)
 static weft_status add_loss(walker *k)
 {
     int part, name = 0;
+    double ranks = k->t->mesh;
     if (k->t->mesh == 1) return WEFT_OK;
     WEFT_TRY(find_name(k->out, "sum of losses", &name));
-    WEFT_TRY(begin_part(k,
-                        (weft_track_part){.kind = WEFT_ALL_REDUCE,
-                                          .dtype = WEFT_F64,
-                                          .with = WEFT_WITH_LEARNER,
-                                          .name = name,
-                                          .bytes = sizeof(weft_step_consensus)},
-                        &part));
+    WEFT_TRY(begin_part(
+        k,
+        (weft_track_part){.kind = WEFT_ALL_REDUCE,
+                          .dtype = WEFT_F64,
+                          .with = WEFT_WITH_LEARNER,
+                          .name = name,
+                          .bytes = 2 * (ranks - 1) / ranks * (double)sizeof(weft_step_consensus)},
+        &part));
     return finish(k, part);
 }
 
