@@ -244,7 +244,7 @@ static void test_weights_of_stages(void **state)
             result want;
             bool f32 = cases[i].real == WEFT_F32;
             if (processes > 0 && (processes != mesh.ranks || f32)) continue;
-            if (!taken(i + (size_t)how, 1, 3)) continue;
+            if (how < 8 && !taken(i + (size_t)how, 1, 3)) continue;
             result_of_one(&s, &want);
             check_mesh(&s, &want);
             result_free(&want);
