@@ -85,7 +85,7 @@ bench-estimates: $(BUILD)/weft
 bench-shaped: $(BUILD)/weft
 	@/usr/bin/python3 bench/shaped_estimates.py $(BUILD)/weft $(or $(FOLDER),build/shaped) $(PAIRS)
 
-# The strategy that weft plan --target chooses beside all others run to the target, in virtual time: about ten minutes. PAIRS chooses.
+# The strategy that weft plan --target chooses beside all others run to the target, in virtual time: under five minutes. PAIRS chooses.
 bench-accuracy-time: $(BUILD)/weft
 	@/usr/bin/python3 bench/time_to_accuracy.py $(BUILD)/weft $(PAIRS)
 
