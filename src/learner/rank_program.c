@@ -69,6 +69,7 @@ weft_status weft_rank_dry_program_on(const weft_rank *r, weft_store *store, weft
     weft_value fetch[FETCHED];
     program_options(r, fetch, &p);
     p.dry = true;
+    store->counts = r->run_spec->counts_memory;
     WEFT_TRY(suppose_reach(r, store));
     return weft_program_create_with(store, weft_rewritten_graph(r->mine), &p, out);
 }

@@ -233,7 +233,7 @@ weft_status weft_kernel_memo_use(kernel_memo *m, const weft_kernel *kernel, cons
     memo_entry *e = &m->entries[i];
     if (e->number < 0) {
         e->number = m->used++;
-    } else {
+    } else if (saved) {
         if (e->bytes == SIZE_MAX) WEFT_TRY(measure(e, group));
         *saved += e->bytes;
     }

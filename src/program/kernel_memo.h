@@ -17,8 +17,8 @@ weft_status weft_kernel_memo_reorder(kernel_memo *memo, weft_device *device, con
                                      const weft_layout *from, const weft_layout *to,
                                      weft_kernel **out) WEFT_NODISCARD;
 /* An instruction takes a kernel of the memo, of a group or (NULL) a reorder. Sets *number to that
- * of the kernel, and adds to *saved the bytes of a kernel of its own, if another instruction has
- * this one. */
+ * of the kernel, and adds to *saved, unless it is NULL, the bytes of a kernel of its own, if
+ * another instruction has this one. */
 weft_status weft_kernel_memo_use(kernel_memo *memo, const weft_kernel *kernel,
                                  const weft_group *group, size_t *saved,
                                  int *number) WEFT_NODISCARD;

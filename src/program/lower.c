@@ -128,8 +128,8 @@ static weft_status make_kernel(weft_program *p, instruction *code)
         weft_log(p->schema->context, WEFT_LOG_INFO, "'%s' (%s) runs on the device %s", node->name,
                  node->op->name, chosen.device->ops->name);
     if (!p->memo) return WEFT_OK;
-    weft_status status =
-        weft_kernel_memo_use(p->memo, chosen.kernel, group, &p->saved_bytes, &code->shares);
+    weft_status status = weft_kernel_memo_use(p->memo, chosen.kernel, group,
+                                              p->counts ? &p->saved_bytes : NULL, &code->shares);
     if (status != WEFT_OK) free(chosen.why);
     return status;
 }

@@ -50,7 +50,8 @@ weft_status weft_program_create_with(weft_store *store, const weft_graph *graph,
                         .graph = graph,
                         .fetch_count = o->fetch_count,
                         .slots = o->slots,
-                        .dry = o->dry};
+                        .dry = o->dry,
+                        .counts = store->counts};
     atomic_init(&p->users, 1);
     bool wrong = o->fetch_count < 0 || (size_t)o->fetch_count > graph->value_count ||
                  (o->fetch_count > 0 && !o->fetch);

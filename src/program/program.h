@@ -73,7 +73,8 @@ typedef struct schema {
 struct weft_store {
     schema *schema;
     uint64_t seed;
-    bool blank; /* random tensors begin with zeros */
+    bool blank;  /* random tensors begin with zeros */
+    bool counts; /* dry programs measure the memory of kernels that they share */
     /* The queue in which the host reads and writes values; NULL: operations are synchronous. */
     weft_queue *queue;
     weft_queue_event *event;
@@ -304,7 +305,9 @@ struct weft_program {
     struct exporting *exporting; /* during lowering */
     const grouping *groups;      /* during lowering */
     /* A program that is only planned: kernels while it is lowered, those that its instructions
-     * share, and the bytes that it has fewer than a program in which each has its own. */
+     * share, and the bytes that it has fewer than a program in which each has its own, if they are
+     * asked for. */
+    bool counts;
     struct kernel_memo *memo;
     weft_kernel **kernels;
     size_t kernel_count, saved_bytes;

@@ -30,7 +30,7 @@ static weft_status plan(weft_rank *r, int mesh, int *kinds, int *kind, const wef
     weft_store *store = NULL;
     weft_program *program = NULL;
     bool counts = list[0].stays;
-    size_t before = weft_allocated_memory(), others = 0;
+    size_t before = counts ? weft_allocated_memory() : 0, others = 0;
     WEFT_TRY(weft_rank_store(r, NULL, &store));
     weft_status status = weft_rank_dry_program_on(r, store, &program);
     if (status == WEFT_OK && kind[r->rank] < 0)
