@@ -20,7 +20,8 @@ WEFT_CLONES static bool add_block(real *restrict r, const real *restrict u, int 
  * step. */
 static int32_t times_in(real x, real step)
 {
-    double times = ceil(fabs((double)x) / (double)step) - 1;
+    double times = 1;
+    if (WEFT_FABS(x) > 2 * step) times = ceil(fabs((double)x) / (double)step) - 1;
     times = WEFT_MAX(WEFT_MIN(times, 1 << 30), 1);
     return x < 0 ? -(int32_t)times : (int32_t)times;
 }
