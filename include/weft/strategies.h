@@ -30,8 +30,7 @@ typedef struct weft_search_options {
     int64_t top;
     bool all;         /* every candidate is estimated and is a row; no bound is used */
     bool one_learner; /* candidates without an exchange alone; ARGUMENT if one is given */
-    /* The search ends after so many, with what it has found, and leaves out more: see `argued`. 0:
-     * no limit, and nothing is left out but by bounds. */
+    /* The search ends after so many, with what it has found. 0: no limit. */
     double seconds;
     /* Names of options, separated by commas, which each candidate keeps as they are, though they
      * have their defaults; NULL: none. */
@@ -67,13 +66,8 @@ typedef struct weft_strategies {
     bool interrupted; /* the search was asked to stop, and has what it had found */
     char *remedy;     /* nothing fits: what would help; else NULL */
     bool timed_out;   /* as interrupted, by the limit of time */
-    /* Candidates among the `bounded` ones of a search with a limit of time that no bound, but an
-     * argument says to be slower: learners that do not wait for each other have more micro-batches
-     * or recomputation, and none sends sooner. The argument fails where messages of one learner
-     * that come later let those of another one pass first. */
-    int64_t argued;
     int64_t idle;     /* candidates with a mesh axis that splits nothing of the model: left out */
-    uint64_t room[5]; /* of later versions: 0 */
+    uint64_t room[6]; /* of later versions: 0 */
 } weft_strategies;
 
 /* The progress of a search: the numbers of candidates, and the best rate (0: none yet). */

@@ -104,10 +104,6 @@ static void print_found(const plan_options *plan, const weft_train_options *opti
            plan->cluster, (long long)found->candidates, plan->keeps_ranks ? "" : "up to ",
            (long long)ranks, (long long)found->estimated, (long long)found->bounded,
            (long long)found->refused);
-    if (found->argued > 0)
-        printf("Of these %lld have more micro-batches or recomputation, by which learners send no "
-               "sooner: likely slower, not proven; --exhaustive estimates all\n",
-               (long long)found->argued);
     if (found->idle > 0)
         printf("%lld more, with an axis of the mesh that splits nothing of the model, are left "
                "out\n",

@@ -57,10 +57,6 @@ void strategy_means_find(const weft_site *site, const strategy_space *space,
  * busiest link; 0: not known. */
 typedef struct strategy_known {
     double kernels, links;
-    /* Where learners do not wait for all others: samples a second of that one, at most, and the
-     * seconds of the own steps of its learners, which the search has. NULL: not known. */
-    double most;
-    const double *own;
 } strategy_known;
 
 /* Samples a second of a candidate, at most; INFINITY: not known. */
@@ -69,11 +65,9 @@ double strategy_bound(const strategy_space *space, const strategy_work *work,
                       const strategy_known *known);
 
 /* least.c: the seconds of a step, at least, of a candidate whose learners do not wait for all
- * others. own[learners]: those of the own step of each, see weft_site_learners. *pushes: how often
- * a learner sends all parameters to servers in a step. */
+ * others. own[learners]: those of the own step of each, see weft_site_learners. */
 weft_status strategy_least_seconds(const weft_site *site, const strategy_space *space,
                                    const strategy_work *work, const strategy_candidate *candidate,
-                                   const double *own, double *seconds,
-                                   double *pushes) WEFT_NODISCARD;
+                                   const double *own, double *seconds) WEFT_NODISCARD;
 
 #endif

@@ -175,7 +175,7 @@ static weft_status ask(least_step *s, const strategy_space *space, const strateg
 
 weft_status strategy_least_seconds(const weft_site *site, const strategy_space *space,
                                    const strategy_work *work, const strategy_candidate *c,
-                                   const double *own, double *seconds, double *pushes)
+                                   const double *own, double *seconds)
 {
     int mesh = (int)space->mesh_ranks[c->at[STRATEGY_MESH]];
     least_step s = {.site = site,
@@ -190,7 +190,6 @@ weft_status strategy_least_seconds(const weft_site *site, const strategy_space *
         s.cores = WEFT_MIN(s.cores, (double)group_of(&s, l)->cores);
     for (int l = 0; l < c->learners; l++) rates += 1 / learner_seconds(&s, l, own[l]);
     *seconds = c->learners / rates;
-    *pushes = s.does.pushes;
     for (int m = 0; m < s.place.machines; m++) *seconds = WEFT_MAX(*seconds, link_seconds(&s, m));
     return WEFT_OK;
 }

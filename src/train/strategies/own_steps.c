@@ -1,12 +1,5 @@
 /* Bounds of candidates whose learners do not wait for all others, by the learners' own steps, which
- * are those of each tail: with other micro-batches or recomputation they are others.
- *
- * An argument, for searches with a limit of time. Let, of two candidates of a head without a
- * pipeline, one have more micro-batches or recompute, and let no learner's own step be shorter. Its
- * gradients are ready no sooner, since the last micro-batch makes them, and its parameters are
- * needed no later, by the first one. Where learners send all gradients in each step, each sends no
- * sooner, and so takes no less. That is no bound: messages of one learner that come later let those
- * of another one pass first, by which both may gain. */
+ * are those of each tail: with other micro-batches or recomputation they are others. */
 #include "train/strategies/search.h"
 
 weft_status strategy_make_own(strategy_search *s)
@@ -84,30 +77,15 @@ static weft_status estimate_own(strategy_search *s, const strategy_candidate *c,
     return status;
 }
 
-/* Whether the argument says that the candidate is no faster than that of the least work. */
-static bool is_slower(const strategy_head *head, const strategy_known *known, const double *own)
+weft_status strategy_refine(strategy_search *s, const strategy_head *head,
+                            const strategy_candidate *c, double *most, bool *refused)
 {
-    if (!known->own || known->most <= 0 || head->means.stages > 1) return false;
-    for (int l = 0; l < head->candidate.learners; l++)
-        if (own[l] < known->own[l]) return false;
-    return true;
-}
-
-weft_status strategy_refine(strategy_search *s, strategy_head *head, const strategy_candidate *c,
-                            double *most, double *argued, bool *refused)
-{
-    strategy_known *known = &head->known[c->at[STRATEGY_ZERO]];
     weft_own_steps **own;
-    double seconds, pushes;
+    double seconds;
     *refused = false;
     WEFT_TRY(own_of(s, c, &own));
     if (!*own) WEFT_TRY(estimate_own(s, c, own, refused));
-    WEFT_TRY(strategy_least_seconds(&s->site, &s->space, &s->work, c, (*own)->seconds, &seconds,
-                                    &pushes));
-    *argued = *most = WEFT_MIN(*most, head->means.samples / seconds);
-    if (strategy_is_least(c))
-        known->own = pushes >= 1 ? (*own)->seconds : NULL;
-    else if (s->options->seconds > 0 && is_slower(head, known, (*own)->seconds))
-        *argued = WEFT_MIN(*most, known->most);
+    WEFT_TRY(strategy_least_seconds(&s->site, &s->space, &s->work, c, (*own)->seconds, &seconds));
+    *most = WEFT_MIN(*most, head->means.samples / seconds);
     return WEFT_OK;
 }

@@ -117,52 +117,58 @@ static bool is_wanted_to_know(const strategy_search *s, const strategy_head *hea
 }
 
 /* Estimates a candidate if it may be wanted, or if that bounds others that may be. own: what is
- * known of those of its head and ZeRO stage. */
+ * known of those of its head and ZeRO stage; fewer: of one that also recomputes as much, with fewer
+ * micro-batches. */
 static weft_status try_tail(strategy_search *s, strategy_head *head, const strategy_candidate *c,
-                            strategy_known *own)
+                            strategy_known *own, strategy_known *fewer)
 {
     double *kernels = kernels_of(s, c), rate = 0;
-    const strategy_known known = {.kernels = WEFT_MAX(own->kernels, *kernels), .links = own->links};
+    const strategy_known known = {.kernels =
+                                      WEFT_MAX(WEFT_MAX(own->kernels, *kernels), fewer->kernels),
+                                  .links = WEFT_MAX(own->links, fewer->links)};
     strategy_found found = {.candidate = *c};
     found.most = strategy_bound(&s->space, &s->work, &head->means, c, &known);
-    bool wanted = is_wanted_to_know(s, head, c, &known, found.most), refused, argued = false;
+    bool wanted = is_wanted_to_know(s, head, c, &known, found.most), refused;
     if (wanted && !waits(s, head)) {
-        double least = 0;
-        weft_status status = strategy_refine(s, head, c, &found.most, &least, &refused);
+        weft_status status = strategy_refine(s, head, c, &found.most, &refused);
         if (refused) return strategy_take_refusal(s, &s->kinds[head->kind], c, status);
         WEFT_TRY(status);
         wanted = strategy_is_wanted(s, head, found.most);
-        argued = wanted && !strategy_is_wanted(s, head, least);
     }
-    s->out->bounded += !wanted || argued;
-    s->out->argued += argued;
-    wanted = wanted && !argued;
+    s->out->bounded += !wanted;
     if (wanted) WEFT_TRY(try_candidate(s, head, &found, &rate));
-    if (!strategy_is_least(c)) return WEFT_OK;
-    own->most = wanted ? rate : found.most;
     if (!wanted || rate <= 0) return WEFT_OK;
-    own->kernels = found.step.computed;
-    own->links = found.step.busiest_link * found.step.seconds;
+    *fewer = (strategy_known){.kernels = found.step.computed,
+                              .links = found.step.busiest_link * found.step.seconds};
+    if (!strategy_is_least(c)) return WEFT_OK;
+    *own = *fewer;
     if (s->work.meetings[c->at[STRATEGY_EXCHANGE]] == 0) *kernels = found.step.computed;
     return WEFT_OK;
 }
 
-/* Candidates of a head: those with the least work, or the others. */
+/* Candidates of a head: those with the least work, or the others, of which those of one ZeRO stage
+ * and recomputation follow each other, in the order of their micro-batches. */
 static weft_status try_head(strategy_search *s, strategy_head *head, bool least)
 {
     bool idle = false;
+    strategy_known fewer = {.kernels = 0};
+    strategy_candidate of = head->candidate;
     if (strategy_asked_to_stop(s)) return WEFT_OK;
     if (strategy_is_wanted(s, head, head->most)) WEFT_TRY(strategy_is_idle(s, head, &idle));
     for (int i = 0; i < head->tails && !strategy_asked_to_stop(s); i++) {
         strategy_candidate c = head->candidate;
         strategy_space_tail(&s->space, i, &c);
         if (strategy_is_least(&c) != least) continue;
+        if (c.at[STRATEGY_ZERO] != of.at[STRATEGY_ZERO] ||
+            c.at[STRATEGY_RECOMPUTE] != of.at[STRATEGY_RECOMPUTE])
+            fewer = (strategy_known){.kernels = 0};
+        of = c;
         if (idle)
             s->out->idle++;
         else if (strategy_is_hopeless(s, head))
             s->out->refused++;
         else
-            WEFT_TRY(try_tail(s, head, &c, &head->known[c.at[STRATEGY_ZERO]]));
+            WEFT_TRY(try_tail(s, head, &c, &head->known[c.at[STRATEGY_ZERO]], &fewer));
         if (s->fn) s->fn(s->user, s->out, s->rates[0]);
     }
     return WEFT_OK;
@@ -221,12 +227,10 @@ static weft_status refine_heads(strategy_search *s)
     for (size_t h = 0; h < s->head_count && !strategy_asked_to_stop(s); h++) {
         strategy_head *head = &s->heads[h];
         bool refused, idle;
-        double argued;
         if (waits(s, head) || !strategy_is_wanted(s, head, head->most)) continue;
         WEFT_TRY(strategy_is_idle(s, head, &idle));
         if (idle) continue;
-        weft_status status =
-            strategy_refine(s, head, &head->candidate, &head->first, &argued, &refused);
+        weft_status status = strategy_refine(s, head, &head->candidate, &head->first, &refused);
         if (!refused) WEFT_TRY(status);
     }
     strategy_sort_heads(s);

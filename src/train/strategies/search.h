@@ -117,10 +117,10 @@ double strategy_enough(const strategy_search *search, const strategy_head *head)
 bool strategy_is_hopeless(const strategy_search *search, const strategy_head *head);
 
 /* own_steps.c: where learners do not wait for all others, lowers *most, samples a second at most,
- * by the time of the learners' own steps, which are estimated once for all exchanges. *argued: that
- * or less, if a search with a limit of time leaves out more. *refused: as strategy_estimate. */
-weft_status strategy_refine(strategy_search *search, strategy_head *head,
-                            const strategy_candidate *candidate, double *most, double *argued,
+ * by the time of the learners' own steps, which are estimated once for all exchanges. *refused: as
+ * strategy_estimate. */
+weft_status strategy_refine(strategy_search *search, const strategy_head *head,
+                            const strategy_candidate *candidate, double *most,
                             bool *refused) WEFT_NODISCARD;
 /* The own steps that strategy_refine has found; NULL: none. */
 const weft_own_steps *strategy_own(strategy_search *search, const strategy_candidate *candidate);
