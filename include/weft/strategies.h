@@ -67,7 +67,10 @@ typedef struct weft_strategies {
     char *remedy;     /* nothing fits: what would help; else NULL */
     bool timed_out;   /* as interrupted, by the limit of time */
     int64_t idle;     /* candidates with a mesh axis that splits nothing of the model: left out */
-    uint64_t room[6]; /* of later versions: 0 */
+    /* The best strategy has no rank on some machines of the file, which are of several kinds: its
+     * ranks are on this many, the first ones. 0: on all, or machines are alike. */
+    int64_t first_machines;
+    uint64_t room[5]; /* of later versions: 0 */
 } weft_strategies;
 
 /* The progress of a search: the numbers of candidates, and the best rate (0: none yet). */

@@ -177,6 +177,11 @@ static int print_result(weft_context *context, const plan_options *plan,
     if (options->job.ranks > found->ranks)
         fprintf(stderr, "weft: there are %lld cores for %lld ranks, which take turns\n",
                 (long long)found->ranks, (long long)options->job.ranks);
+    if (found->first_machines > 0)
+        fprintf(stderr,
+                "weft: the ranks of the first row are on the first %lld of the machines of the "
+                "file, which are unlike: those that a run should use come first\n",
+                (long long)found->first_machines);
     if (found->remedy) fprintf(stderr, "weft: %s\n", found->remedy);
     if (found->timed_out)
         fprintf(stderr,

@@ -347,6 +347,31 @@ static void write_machines(const char *root, const char *machines, char path[420
     assert_int_equal(fclose(to), 0);
 }
 
+/* Whether the best strategy leaves out machines of the file is told where these are unlike. */
+static void test_first_machines(void **state)
+{
+    static const struct {
+        const char *machines;
+        int64_t first;
+    } cases[] = {{"{count: 2, cores: 1}\n  - {count: 2, cores: 1, speed: 0.5}", 1},
+                 {"{count: 4, cores: 1}", 0},
+                 {"{count: 1, cores: 1}", 0}};
+    char *root = temporary_folder(), path[4200];
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        weft_search_options o;
+        weft_strategies s;
+        weft_search_options_init(&o);
+        o.one_learner = true;
+        o.given = "ranks,";
+        write_machines(root, cases[i].machines, path);
+        assert_ok(search(runs[0].words, path, o, &s));
+        assert_int_equal(s.first_machines, cases[i].first);
+        weft_strategies_free(&s);
+    }
+    remove_folder(root);
+}
+
 /* Stops a search after so many estimates. */
 typedef struct stop_after {
     weft_stop stop;
@@ -544,7 +569,7 @@ int main(void)
         cmocka_unit_test(test_given),       cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_plain_first), cmocka_unit_test(test_idle),
         cmocka_unit_test(test_time_out),    cmocka_unit_test(test_nothing_fits),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_first_machines),
     };
     return cmocka_run_group_tests_name("strategies", tests, setup, teardown);
 }

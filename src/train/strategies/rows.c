@@ -56,6 +56,15 @@ static bool is_shown(const strategy_search *s, const strategy_found *found, int 
     return !s->options->all && c->at[STRATEGY_EXCHANGE] == 0 && c->at[STRATEGY_COMPRESS] == 0;
 }
 
+/* The machines on which a candidate's ranks are, if the file has others, too, of another kind; else
+ * 0. */
+static int64_t first_machines(const strategy_search *s, const strategy_candidate *c)
+{
+    int ranks = (int)s->space.mesh_ranks[c->at[STRATEGY_MESH]] * c->learners;
+    int machines = strategy_place_of(&s->site, &s->space, ranks).machines;
+    return s->site.cluster.group_count > 1 && machines < s->space.machines ? machines : 0;
+}
+
 static weft_status add_found(strategy_search *s, const strategy_found *all, int count)
 {
     int fitting = 0, unfit = 0;
@@ -63,7 +72,8 @@ static weft_status add_found(strategy_search *s, const strategy_found *all, int 
         char *reason = NULL;
         if (strategy_fits(&all[i].step)) {
             if (!is_shown(s, &all[i], fitting++)) continue;
-            s->out->fitting++;
+            if (s->out->fitting++ == 0)
+                s->out->first_machines = first_machines(s, &all[i].candidate);
         } else {
             if (unfit++ >= MOST_UNFIT && !s->options->all) continue;
             if (!s->out->interrupted) WEFT_TRY(strategy_remedy(s, &all[i], &reason));
