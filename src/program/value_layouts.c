@@ -122,7 +122,8 @@ static weft_status make_conversion(weft_program *p, instruction *code, weft_valu
     if (!p->memo) return weft_device_reorder(device, type, from, to, &code->kernel);
     weft_kernel *shared;
     WEFT_TRY(weft_kernel_memo_reorder(p->memo, device, type, from, to, &shared));
-    WEFT_TRY(weft_kernel_memo_use(p->memo, shared, NULL, &p->saved_bytes, &code->shares));
+    WEFT_TRY(weft_kernel_memo_use(p->memo, shared, NULL, p->counts ? &p->saved_bytes : NULL,
+                                  &code->shares));
     code->kernel = shared;
     return WEFT_OK;
 }
