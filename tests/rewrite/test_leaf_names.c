@@ -5,7 +5,7 @@
 enum { LEAVES = 7, INSIDE = 11 };
 
 static const char *const plain[LEAVES] = {"a", "b", "c", "d", "e", "f", "g"};
-static const char *const taken[][LEAVES] = {
+static const char *const reserved[][LEAVES] = {
     {"step", "keep", "moments/age", "w", "w/m", "w/v", "w/m_"},
     {"w", "w/momentum", "w/gradient_sum", "keep", "learning_rate", "w/gradient_sum/workers0",
      "step"},
@@ -90,9 +90,9 @@ static void check(const setting *s)
     kept want = {.setting = *s};
     names = plain;
     on_ranks("threads", s->mesh->ranks, run_rank, &want);
-    for (size_t t = 0; t < sizeof(taken) / sizeof(taken[0]); t++) {
+    for (size_t t = 0; t < sizeof(reserved) / sizeof(reserved[0]); t++) {
         kept have = {.setting = *s};
-        names = taken[t];
+        names = reserved[t];
         on_ranks("threads", s->mesh->ranks, run_rank, &have);
         assert_true(want.loss == have.loss);
         for (int i = 0; i < LEAVES; i++) {
@@ -135,7 +135,7 @@ static void test_states_have_owners(void **state)
     s.optimizer = "adam";
     s.microbatches = 2;
     net n;
-    names = taken[0];
+    names = reserved[0];
     assert_ok(net_build(&n, &s));
     int of_each[LEAVES] = {0}, of_all = 0;
     for (weft_value v = 0; v < weft_graph_value_count(n.graph); v++) {
