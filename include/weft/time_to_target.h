@@ -4,7 +4,9 @@
  * The runs are simulated (weft/simulate.h): they have the numbers of real runs on the real data,
  * and the times of a cluster. All begin with the same seed, so with the same weights. Successive
  * halving (Jamieson and Talwalkar 2016) keeps this cheap: all runs go on up to a virtual time, the
- * better half goes on to twice that time, and so on, until one is left, or has reached the target.
+ * better half goes on to twice that time, and so on, until one has reached the target; the last two
+ * are not halved. A run that has taken fewer samples than the best one goes on, too, if it takes
+ * more in a second.
  * A run is judged by an evaluation of the model with which it would end there, the mean of its
  * learners or the parameters of its servers: by the metric of the target, then by the loss. Without
  * data to evaluate, and for the target WEFT_TRAIN_LOSS, the training loss decides. A run is not

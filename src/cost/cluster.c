@@ -62,6 +62,37 @@ static weft_status check_bandwidth(const char *path, const weft_yaml *y, int ite
         weft_yaml_line(y, item, "bandwidth"), weft_real_text(link->bandwidth, is, sizeof(is)));
 }
 
+/* Estimates are of links that the file gives: it decides what they are worth. Machines without
+ * times are simulated over 1 Gbit, or over no limit at all. item: a group, or -1 for the file. */
+static weft_status check_link(const char *path, const weft_yaml *y, int item, bool needed,
+                              const weft_sim_link *link)
+{
+    static const char right[] = "give the bytes a second that a machine sends and receives, as "
+                                "'bandwidth: 125e6' (1 Gbit/s)";
+    bool given = weft_yaml_gives(y, item, "bandwidth");
+    if (given && link->bandwidth <= 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: bandwidth is 0, so no byte arrives; %s", path,
+                         weft_yaml_line(y, item, "bandwidth"), right);
+    if (given || !needed) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s:%d: there are several machines, and no link between them; %s", path,
+                     weft_yaml_line(y, -1, MACHINES), right);
+}
+
+static weft_status check_links(const char *path, const weft_yaml *y, const weft_cluster *c)
+{
+    int64_t all = 0;
+    bool each = true;
+    for (int g = 0; g < c->group_count; g++) {
+        all += c->groups[g].count;
+        each = each && weft_yaml_gives(y, g, "bandwidth");
+    }
+    if (!c->times || all < 2) return WEFT_OK;
+    for (int g = 0; g < c->group_count; g++)
+        WEFT_TRY(check_link(path, y, g, false, &c->groups[g].link));
+    return check_link(path, y, -1, !each, &c->link);
+}
+
 static weft_status read_group(const char *path, const weft_yaml *y, int item, const weft_cluster *c,
                               weft_machine_group *out)
 {
@@ -69,6 +100,11 @@ static weft_status read_group(const char *path, const weft_yaml *y, int item, co
     WEFT_TRY(weft_options_init(group_rows, out));
     out->link = c->link;
     WEFT_TRY(weft_yaml_apply(y, item, out));
+    if (out->memory <= 0 && weft_yaml_gives(y, item, "memory"))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s:%d: memory is 0 bytes, in which nothing fits; give the bytes of a "
+                         "machine, or leave the key out where they are not to count",
+                         path, weft_yaml_line(y, item, "memory"));
     return check_bandwidth(path, y, item, &out->link);
 }
 
@@ -126,6 +162,7 @@ static weft_status read_text(const char *path, const weft_bytes *text, weft_clus
     if (status == WEFT_OK) status = check_step(path, y);
     if (status == WEFT_OK) status = check_bandwidth(path, y, -1, &c->link);
     if (status == WEFT_OK) status = read_groups(path, y, c);
+    if (status == WEFT_OK) status = check_links(path, y, c);
     weft_yaml_free(&y);
     return status;
 }

@@ -57,7 +57,7 @@ with open("one.times", "w") as out:
     rows = ["1\t1\t1e10\t0\tx\t", "1\t1\t0\t2e10\ty\t", "1\t1e-3\t10\t10\tstep\t"]
     out.write(f"weft-times\t1\nversion\t{version}\nprocessor\tone\n" + "".join(f"time\t1\t{r}\n" for r in rows) + "end\t3\n")
 with open("two.yaml", "w") as out:
-    out.write("times: one.times\nmachines:\n  - {count: 2, cores: 2}\n")
+    out.write("times: one.times\nbandwidth: 125e6\nmachines:\n  - {count: 2, cores: 2}\n")
 LONG = "exchange=average:every=4 momentum=0.5 optimizer=sgd lr=0.001 ema=0.99"
 CASES = [
     ("rank", ["-n", "4", "--mesh", "data=2,tensor=2"], 34),

@@ -31,7 +31,7 @@ def times(name):
     write("one.times", f"weft-times\t1\nversion\t{version}\nprocessor\t{name}\ntime\t1\t1\t1\t1e10\t0\tx\t\n"
           "time\t1\t1\t1\t0\t2e10\ty\t\ntime\t1\t1\t1e-3\t10\t10\tstep\t\nend\t3\n")
     write("one.yaml", "times: one.times\nmachines:\n  - {count: 1, cores: 2}\n")
-    write("four.yaml", "times: one.times\nmachines:\n  - {count: 4, cores: 1}\n")
+    write("four.yaml", "times: one.times\nbandwidth: 125e6\nmachines:\n  - {count: 4, cores: 1}\n")
 
 
 def catches(pid):

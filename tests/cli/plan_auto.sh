@@ -11,6 +11,7 @@ printf 'weft-times\t1\nversion\t%s\nprocessor\tpaper\n' "$version" >one.times
 printf 'time\t1\t1\t1\t1e10\t0\tx\t\ntime\t1\t1\t1\t0\t2e10\ty\t\ntime\t1\t1\t1e-3\t10\t10\tstep\t\nend\t3\n' >>one.times
 cluster() { # FILE, keys, machine keys
     printf 'times: one.times\n%b\nmachines:\n  - {%s}\n' "$2" "$3" >"$1"
+    grep -q bandwidth "$1" || printf 'bandwidth: 125e6\n' >>"$1"
 }
 cluster two.yaml 'bandwidth: 1e8' 'count: 2, cores: 2'
 
@@ -75,7 +76,7 @@ sed 's/one.times/none.times/' two.yaml >no_times.yaml
 refuses 2 "none.times" "$weft" plan $small --cluster no_times.yaml --strategies 'ranks=1; ranks=2'
 [ -s out ] && flunk "a table without times: $(cat out)" || pass
 # The machines of a few ranks are the first ones.
-printf 'times: one.times\nmachines:\n  - {count: 1, cores: 1}\n  - {count: 2, cores: 1, speed: 2}\n' >unlike.yaml
+printf 'times: one.times\nbandwidth: 125e6\nmachines:\n  - {count: 1, cores: 1}\n  - {count: 2, cores: 1, speed: 2}\n' >unlike.yaml
 "$weft" plan $small --cluster unlike.yaml --strategies 'ranks=2; ranks=3' >out 2>err
 holds err 'the 2 ranks are on the first 2 of the 3 machines of the file, which are unlike'
 # More threads than a run takes are none.

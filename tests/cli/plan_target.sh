@@ -90,7 +90,7 @@ holds out '^server:policy=async  +0.001 +12 '
 holds out '^average:every=1: a warm-up, since the rate is 4 times the given one: --lr 0.004 --warmup 2$'
 target --budget 20m --steps 40 --lr-rule linear --strategies 'exchange=average:every=1' --output warm.yaml >out 2>err && grep -q '^warmup: 10$' warm.yaml && grep -q '^lr: 0.004' warm.yaml && pass || flunk "the run file has the warm-up: $(cat out err warm.yaml)"
 holds out '^learning rates are those given for a batch of 12, and follow the samples of an update'
-printf 'times: one.times\nmachines:\n  - {count: 4, cores: 1, speed: 1e-6}\n' >slow.yaml
+printf 'times: one.times\nbandwidth: 125e6\nmachines:\n  - {count: 4, cores: 1, speed: 1e-6}\n' >slow.yaml
 "$weft" plan $small --steps 200 --cluster slow.yaml --budget 9d >out 2>err
 holds out ' s of virtual time are [0-9.]+ days'
 

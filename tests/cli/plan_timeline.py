@@ -19,7 +19,8 @@ def cluster(name, keys, machines):
     version = run("--version").stdout.split()[1]
     write("one.times", f"weft-times\t1\nversion\t{version}\nprocessor\tone\n" + "".join(
         f"time\t1\t1\t{line}\t\n" for line in ("1\t1e9\t0\tx", "1\t0\t2e9\ty", "1e-3\t10\t10\tstep")) + "end\t3\n")
-    return write(name, f"times: one.times\n{keys}\nmachines:\n  - {{{machines}}}\n")
+    link = "" if "bandwidth" in keys + machines else "bandwidth: 125e6\n"
+    return write(name, f"times: one.times\n{link}{keys}\nmachines:\n  - {{{machines}}}\n")
 
 
 def bars(file):

@@ -36,7 +36,7 @@ rm -f one.json
 version=0.0.1 times "$processor"
 refuses 2 "these times are of weft 0.0.1" "$weft" plan $small --verify --cluster one.yaml
 times "$processor"
-printf 'times: one.times\nmachines:\n  - {count: 2, cores: 2}\n' >two.yaml
+printf 'times: one.times\nbandwidth: 125e6\nmachines:\n  - {count: 2, cores: 2}\n' >two.yaml
 refuses 2 "there are 2 machines, and runs are verified on this one" "$weft" plan $small --verify --cluster two.yaml
 # A step of more than a day is refused, and only the rows of a table that have one.
 times "$processor"

@@ -90,6 +90,11 @@ done <<'WRONG'
 1: rate gives the time of a step, and so do the times of its kernels|rate: 1e9\ntimes: a.times\nmachines:\n  - count: 4\n
 2: there are times of a machine, and no machines; give them|latency: 0\ntimes: a.times\n
 1: there are times of a machine, and no machines; give them|times: a.times\nmachines: []\n
+2: there are several machines, and no link between them; give the bytes a second|times: a.times\nmachines:\n  - {count: 2}\n
+3: there are several machines, and no link between them; give the bytes a second|times: a.times\nlatency: 1\nmachines:\n  - {count: 1, bandwidth: 1}\n  - {count: 1}\n
+2: bandwidth is 0, so no byte arrives; give the bytes a second|times: a.times\nbandwidth: 0\nmachines:\n  - {count: 2}\n
+3: bandwidth is 0, so no byte arrives; give the bytes a second|times: a.times\nmachines:\n  - {count: 2, bandwidth: 0}\n
+2: memory is 0 bytes, in which nothing fits; give the bytes|machines:\n  - {count: 2, memory: 0}\n
 2: is not YAML|step: "1\n
 2: a second document begins|step: 1\n---\nstep: 2\n
 3: *h has no anchor '&h' before it|machines:\n  - &g {count: 2}\n  - *h\n

@@ -119,7 +119,7 @@ static void test_bytes_of_sums(void **state)
     for (size_t m = 0; m < WEFT_COUNT(models); m++) {
         double whole = 0;
         for (int n = 2, levels = 1; n <= 8; n *= 2, levels++) {
-            (void)snprintf(keys, sizeof(keys), "machines: [{count: %d}]", n);
+            (void)snprintf(keys, sizeof(keys), "bandwidth: 125e6\nmachines: [{count: %d}]", n);
             (void)snprintf(words, sizeof(words),
                            "data=glyphs:size=9,train=96,test=8 batch=8 threads=1 ranks=%d %s", n,
                            models[m]);
@@ -237,7 +237,7 @@ static void test_speed_changes_no_order(void **state)
 static void test_pauses(void **state)
 {
     (void)state;
-    static const double periods[] = {3e-3, 60, 3600}, bandwidths[] = {0, 1e6};
+    static const double periods[] = {3e-3, 60, 3600}, bandwidths[] = {1e15, 1e6};
     char *root = temporary_folder(), keys[200];
     for (size_t i = 0; i < WEFT_COUNT(exchanges) * WEFT_COUNT(bandwidths); i++) {
         static const char words[] = SMALL "batch=8 threads=1 ranks=4 steps=64";
@@ -311,7 +311,8 @@ static void test_memory_of_servers(void **state)
                            "data=glyphs:size=8,train=48,test=12 model=%s batch=4 threads=1 ranks=4 "
                            "steps=8 engine=%s servers=%d",
                            model, engines[e], s);
-            const char *file = cluster_of(root, "machines: [{count: 4, memory: 1e9}]");
+            const char *file =
+                cluster_of(root, "bandwidth: 125e6\nmachines: [{count: 4, memory: 1e9}]");
             memory[s] = estimated(words, "exchange=server", file).memory;
             file = cluster_of(root, "machines: [{count: 1, cores: 4, memory: 1e9}]");
             together[s] = estimated(words, "exchange=server", file).memory;

@@ -47,7 +47,7 @@ static const char *write_machines(const char *root, const machines *m, bool vari
     int ranks = m->learners * m->mesh, slower = m->slower * m->mesh;
     machines at = varies ? *m : (machines){.slowdown = 1, .speed = m->speed};
     (void)snprintf(keys, sizeof(keys),
-                   "latency: 0\nbandwidth: 0\nmachines:\n"
+                   "latency: 0\nbandwidth: 1e15\nmachines:\n"
                    "  - {count: %d, jitter: %g, slow: %g, slowdown: %g}\n",
                    ranks - slower, at.jitter, at.slow, at.slowdown);
     if (slower > 0)
@@ -130,7 +130,8 @@ static void test_rounds(void **state)
             weft_step_estimate e[2];
             for (int far = 0; far < 2; far++) {
                 (void)snprintf(keys, sizeof(keys),
-                               "latency: %d\nbandwidth: 0\nmachines: [{count: %d}]", far, all[n]);
+                               "latency: %d\nbandwidth: 1e15\nmachines: [{count: %d}]", far,
+                               all[n]);
                 (void)snprintf(words, sizeof(words),
                                "data=glyphs:size=8,train=2048,test=20 model=%s batch=1 threads=1 "
                                "ranks=%d steps=4",
@@ -149,7 +150,7 @@ static void test_rounds(void **state)
 
 static const char *const clusters[] = {
     "latency: 1e-4\nbandwidth: 2e7\nmachines: [{count: 4}]",
-    "latency: 0\nbandwidth: 0\nmachines: [{count: 4}]",
+    "latency: 0\nbandwidth: 1e15\nmachines: [{count: 4}]",
     "latency: 0.002\nbandwidth: 5e7\nmachines: [{count: 2, cores: 2}, {count: 2, speed: 0.5}]",
     "latency: 1e-4\nbandwidth: 1e8\nmachines: [{count: 4, jitter: 0.5, slow: 0.02, slowdown: 4}]",
     "latency: 1e-4\nbandwidth: 1e8\nmachines: [{count: 4, awake: 0.7, period: 1e-3}]",

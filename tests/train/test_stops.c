@@ -148,7 +148,7 @@ static char *write_cluster(const char *root)
     (void)snprintf(path, sizeof(path), "%s/two.yaml", root);
     f = fopen(path, "w");
     assert_non_null(f);
-    fprintf(f, "times: one.times\nmachines:\n  - {count: 2, cores: 1}\n");
+    fprintf(f, "times: one.times\nbandwidth: 125e6\nmachines:\n  - {count: 2, cores: 1}\n");
     fclose(f);
     return path;
 }

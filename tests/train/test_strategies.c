@@ -343,7 +343,7 @@ static void write_machines(const char *root, const char *machines, char path[420
     (void)snprintf(path, 4200, "%s/other.yaml", root);
     FILE *to = fopen(path, "w");
     assert_non_null(to);
-    fprintf(to, "times: paper.times\nmachines:\n  - %s\n", machines);
+    fprintf(to, "times: paper.times\nbandwidth: 125e6\nmachines:\n  - %s\n", machines);
     assert_int_equal(fclose(to), 0);
 }
 

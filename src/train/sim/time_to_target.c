@@ -160,18 +160,27 @@ static weft_status note_end(weft_search *s, int i, const weft_search_seen *seen)
     return weft_format(&e->why, "its run had ended after %.4g s", seen->seconds);
 }
 
-/* Whether a finalist goes on: those of the better half, and those that cannot be judged, since they
- * have taken no step or their learners have not met; where the target has been reached, those alone
- * that have reached it. */
-static bool goes_on(const weft_search_seen *seen, int place, int keep, bool reached)
+/* Samples a second as estimated: some learners begin faster than they go on; 0: not known. */
+static double rate_of(const weft_search_entry *e)
 {
-    if (reached) return seen->reached;
-    return place < keep || (!seen->failed && (isinf(seen->loss) || !seen->met));
+    double samples = (double)e->options.length.batch * e->learners;
+    return e->planned > 0 ? samples / e->planned : 0;
+}
+
+/* Whether a finalist that is not among the better half cannot be judged yet, since it has taken no
+ * step, its learners have not met, or it has taken fewer samples than the best one, and takes more
+ * in a second. */
+static bool goes_on(const weft_search *s, const weft_search_seen *seen, int i, int best)
+{
+    if (seen[i].failed) return false;
+    bool behind =
+        seen[i].samples < seen[best].samples && rate_of(&s->entry[i]) > rate_of(&s->entry[best]);
+    return isinf(seen[i].loss) || !seen[i].met || behind;
 }
 
 static weft_status judge(weft_search *s, double until, weft_search_seen *seen, int *place)
 {
-    int best = -1, keep;
+    int best = -1, keep, over = 0; /* over: their messages alone are under way */
     bool reached = false;
     for (int i = 0; i < s->count; i++) {
         if (!s->entry[i].runs) continue;
@@ -179,13 +188,17 @@ static weft_status judge(weft_search *s, double until, weft_search_seen *seen, i
         reached = reached || seen[i].reached;
         if (seen[i].ended && !seen[i].failed) WEFT_TRY(note_end(s, i, &seen[i]));
     }
-    keep = (running(s) + 1) / 2;
+    for (int i = 0; i < s->count; i++)
+        over += s->entry[i].runs && weft_search_length(s, &s->entry[i]) <= until;
+    /* Two go on until one has reached the target: the faster start need not win. */
+    keep = over + WEFT_MAX((running(s) - over + 1) / 2, 2);
     for (int i = 0; i < s->count; i++) {
         if (s->entry[i].runs) place[i] = place_of(s, seen, i);
         if (s->entry[i].runs && place[i] == 0) best = i;
     }
     for (int i = 0; i < s->count; i++)
-        if (s->entry[i].runs && !goes_on(&seen[i], place[i], keep, reached))
+        if (s->entry[i].runs &&
+            !(reached ? seen[i].reached : place[i] < keep || goes_on(s, seen, i, best)))
             WEFT_TRY(leave_out(s, i, until, seen, best));
     s->over = reached;
     return WEFT_OK;
