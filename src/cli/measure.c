@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "machine_use.h"
 #include "weft/estimate.h"
 
 typedef struct showing {
@@ -168,14 +169,24 @@ static int run_hosts(weft_context *context, weft_measure_options *options, int a
     return status == WEFT_OK ? code : report_failure(status);
 }
 
-static void tell(const weft_measure_options *options, size_t times, double seconds, double spread)
+/* spread: 0 where no kernel ran twice. others: share of the cores that other programs took. */
+static void tell(const weft_measure_options *options, size_t times, double seconds, double spread,
+                 double others)
 {
-    if (weft_job_rank() < 0)
-        printf("%s: %zu times, measured in %.0f s; two runs of a kernel differ by %.1f %% in the "
-               "mean\n",
-               options->output, times, seconds, 200 * spread);
+    static const double most_spread = 0.05, most_others = 0.05;
+    if (weft_job_rank() < 0) {
+        printf("%s: %zu times, measured in %.0f s; ", options->output, times, seconds);
+        if (spread > 0)
+            printf("two runs of a kernel differ by %.1f %% in the mean\n", 200 * spread);
+        else
+            printf("no kernel ran twice, so that their differences are not known; give more "
+                   "--seconds\n");
+    }
+    if (others > most_others && !options->hosts)
+        fprintf(stderr, "weft: other programs took %.0f %% of the cores while they were measured\n",
+                100 * others);
     /* The log names those of several machines that were busy. */
-    if (spread > 0.05 && !options->hosts)
+    if ((spread > most_spread || others > most_others) && !options->hosts)
         fprintf(stderr, "weft: the machine was busy or changed its speed while it was measured; "
                         "predictions are as uncertain. Measure again on an idle machine\n");
 }
@@ -204,15 +215,17 @@ static int run_here(weft_context *context, weft_measure_options *options)
     weft_context_set_log(context, of_hosts && weft_job_rank() == 0 ? on_warning : NULL, NULL);
     if (supervised) print_status_line("started", "");
     weft_status status = WEFT_OK;
+    machine_use before = machine_use_now();
     if (!rank && measure_mpi(context, options, &lacking)) status = hide_transfers(context, options);
     if (status == WEFT_OK)
         status = weft_measure(context, options, &wanted_stop, on_measured, &s, &times, &spread);
+    machine_use after = machine_use_now();
     if (s.terminal) printf(CLEAR_LINE);
     int code = report_failure(status);
     if (status == WEFT_ERR_INTERRUPTED) code = interrupted_code();
     if (code != 0) return code;
     if (supervised) print_status_line("finished", "");
-    tell(options, times, clock_seconds() - begun, spread);
+    tell(options, times, clock_seconds() - begun, spread, machine_use_by_others(&before, &after));
     if (lacking) fprintf(stderr, "weft: transfers between processes of MPI were not measured\n");
     return 0;
 }

@@ -372,6 +372,28 @@ static void test_first_machines(void **state)
     remove_folder(root);
 }
 
+/* A search that ends before anything fits has the candidate that takes little memory. */
+static void test_little_time(void **state)
+{
+    (void)state;
+    static const char words[] = "model=mlp data=glyphs:size=16,train=60,test=20 batch=4 ranks=4";
+    char *root = temporary_folder(), path[4200], machines[80], least[200];
+    (void)snprintf(least, sizeof(least), "%s mesh=tensor=4 recompute=true", words);
+    (void)snprintf(machines, sizeof(machines), "{count: 4, cores: 1, memory: %.0f}",
+                   1.05 * memory_of(least).process);
+    weft_search_options o;
+    weft_strategies s;
+    weft_search_options_init(&o);
+    o.seconds = 1e-9;
+    write_machines(root, machines, path);
+    assert_ok(search(words, path, o, &s));
+    assert_true(s.timed_out && s.fitting == 1 && s.count >= 1 && !s.remedy);
+    assert_true(s.at[0].step.seconds > 0 && s.at[0].step.memory <= s.at[0].step.memory_limit);
+    assert_null(s.at[0].reason);
+    weft_strategies_free(&s);
+    remove_folder(root);
+}
+
 /* Stops a search after so many estimates. */
 typedef struct stop_after {
     weft_stop stop;
@@ -570,6 +592,7 @@ int main(void)
         cmocka_unit_test(test_plain_first), cmocka_unit_test(test_idle),
         cmocka_unit_test(test_time_out),    cmocka_unit_test(test_nothing_fits),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_first_machines),
+        cmocka_unit_test(test_little_time),
     };
     return cmocka_run_group_tests_name("strategies", tests, setup, teardown);
 }

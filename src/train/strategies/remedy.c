@@ -69,6 +69,7 @@ weft_status strategy_remedy(strategy_search *s, const strategy_found *found, cha
 /* A candidate that takes little memory, and its estimate. */
 typedef struct strategy_least {
     char *words;
+    strategy_candidate candidate;
     weft_step_estimate step;
 } strategy_least;
 
@@ -85,6 +86,7 @@ static weft_status keep_less(strategy_search *s, const strategy_candidate *c,
     free(least->words);
     least->words = NULL;
     least->step = *step;
+    least->candidate = *c;
     return strategy_space_words(&s->space, c, &least->words);
 }
 
@@ -167,7 +169,21 @@ static weft_status find_machines(strategy_search *s, int64_t *times, const char 
     return status;
 }
 
-weft_status strategy_remedy_nowhere(strategy_search *s, char **out)
+/* Estimates the least candidate, which fits. *done: its step is known. */
+static weft_status take_least(strategy_search *s, const strategy_least *least,
+                              strategy_found *found, bool *done)
+{
+    bool refused;
+    *found = (strategy_found){.candidate = least->candidate};
+    weft_status status = strategy_estimate(s, &least->candidate, NULL, &found->step, &refused);
+    if (status == WEFT_OK) status = strategy_memory(s, &least->candidate, &found->step, &refused);
+    *done = status == WEFT_OK && strategy_fits(&found->step);
+    found->most = found->step.samples_per_second;
+    return refused ? WEFT_OK : status;
+}
+
+weft_status strategy_remedy_nowhere(strategy_search *s, char **out, strategy_found *found,
+                                    bool *done)
 {
     strategy_least least = {.words = NULL};
     char need[32], has[32], lacks[32];
@@ -175,7 +191,9 @@ weft_status strategy_remedy_nowhere(strategy_search *s, char **out)
     const char *axis = NULL;
     weft_status status = find_least(s, &least);
     bool fits = least.words && strategy_fits(&least.step);
-    if (status == WEFT_OK && fits && least.step.memory_limit > 0)
+    *done = false;
+    if (status == WEFT_OK && fits) status = take_least(s, &least, found, done);
+    if (status == WEFT_OK && fits && !*done && least.step.memory_limit > 0)
         status = weft_format(out, "no estimate fits so far; %s takes %s of %s", least.words,
                              size_text(least.step.memory, need, sizeof(need)),
                              size_text(least.step.memory_limit, has, sizeof(has)));

@@ -84,6 +84,24 @@ static weft_status add_found(strategy_search *s, const strategy_found *all, int 
     return WEFT_OK;
 }
 
+/* Where no estimate fits: what would help, or the candidate with little memory that fits, as the
+ * first row. */
+static weft_status add_least(strategy_search *s)
+{
+    strategy_found found;
+    bool fits;
+    weft_strategy *at = s->out->at;
+    WEFT_TRY(strategy_remedy_nowhere(s, &s->out->remedy, &found, &fits));
+    if (!fits) return WEFT_OK;
+    WEFT_TRY(add_row(s, &found.candidate, &found, NULL));
+    weft_strategy row = at[s->out->count - 1];
+    memmove(at + 1, at, (size_t)(s->out->count - 1) * sizeof(*at));
+    at[0] = row;
+    s->out->fitting = 1;
+    s->out->first_machines = first_machines(s, &found.candidate);
+    return WEFT_OK;
+}
+
 weft_status strategy_make_rows(strategy_search *s)
 {
     strategy_found *all = NULL;
@@ -97,8 +115,7 @@ weft_status strategy_make_rows(strategy_search *s)
         status = add_row(s, &s->reasons[i].candidate, NULL, reason);
     }
     free(all);
-    if (status == WEFT_OK && s->out->fitting == 0 && !s->out->interrupted)
-        status = strategy_remedy_nowhere(s, &s->out->remedy);
+    if (status == WEFT_OK && s->out->fitting == 0 && !s->out->interrupted) status = add_least(s);
     return status;
 }
 
