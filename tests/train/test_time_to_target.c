@@ -571,9 +571,9 @@ static void test_rates(void **state)
             assert_ok(find(&s));
             assert_true(fabs(s.results[0].lr - 0.01 * want) < 1e-12);
             assert_true(fabs(s.results[0].batch - all[i].batch) < 1e-9);
-            /* Five epochs of 96 samples, or half of the run. */
+            /* Five epochs of 96 samples, or a tenth of the run. */
             double epoch = strstr(all[i].way, "mesh") ? (all[i].batch > 4 ? 6 : 24) : 6;
-            double warmup = want > 2 ? fmin(5 * epoch, 30) : 0;
+            double warmup = want > 2 ? fmin(5 * epoch, 6) : 0;
             assert_true((double)s.results[0].warmup == warmup);
             close_search(&s);
         }

@@ -45,14 +45,14 @@ static weft_status has_warmup(const weft_context *context, const weft_update_cho
     return WEFT_OK;
 }
 
-/* The steps of five epochs (Goyal et al. 2017), but at most half of the run. */
+/* The steps of five epochs (Goyal et al. 2017, of 90), but at most a tenth of the run. */
 static weft_status find_warmup(weft_context *context, const weft_train_options *o, int64_t *out)
 {
     enum { EPOCHS = 5 };
     weft_trainer *t;
     WEFT_TRY(weft_trainer_prepare(context, o, NULL, &t));
     int64_t all = o->length.batch * t->learners, epoch = (t->samples + all - 1) / all;
-    *out = WEFT_MIN(EPOCHS * epoch, t->total_steps / 2);
+    *out = WEFT_MIN(EPOCHS * epoch, t->total_steps / 10);
     weft_trainer_destroy(&t);
     return WEFT_OK;
 }

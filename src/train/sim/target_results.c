@@ -99,7 +99,8 @@ weft_search_seen weft_search_look(const weft_search *s, const weft_search_entry 
         all.reached = all.reached && one.reached;
         all.failed = all.failed || one.failed;
         all.ended = all.ended && (one.ended || one.reached);
-        all.met = all.met && one.met && e->meets <= until;
+        all.met = all.met && one.met && e->meets <= until &&
+                  (double)e->options.update.warmup * e->step <= until;
         all.seconds += one.seconds / seeds;
         all.samples += one.samples / seeds;
         all.loss += one.loss / seeds;

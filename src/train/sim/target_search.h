@@ -8,7 +8,7 @@
 /* A finalist at a virtual time, over its seeds. */
 typedef struct weft_search_seen {
     bool reached, failed, ended;
-    bool met;                  /* its learners have exchanged what they learnt */
+    bool met; /* its learners have exchanged what they learnt, and its warm-up has ended */
     double seconds, low, high; /* when it reached the target, or else until when it ran */
     double samples, loss;      /* loss: mean training loss; INFINITY: no step was taken */
     double held_out, metric;   /* of an evaluation; NaN: there was none */

@@ -168,8 +168,8 @@ static double rate_of(const weft_search_entry *e)
 }
 
 /* Whether a finalist that is not among the better half cannot be judged yet, since it has taken no
- * step, its learners have not met, or it has taken fewer samples than the best one, and takes more
- * in a second. */
+ * step, its learners have not met, its warm-up has not ended, or it has taken fewer samples than
+ * the best one, and takes more in a second. */
 static bool goes_on(const weft_search *s, const weft_search_seen *seen, int i, int best)
 {
     if (seen[i].failed) return false;
