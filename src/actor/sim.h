@@ -16,17 +16,18 @@
 
 typedef struct weft_sim weft_sim;
 
-/* A link from one node to another. Every node sends one payload at a time and receives one at a
- * time, while short messages without one pass between its packets; messages of one link arrive in
- * the order in which they were sent, except for the reordered share. */
+/* A link from one node to another. Every node sends one message at a time and receives one at a
+ * time; messages of one link arrive in the order in which they were sent, except for the reordered
+ * share. */
 typedef struct weft_sim_link {
     double latency;                /* seconds */
     double jitter;                 /* additional random seconds, up to this */
     double bandwidth;              /* bytes a second; 0: unlimited */
     double lost, twice, reordered; /* shares of the messages; twice: duplicated */
-    /* A payload comes later by a random share, up to this, of the seconds that the link takes for
-     * it: no two runs of a network have one order of messages, and a locked one would be a chance.
-     */
+    /* Above 0, for estimates: a payload comes later by a random share, up to this, of the seconds
+     * that the link takes for it, and messages without one, which are short, pass between the
+     * packets of others: no two runs of a network have one order of messages, and a locked one
+     * would be a chance. */
     double uneven;
 } weft_sim_link;
 

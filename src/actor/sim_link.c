@@ -92,13 +92,19 @@ void weft_sim_forget(weft_sim *sim, parcel **message, bool lost)
     free(p);
 }
 
+/* Whether a message passes between the packets of those with payloads, as it is short. */
+static bool passes(const weft_sim_link *link, const weft_message *message)
+{
+    return link->uneven > 0 && !message->payload;
+}
+
 /* Adds to the time of a node's transfers, out or in, that of a message. A node sends one message at
  * a time and receives one at a time, so its transfers never take longer than the virtual time that
  * has passed: bytes over a link never exceed its rate times the time. */
 static weft_status add_transfer(const weft_sim *sim, double *transfers, const parcel *p,
                                 const weft_sim_link *link)
 {
-    if (!p->message.payload) return WEFT_OK; /* it passes others, which do not wait for it then */
+    if (passes(link, &p->message)) return WEFT_OK; /* others do not wait for it then */
     if (link->bandwidth > 0) *transfers += (double)p->bytes / link->bandwidth;
     if (*transfers <= sim->now * (1 + 1e-9)) return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERNAL,
@@ -226,7 +232,7 @@ weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message
     if (!here) {
         double bytes = (double)bytes_of(sim, message), rate = w->link.bandwidth;
         takes = rate > 0 ? bytes / rate : 0;
-        left = pass(node, w, sim->now, left, takes, bytes, !message->payload);
+        left = pass(node, w, sim->now, left, takes, bytes, passes(&w->link, message));
     }
     if (left - sim->now > WEFT_SIM_LONGEST)
         return weft_fail(WEFT_ERR_PEER,
@@ -275,7 +281,7 @@ weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered)
     if (w->link.bandwidth > 0) takes = (double)p->bytes / w->link.bandwidth;
     /* A message is received while it is being sent, so e->at is its end, unless the node is still
      * receiving an earlier message. */
-    double until = p->here ? e->at : take(m, w, e->at, takes, !p->message.payload);
+    double until = p->here ? e->at : take(m, w, e->at, takes, passes(&w->link, &p->message));
     *delivered = until <= e->at;
     if (*delivered) return weft_sim_received(sim, e);
     event later = *e;

@@ -287,7 +287,8 @@ weft_value weft_graph_node(weft_graph *g, const char *op, const char *name,
                            "%d attributes, counts from 0",
                            input_count, attr_count);
     if (status == WEFT_OK)
-        status = weft_new_bytes(&node, 1, sizeof(*node) + (size_t)input_count * sizeof(*inputs));
+        status = weft_new_bytes(&node, 1,
+                                sizeof(*node) + (size_t)WEFT_MAX(input_count, 1) * sizeof(*inputs));
     if (status == WEFT_OK)
         status = node_make(g, op, name, inputs, input_count, attrs, attr_count, node);
     if (status == WEFT_OK) status = node_add(g, node);

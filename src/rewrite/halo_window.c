@@ -86,6 +86,10 @@ weft_status weft_window_localize(const rewriter *r, const weft_node *node, const
     }
     sharding split = weft_decision_split(d, node, node->in_count);
     const weft_shape *whole = &weft_out(r->from, node, 0)->shape;
+    /* The work of a part depends on its place where an operator counts positions (dimension 1). */
+    bool counts = weft_operator_has(r->to->context, node->op->name, "first");
+    for (int a = 0; a < SHARD_AXES && node->op->localize; a++)
+        if (counts && split.at[a] == 1) weft_rewrite_ask(r, ASKED_COORDINATE, a, 0);
     weft_rewrite_part(r, whole, split, &shape, start);
     if (split.at[AXIS_DATA] == FLAT && weft_operator_has(r->to->context, node->op->name, "begin"))
         WEFT_TRY(set_range(r, whole, split, part, start));

@@ -72,21 +72,6 @@ static void test_bounds(void **state)
         }
 }
 
-/* Servers share a link, and requests of the learner take no time, so that replies meet there. */
-static weft_status share_link(void *user)
-{
-    static const weft_sim_link wide = {.bandwidth = 0};
-    run *r = user;
-    if (weft_sim_stats(r->sim).messages > 0) return WEFT_OK;
-    for (int s = 0; s < r->servers; s++) {
-        weft_actor_id server = (weft_actor_id)(FIRST_SERVER + s);
-        WEFT_TRY(weft_sim_connect(r->sim, FIRST_LEARNER, server, &wide));
-        /* An event before this one has moved it already. */
-        if (s > 0 && weft_sim_share_node(r->sim, server, FIRST_SERVER) != WEFT_OK) break;
-    }
-    return WEFT_OK;
-}
-
 /* Seconds that one step of a single learner takes. */
 static double step_of(weft_sim_link link, bool early, const double needs[2])
 {
@@ -96,7 +81,6 @@ static double step_of(weft_sim_link link, bool early, const double needs[2])
         r.steps = longer ? 60 : 20;
         r.seconds[0] = 1;
         r.link = link;
-        r.check = link.bandwidth > 0 ? share_link : NULL;
         r.early = early;
         r.needs[0] = needs[0];
         r.needs[1] = needs[1];
@@ -124,8 +108,8 @@ static void test_pulls_are_hidden(void **state)
         }
 }
 
-/* If the link carries the replies one after the other, the range that a forward pass reads first
- * arrives first, so that the pass need not wait for the other one. */
+/* If the link carries one range after the other, the range that a forward pass reads first arrives
+ * first, so that the pass need not wait for the other one. */
 static void test_what_is_read_first_comes_first(void **state)
 {
     (void)state;

@@ -181,7 +181,7 @@ static bool is_block_type(const weft_type *type)
 static bool rounds(const weft_group *group, const weft_node *node)
 {
     bool random = cpu_rounds_at_random(node);
-    for (int n = 0; n < group->count; n++) {
+    for (int n = 0; n < group->count && node->in_count > 0; n++) {
         const weft_node *other = group->node[n];
         if (other->out == node->in[0])
             return random ? other->op->element != NULL
