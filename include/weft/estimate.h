@@ -204,7 +204,8 @@ typedef struct weft_memory_estimate {
      * their number; of the coordinator; and of what starts the processes. 0: there is none. */
     double server, coordinator, supervisor;
     int32_t servers, unused;
-    uint64_t room[4]; /* of later versions: 0 */
+    double first_process; /* all of the process that has rank 0 */
+    uint64_t room[3];     /* of later versions: 0 */
 } weft_memory_estimate;
 
 /* Predicts the memory of a run. cluster: the file whose machines have the ranks, or NULL: one

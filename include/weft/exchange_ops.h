@@ -89,8 +89,9 @@ typedef struct weft_exchange_setup {
                          for */
     bool (*asked)(void *user); /* whether the job is asked to stop; NULL: it cannot be asked */
     void *user;
-    bool bf16_sums;   /* what learners add up should cross ranks in BF16 (--sum-dtype) */
-    uint64_t room[3]; /* of later versions: 0 */
+    bool bf16_sums; /* what learners add up should cross ranks in BF16 (--sum-dtype) */
+    uint64_t saves; /* 1: the run writes checkpoints, so it needs the exchange's state at its end */
+    uint64_t room[2]; /* of later versions: 0 */
 } weft_exchange_setup;
 
 /* The plan of a run, to check it before any part of the run exists. Fields without a comment are as
@@ -115,13 +116,14 @@ typedef struct weft_exchange_sizes {
     const weft_store *store; /* of the rank's device; it has no memory */
     bool bf16_sums;
     int64_t steps;    /* of the run; 0: not known */
-    uint64_t room[3]; /* of later versions: 0 */
+    uint64_t saves;   /* see weft_exchange_setup */
+    uint64_t room[2]; /* of later versions: 0 */
 } weft_exchange_sizes;
 
 /* Bytes of host memory. */
 typedef struct weft_exchange_memory {
     size_t struct_size;
-    double learner; /* of each learner */
+    double learner; /* of each learner; without lock step, until `end` has returned */
     double moment;  /* of each learner for a moment, as while learners meet */
     double shared;  /* once, in the process of the first learner */
     double end;     /* there, for a moment at the end of the run */

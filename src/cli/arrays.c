@@ -32,6 +32,7 @@ void keep_arrays(void)
 #ifdef __GLIBC__
     set("MALLOC_MMAP_THRESHOLD_", M_MMAP_THRESHOLD, LARGE);
     set("MALLOC_TRIM_THRESHOLD_", M_TRIM_THRESHOLD, 2 * LARGE);
+    set("MALLOC_ARENA_MAX", M_ARENA_MAX, 1);
 #endif
 }
 

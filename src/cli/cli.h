@@ -51,8 +51,9 @@ bool suffix_fits(const char *command_name, const char *option, const char *path,
 #define OTHER_PICTURES "png jpg jpeg gif webp bmp tif tiff pdf eps ps html"
 /* arrays.c: for commands that train: arrays that are freed do not stay in the process (map_arrays),
  * or, in processes that exchange messages, arrays of up to 32 MB stay for the next ones, so that a
- * message does not fault in its pages again (keep_arrays). Values of the user's stay
- * (MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_). */
+ * message does not fault in its pages again (keep_arrays). All threads then have one arena, so that
+ * a message has the room of any other one, and weft_trim_memory gives back all. Values of the
+ * user's stay (MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_, MALLOC_ARENA_MAX). */
 void map_arrays(void);
 void keep_arrays(void);
 /* Whether this process is a rank of a job of several, whose learners send each other messages, and

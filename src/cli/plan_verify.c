@@ -66,7 +66,7 @@ static weft_status estimate_memory(const verification *v, verified *row)
     if (status == WEFT_OK) status = set_strategy(table, &options, row->words);
     options.length.steps = row->steps;
     if (status == WEFT_OK) status = weft_estimate_memory(v->context, &options, v->cluster, &m);
-    row->process = m.process;
+    row->process = m.first_process; /* of which the run tells its peak */
     weft_memory_estimate_free(&m);
     weft_options_free(table, &options);
     return status;

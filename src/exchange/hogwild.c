@@ -129,9 +129,10 @@ static size_t bytes_of(weft_dtype dtype, int64_t count)
 static weft_status hogwild_memory(const weft_exchange *exchange, const weft_exchange_sizes *sizes,
                                   weft_exchange_memory *out)
 {
+    double shared = (double)bytes_of(sizes->dtype, sizes->count + 1); /* by all learners */
     (void)exchange;
-    out->learner = (double)bytes_of(sizes->dtype, sizes->count);    /* took */
-    out->shared = (double)bytes_of(sizes->dtype, sizes->count + 1); /* field.numbers */
+    out->learner = (double)bytes_of(sizes->dtype, sizes->count); /* took */
+    out->learner += shared / WEFT_MAX(sizes->plan->learners, 1);
     return WEFT_OK;
 }
 
@@ -265,10 +266,11 @@ static weft_status hogwild_after(weft_exchange *exchange, weft_step_result *resu
     return weft_shared_params_write(h->copies);
 }
 
+/* After the end the parameters are the result. */
 static weft_status hogwild_save(weft_exchange *exchange)
 {
     hogwild *h = (hogwild *)exchange;
-    if (h->leads) read_parameters(h);
+    if (h->leads && h->field) read_parameters(h);
     return weft_shared_params_write(h->copies);
 }
 
@@ -327,12 +329,16 @@ static weft_status add_up_figures(hogwild *h)
 }
 
 /* Takes the shared parameters as the result after all learners have finished, for which the sum of
- * the statistics waits. */
+ * the statistics waits. Evaluations after the end have the room of the arrays. */
 static weft_status hogwild_end(weft_exchange *exchange)
 {
     hogwild *h = (hogwild *)exchange;
     WEFT_TRY(add_up_figures(h));
-    return hogwild_save(exchange);
+    weft_status status = hogwild_save(exchange);
+    leave_field(&h->field);
+    free(h->took);
+    h->took = NULL;
+    return status;
 }
 
 static bool hogwild_figure(weft_exchange *exchange, int i, weft_series *out)

@@ -178,6 +178,7 @@ static weft_status open_exchange(weft_rank *r)
                                  .asked = r->run_spec->asked,
                                  .user = r->run_spec->user,
                                  .bf16_sums = r->run_spec->plan.bf16_sums,
+                                 .saves = r->run_spec->saves,
                                  .optimizer = &r->elsewhere};
     bool shared = false;
     if (link) WEFT_TRY(weft_unsharded_is_needed(r, link->layout, &shared));

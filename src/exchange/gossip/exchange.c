@@ -214,6 +214,7 @@ static weft_status end_elastic(gossip *x)
                                           x->net, false));
     take_result(x);
     if (!x->holds_slot) weft_net_close(&x->net);
+    if (x->holds_slot) weft_peer_forget_updates(weft_net_actor(x->net));
     return WEFT_OK;
 }
 

@@ -103,6 +103,8 @@ weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out)
  * result of a running one. halt: asks all other peers to end, too; a fixed peer that has ended
  * without it may be ended again with it. */
 weft_status weft_peer_finish(weft_actor *actor, bool halt) WEFT_NODISCARD;
+/* After the end: frees the log of updates. All peers have them, or have given up. */
+void weft_peer_forget_updates(weft_actor *actor);
 /* Called for slot 0 of a job when the result of the run is saved: lets this peer leave. */
 weft_status weft_peer_release_hold(weft_actor *actor) WEFT_NODISCARD;
 /* Number of peers whose parameters are in the final average. 0: this peer has no final average,

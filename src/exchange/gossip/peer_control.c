@@ -19,6 +19,14 @@ weft_status weft_peer_leave_now(weft_actor *actor)
     return weft_peer_advance(p);
 }
 
+void weft_peer_forget_updates(weft_actor *actor)
+{
+    weft_broadcast *u = &((weft_peer *)actor)->broadcast;
+    weft_update_log_free(u);
+    u->log = NULL;
+    u->log_first = u->log_capacity = 0;
+}
+
 weft_status weft_peer_release_hold(weft_actor *actor)
 {
     weft_peer *p = (weft_peer *)actor;

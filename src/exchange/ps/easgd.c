@@ -168,7 +168,11 @@ static weft_status easgd_end(weft_exchange *exchange)
     easgd *e = (easgd *)exchange;
     WEFT_TRY(weft_shared_params_read(e->ps.shared));
     WEFT_TRY(weft_ps_exchange_end(&e->ps));
-    return show_centre(e);
+    WEFT_TRY(show_centre(e));
+    free(e->aside); /* no step follows */
+    free(e->ps.parameters);
+    e->aside = e->ps.parameters = NULL;
+    return WEFT_OK;
 }
 
 /* An elastic difference is sent again until it is gone, so momentum would multiply it. */

@@ -75,7 +75,7 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     WEFT_TRY(weft_strdup(setup->codec && *setup->codec ? setup->codec : "none", &x->codec));
     WEFT_TRY(
         weft_strdup(weft_range_factory_back(x->options.adds, setup->codec, setup->back), &x->back));
-    if (!x->options.adds)
+    if (!x->options.adds && (setup->saves || setup->resumed_run))
         WEFT_TRY(weft_ps_exchange_list_states(x, setup->context, setup->store, setup->optimizer));
     WEFT_TRY(weft_shared_params_open(setup->learner, setup->store, &x->shared));
     WEFT_TRY(weft_codec_checkpoint_open(setup->context, x->codec, x->back, setup->store, x->shared,
@@ -337,8 +337,11 @@ weft_status weft_ps_exchange_end(weft_ps_exchange *x)
         x->stays = link && link->job && link->slot == 0;
         if (x->stays) weft_ps_client_hold(weft_net_actor(x->net));
         x->halts = !x->head.finished || halted;
+        bool first = x->head.setup.endpoint->learner == 0;
+        /* Two answers would take twice the memory. */
+        if (x->head.finished) WEFT_TRY(weft_ps_exchange_wait(x));
         WEFT_TRY(weft_ps_client_leave(weft_net_actor(x->net), x->halts,
-                                      link ? link->saves : x->head.setup.endpoint->learner == 0));
+                                      link ? link->saves : first && x->head.setup.saves));
         WEFT_TRY(weft_ps_exchange_wait(x));
         if (link && !x->stays) WEFT_TRY(await_leave(x));
         WEFT_TRY(weft_exchange_sum(&x->head, "the learners' leave", &x->head.early));
@@ -347,6 +350,8 @@ weft_status weft_ps_exchange_end(weft_ps_exchange *x)
     if (x->leads) {
         store_codec_states(x);
         if (!x->stays) WEFT_TRY(weft_ps_exchange_stop(x));
+        free(x->gradients); /* the client pushes no more */
+        x->gradients = NULL;
     }
     return WEFT_OK;
 }

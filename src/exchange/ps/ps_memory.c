@@ -42,20 +42,27 @@ weft_status weft_ps_exchange_memory(const weft_exchange *exchange, const weft_ex
     if (sizes->count == 0) return WEFT_OK;
     WEFT_TRY(of_ranges(x, sizes, &ranges, &state));
     WEFT_TRY(weft_codec_bytes(plan->context, codec, sizes->dtype, sizes->count, &out->learner));
-    /* Gradients, and the push of all ranges until it is acknowledged. */
-    out->learner += 2 * bytes;
-    /* Beside the ranges, the answers to pulls of two versions. */
-    out->server = ranges * (1 + plan->replicas) + 2 * bytes;
-    /* At the end the first learner pulls the state of the servers, too. Ranges are answered one
-     * after the other, and one is read while the next one comes. */
-    double pieces = weft_server_ranges(sizes->count, sizes->dtype, WEFT_MAX(plan->servers, 1));
-    out->shared = state;
-    out->end = (bytes + state) * WEFT_MIN(2 / pieces, 1.0);
-    /* Threads share messages. A process that serves has the pushes that make a version, or the
-     * state that goes, which its queue has as a whole. */
+    /* Gradients, the push of all ranges until it is acknowledged, and between processes the answer
+     * to a pull, whose room the process keeps for the next one. */
+    bool apart = plan->here == 1 && plan->learners > 1;
+    out->learner += (2 + apart) * bytes;
+    /* Beside the ranges, the answers to pulls, of a version more than are made in a step. */
     double versions = weft_policy_versions(&x->options.policy, plan->learners, &has);
+    out->server = ranges * (1 + plan->replicas) + (apart ? 2 : 1 + versions) * bytes;
+    /* For a checkpoint the first learner pulls the state of the servers, too. Ranges are answered
+     * one after the other, and one is read while the next one comes, in the room of the answers of
+     * steps. */
+    double pieces = weft_server_ranges(sizes->count, sizes->dtype, WEFT_MAX(plan->servers, 1));
+    if (sizes->saves) out->shared = state;
+    if (sizes->saves) out->end = (bytes + state) * WEFT_MIN(2 / pieces, 1.0) - apart * bytes;
+    /* Threads share messages. A process that serves has the pushes that make a version, or the
+     * state that goes, which its queue has as a whole. Where a learner serves, its own push is
+     * shared, and the next one has the room of its answers. */
     double pushes = plan->learners / WEFT_MAX(versions, 1);
-    if (!plan->hosted) out->server += WEFT_MAX(pushes * bytes, bytes + state);
+    if (!plan->hosted)
+        out->server += WEFT_MAX(pushes * bytes, bytes + (sizes->saves ? state : 0));
+    else if (apart)
+        out->server += WEFT_MAX(pushes - 2, 0.0) * bytes;
     return WEFT_OK;
 }
 

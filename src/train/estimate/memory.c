@@ -127,17 +127,24 @@ static bool leads(const weft_plan *plan, int rank)
            weft_plan_coordinate(plan, rank, AXIS_DOMAIN) == 0;
 }
 
+/* Whether learners take their steps together, or none of them exchanges anything. Other exchanges
+ * have freed their arrays when the run has ended. */
+static bool is_lockstep(const weft_trainer *t)
+{
+    const weft_exchange_ops *ops = NULL;
+    const char *arguments, *exchange = t->run_spec.exchange;
+    if (exchange && t->learners > 1)
+        (void)!weft_exchange_find(t->context, exchange, &ops, &arguments);
+    return !ops || ops->lockstep;
+}
+
 /* Whether an evaluation or a checkpoint after an epoch, or after each `every` steps, is made while
  * batches of the training are there. The last ones of a run may be made when they have gone. */
 static bool is_amid(const weft_trainer *t, int64_t every)
 {
     const weft_length_choice *length = &t->options.length;
-    const weft_exchange_ops *ops = NULL;
-    const char *arguments, *exchange = t->run_spec.exchange;
     int64_t all = length->batch * t->learners, epoch = (t->samples + all - 1) / all;
-    if (exchange && t->learners > 1)
-        (void)!weft_exchange_find(t->context, exchange, &ops, &arguments);
-    int64_t last = t->total_steps - (ops && !ops->lockstep);
+    int64_t last = t->total_steps - !is_lockstep(t);
     return epoch <= last || (every > 0 && every <= last);
 }
 
@@ -176,12 +183,14 @@ static weft_status ask_exchange(weft_memory_plan *m, const weft_trainer *t, cons
                                      .replicas = k->replicas,
                                      .codec = k->codec,
                                      .back = k->back,
-                                     .hosted = t->engine->hosted};
+                                     .hosted = t->engine->hosted,
+                                     .here = t->engine->processes ? 1 : t->learners};
     weft_exchange_sizes sizes = {.struct_size = sizeof(sizes),
                                  .plan = &plan,
                                  .optimizer = &k->optimizer,
                                  .store = store,
                                  .bf16_sums = k->plan.bf16_sums,
+                                 .saves = k->saves,
                                  .steps = t->total_steps};
     *out = (weft_exchange_memory){.struct_size = sizeof(*out)};
     *room = 0;
@@ -210,7 +219,8 @@ static void place_moments(const weft_trainer *t, double part[WEFT_MEMORY_PARTS],
         if (!saves) moment[MOMENT_CHECKPOINT] = end;
         return;
     }
-    double more = part[WEFT_MEMORY_EVALUATION] - part[WEFT_MEMORY_EXCHANGE];
+    double more = part[WEFT_MEMORY_EVALUATION];
+    if (!is_lockstep(t)) more -= part[WEFT_MEMORY_EXCHANGE];
     part[WEFT_MEMORY_EVALUATION] = 0;
     moment[MOMENT_EVALUATION] += more - gone;
     moment[MOMENT_CHECKPOINT] =

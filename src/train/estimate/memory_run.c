@@ -69,6 +69,7 @@ static void add_machine(const weft_memory_plan *m, const weft_trainer *t, int fi
     for (int r = 0; r < count; r += each) {
         double process = bytes_of_process(m, t, first + r, WEFT_MIN(each, count - r));
         bytes += process;
+        if (first + r == 0) out->first_process = process;
         out->processes++;
         out->process = WEFT_MAX(out->process, process);
     }

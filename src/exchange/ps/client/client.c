@@ -107,9 +107,14 @@ static weft_status arrive(ps_client *c, bool *informs)
     return *informs ? weft_range_request_pull_all(c) : WEFT_OK;
 }
 
+/* All pushes are acknowledged, and no other one follows. */
 static weft_status take_leave(ps_client *c)
 {
     c->gone = true;
+    for (int i = 0; i < c->options.range_count; i++) {
+        weft_buffer_unref(&c->requests[i].spare);
+        weft_buffer_unref(&c->requests[i].next);
+    }
     if (c->stays) return WEFT_OK;
     return weft_member_leave(c->member, !weft_member_dismissed(c->member));
 }

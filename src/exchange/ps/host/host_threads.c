@@ -135,10 +135,11 @@ static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
                                                   .learners = x->head.setup.endpoint->learners,
                                                   .own = x->own_parameters,
                                                   .force = x->gradients},
-                                      .give_state = weft_ps_exchange_give_state,
                                       .state_bytes = weft_ps_exchange_state_bytes,
                                       .take_state = weft_ps_exchange_take_state,
                                       .user = x};
+    /* Otherwise servers begin with the same state. */
+    if (x->head.setup.resumed_run) options.give_state = weft_ps_exchange_give_state;
     WEFT_TRY(weft_ps_client_create(&options, &learner));
     WEFT_TRY(weft_net_open(x->world, learner, id, NULL, &x->net));
     WEFT_TRY(weft_net_add_peer(x->net, WEFT_COORDINATOR, coordinator));
