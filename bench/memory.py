@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Predicted memory beside measured: memory.py WEFT [MODEL...]
 
-Runs each model in several ways with an evaluation and a checkpoint, and compares the peak of a process (peak_rss_bytes of the
-metrics) with what `weft plan` has said of it. Prints both, the relative errors, and their median and greatest one.
+Runs each model in several ways with an evaluation and a checkpoint, and in some with neither before their end, and compares the peak
+of a process (peak_rss_bytes of the metrics) with what `weft plan` has said of it. Prints both, the relative errors, and their median
+and greatest one.
 """
 import json
 import pathlib
@@ -38,11 +39,16 @@ STRATEGIES = [
     "-n 2 --engine mpi", "-n 2 --engine mpi --zero 3", "-n 4 --engine mpi --mesh data=2,tensor=2", "-n 2 --engine mpi --exchange average",
     "-n 2 --engine processes --exchange server", "-n 2 --engine processes --exchange easgd", "-n 2 --engine processes --exchange gossip",
 ]
+BARE = [  # with neither evaluation nor checkpoint before the end, as `weft plan --verify` makes runs
+    "-n 1", "-n 2 --exchange server", "-n 2 --exchange hogwild", "-n 2 --engine mpi --exchange server",
+    "-n 2 --engine processes --exchange server", "-n 2 --engine processes --exchange easgd", "-n 2 --engine processes --exchange gossip",
+]
 
 
-def options(model, strategy):
+def options(model, strategy, folder):
     name, data, batch, _ = MODELS[model]
-    return ["--model", name, "--data", data, "--batch", str(batch), "--steps", "4", "--evaluate-every", "2", *strategy.split()]
+    amid = ["--evaluate-every", "2", "--checkpoint", f"{folder}/run"] if folder else []
+    return ["--model", name, "--data", data, "--batch", str(batch), "--steps", "4", *amid, *strategy.split()]
 
 
 def predict(weft, words):
@@ -51,7 +57,7 @@ def predict(weft, words):
     return float(found.group(1)) * UNITS[found.group(2)] if found else None
 
 
-def measure(weft, words, folder):
+def measure(weft, words):
     with tempfile.NamedTemporaryFile() as out:
         done = subprocess.run([weft, "train", "-q", *words, "--metrics", out.name], capture_output=True, text=True)
         rows = [json.loads(line) for line in open(out.name)] if done.returncode == 0 else []
@@ -64,12 +70,13 @@ def main():
     errors = []
     for model in models:
         of_model = []
-        for strategy in STRATEGIES:
+        for strategy, bare in [(s, False) for s in STRATEGIES] + [(s, True) for s in BARE]:
             if "domain" in strategy and not MODELS[model][3]:
                 continue
             with tempfile.TemporaryDirectory() as folder:
-                words = options(model, strategy) + ["--checkpoint", f"{folder}/run"]
-                said, was = predict(weft, words), measure(weft, words, folder)
+                words = options(model, strategy, "" if bare else folder)
+                said, was = predict(weft, words), measure(weft, words)
+            strategy += ", bare" if bare else ""
             if not said or not was:
                 print(f"{model:10} {strategy:44} not possible", flush=True)
                 continue

@@ -19,6 +19,16 @@ for way in '-n 1' '-n 1 --dtype bf16' '-n 2 --mesh data=2' '-n 2 --zero 3' '-n 2
     awk -v a="${said:-0}" -v b="${was:-0}" 'BEGIN { exit !(a > b * 0.95 && a < b * 1.05) }' && pass || flunk "$way: $said bytes predicted, $was measured"
 done
 
+# So it is where nothing is evaluated or saved before the end; without a checkpoint no state of servers is there.
+bare="--model lenet --data glyphs:size=28,train=4000,test=10 --batch 50 -t 1 --steps 6"
+for way in '-n 2 --exchange server' '-n 2 --exchange hogwild' '-n 2 --engine processes --exchange server' '-n 2 --engine processes --exchange easgd'; do
+    accepts "plan of $way" "$weft" plan $bare $way
+    said=$(predicted)
+    accepts "$way" "$weft" train $bare $way -q --metrics run.jsonl
+    was=$(sed -n 's/.*"peak_rss_bytes":\([0-9]*\).*/\1/p' run.jsonl)
+    awk -v a="${said:-0}" -v b="${was:-0}" 'BEGIN { exit !(a > b * 0.9 && a < b * 1.1) }' && pass || flunk "$way, bare: $said bytes predicted, $was measured"
+done
+
 # Servers, the coordinator and what starts processes are on the machine, too; two servers share what one has.
 others() { awk -v n="$1" '/^beside/ { for (i = 2; i <= NF; i++) if ($i ~ /^[kMG]B,?$/ && ++k == n) { f = $i ~ /^kB/ ? 1e3 : $i ~ /^MB/ ? 1e6 : 1e9; print $(i - 1) * f; exit } }' out; }
 accepts "a server" "$weft" plan $task -n 2 --engine processes --exchange server

@@ -96,6 +96,10 @@ static weft_status gossip_memory(const weft_exchange *exchange, const weft_excha
     double bytes = (double)sizes->count * (double)weft_dtype_size(sizes->dtype);
     double message = (double)weft_encoded_bound(sizes->dtype, sizes->count);
     out->learner += 2 * bytes + message;
+    /* Between processes an update that has come, and without a log one that is still under way, in
+     * rooms that the process keeps. */
+    bool apart = sizes->plan->here == 1 && sizes->plan->learners > 1;
+    out->learner += (apart + (apart && sizes->plan->hosted)) * message;
     if (!sizes->plan->hosted && x->mode->apply)
         out->learner += WEFT_MIN((double)weft_update_log_most((size_t)bytes),
                                  message * (double)(sizes->steps * sizes->plan->learners));

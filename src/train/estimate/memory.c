@@ -215,12 +215,12 @@ static void place_moments(const weft_trainer *t, double part[WEFT_MEMORY_PARTS],
          saves = is_amid(t, o->keep_best ? o->evaluate_every : o->checkpoint_every);
     double gone = part[WEFT_MEMORY_BATCHES], end = moment[MOMENT_CHECKPOINT] - gone;
     moment[MOMENT_END] -= gone;
+    double freed = is_lockstep(t) ? 0 : part[WEFT_MEMORY_EXCHANGE];
     if (evaluates) {
-        if (!saves) moment[MOMENT_CHECKPOINT] = end;
+        if (!saves) moment[MOMENT_CHECKPOINT] = end - freed;
         return;
     }
-    double more = part[WEFT_MEMORY_EVALUATION];
-    if (!is_lockstep(t)) more -= part[WEFT_MEMORY_EXCHANGE];
+    double more = part[WEFT_MEMORY_EVALUATION] - freed;
     part[WEFT_MEMORY_EVALUATION] = 0;
     moment[MOMENT_EVALUATION] += more - gone;
     moment[MOMENT_CHECKPOINT] =
