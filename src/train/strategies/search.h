@@ -143,12 +143,12 @@ bool strategy_fits(const weft_step_estimate *step);
 
 /* remedy.c: sets *out to what is lacking, and the nearest candidate of the same head that fits, for
  * one that does not. The caller frees it. _nowhere: for a model that does not fit at all, also on
- * more such machines; if a candidate with little memory fits after all, sets *fits and *found, with
+ * more such machines; if a candidate with little memory fits after all, sets *done and *found, with
  * its estimate, instead. */
 weft_status strategy_remedy(strategy_search *search, const strategy_found *found,
                             char **out) WEFT_NODISCARD;
 weft_status strategy_remedy_nowhere(strategy_search *search, char **out, strategy_found *found,
-                                    bool *fits) WEFT_NODISCARD;
+                                    bool *done) WEFT_NODISCARD;
 
 /* rows.c: fills search->out->at. */
 weft_status strategy_make_rows(strategy_search *search) WEFT_NODISCARD;
