@@ -182,8 +182,10 @@ static void test_exchanges(void **unused)
             assert_ok(train(words, made(root, e->name), 0, &l));
             /* Another learner may still update shared parameters while one evaluates them. */
             bool shared = strcmp(e->name, "hogwild") == 0 && !averages;
-            if (!shared && test_loss(made(root, e->name)) != l.test_loss)
-                fail_msg("%s: the run evaluates other weights than it saves: %.17g, %.17g", words, test_loss(made(root, e->name)), l.test_loss);
+            /* Kernels of two devices round differently. */
+            if (!shared && fabs(test_loss(made(root, e->name)) - l.test_loss) > 1e-6)
+                fail_msg("%s: the run evaluates other weights than it saves: %.17g, %.17g", words,
+                         test_loss(made(root, e->name)), l.test_loss);
             tensors state;
             assert_true(open_tensors(made(root, e->name), "state", &state));
             const weft_tensor *steps = weft_safetensors_find(&state.all, "average/steps");
