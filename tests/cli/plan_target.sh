@@ -84,11 +84,11 @@ accepts "a sweep" target $more --budget 0.4s --sweep lr=1e-7..1e-2:log:3
 accepts "the one run" target --target accuracy=0.4 --seeds 2
 holds out '^the run  +.* \([0-9.]+ to [0-9.]+\) '
 accepts "a training loss" target --target train_loss=1.5
-accepts "a rule" target --budget 20m --steps 4 --lr-rule linear --strategies 'exchange=average:every=1; exchange=server:policy=async'
+accepts "a rule" target --budget 20m --steps 20 --lr-rule linear --strategies 'exchange=average:every=1; exchange=server:policy=async'
 holds out '^average:every=1  +0.004 +48 '
 holds out '^server:policy=async  +0.001 +12 '
 holds out '^average:every=1: a warm-up, since the rate is 4 times the given one: --lr 0.004 --warmup 2$'
-target --budget 20m --steps 40 --lr-rule linear --strategies 'exchange=average:every=1' --output warm.yaml >out 2>err && grep -q '^warmup: 10$' warm.yaml && grep -q '^lr: 0.004' warm.yaml && pass || flunk "the run file has the warm-up: $(cat out err warm.yaml)"
+target --budget 20m --steps 40 --lr-rule linear --strategies 'exchange=average:every=1' --output warm.yaml >out 2>err && grep -q '^warmup: 4$' warm.yaml && grep -q '^lr: 0.004' warm.yaml && pass || flunk "the run file has the warm-up: $(cat out err warm.yaml)"
 holds out '^learning rates are those given for a batch of 12, and follow the samples of an update'
 printf 'times: one.times\nbandwidth: 125e6\nmachines:\n  - {count: 4, cores: 1, speed: 1e-6}\n' >slow.yaml
 "$weft" plan $small --steps 200 --cluster slow.yaml --budget 9d >out 2>err
