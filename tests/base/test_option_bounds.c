@@ -71,7 +71,7 @@ static const limits cluster_keys[] = {
 static const limits group_keys[] = {
     {"awake", 1e-6, 1},   {"bandwidth", 0, 1e15}, {"cores", 1, 4096},         {"count", 1, 1024},
     {"jitter", 0, 1e6},   {"latency", 0, 1e6},    {"latency-jitter", 0, 1e6}, {"lost", 0, 0.999},
-    {"memory", 0, 1e15},  {"period", 1e-6, 1e6},  {"reordered", 0, 0.999},    {"slow", 0, 1},
+    {"memory", 1, 1e15},  {"period", 1e-6, 1e6},  {"reordered", 0, 0.999},    {"slow", 0, 1},
     {"slowdown", 1, 1e6}, {"speed", 1e-6, 1e6},   {"twice", 0, 0.999},
 };
 
