@@ -69,10 +69,11 @@ static const limits cluster_keys[] = {
 };
 
 static const limits group_keys[] = {
-    {"awake", 1e-6, 1},   {"bandwidth", 0, 1e15}, {"cores", 1, 4096},         {"count", 1, 1024},
-    {"jitter", 0, 1e6},   {"latency", 0, 1e6},    {"latency-jitter", 0, 1e6}, {"lost", 0, 0.999},
-    {"memory", 1, 1e15},  {"period", 1e-6, 1e6},  {"reordered", 0, 0.999},    {"slow", 0, 1},
-    {"slowdown", 1, 1e6}, {"speed", 1e-6, 1e6},   {"twice", 0, 0.999},
+    {"awake", 1e-6, 1},         {"bandwidth", 0, 1e15}, {"cores", 1, 4096},
+    {"count", 1, 1024},         {"jitter", 0, 1e6},     {"latency", 0, 1e6},
+    {"latency-jitter", 0, 1e6}, {"lost", 0, 0.999},     {"period", 1e-6, 1e6},
+    {"reordered", 0, 0.999},    {"slow", 0, 1},         {"slowdown", 1, 1e6},
+    {"speed", 1e-6, 1e6},       {"twice", 0, 0.999},
 };
 
 /* The nearest numbers outside of the bounds. whole: the option is an integer. */
@@ -182,7 +183,13 @@ static void test_cluster_keys(void **state)
 {
     (void)state;
     check_keys("", cluster_keys, WEFT_COUNT(cluster_keys));
-    check_keys("machines:\n  - ", group_keys, WEFT_COUNT(group_keys));
+    static const char machine[] = "machines:\n  - ";
+    check_keys(machine, group_keys, WEFT_COUNT(group_keys));
+    assert_ok(open_cluster(machine, "memory", 1));
+    assert_ok(open_cluster(machine, "memory", 1e15));
+    assert_refused(open_cluster(machine, "memory", 0), WEFT_ERR_ARGUMENT, "memory is 0 bytes");
+    assert_refused(open_cluster(machine, "memory", -1), WEFT_ERR_ARGUMENT, "option 'memory' is");
+    assert_refused(open_cluster(machine, "memory", 2e15), WEFT_ERR_ARGUMENT, "option 'memory' is");
 }
 
 int main(void)
