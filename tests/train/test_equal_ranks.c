@@ -222,6 +222,12 @@ static void cuts(void **state)
     assert_int_equal(e.programs, 2);
     weft_options_free(weft_train_table(context), &o);
     assert_true(compare(&heads, 4, "mesh=tensor=4", 1));
+    /* Causal attention of later positions has more keys. */
+    o = options_of(&heads, 2, "mesh=domain=2");
+    assert_ok(weft_estimate_step_with(context, &o, "cluster.yaml", &e, &step));
+    assert_int_equal(e.programs, 2);
+    weft_options_free(weft_train_table(context), &o);
+    assert_true(compare(&heads, 2, "mesh=domain=2", 1));
 }
 
 /* A plan makes one kernel for all layers that are equal, with any way to hold their weights. */
