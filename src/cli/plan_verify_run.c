@@ -111,7 +111,6 @@ enum { FOUR = 4, LEAST_STEPS = 16, MOST_STEPS = 4000, OWN_WORDS = 12, MOST_WORDS
 typedef struct reading {
     double batch;
     double rates[MOST_STEPS], bytes[MOST_STEPS]; /* of each step: samples a second, bytes sent */
-    double fours[MOST_STEPS / FOUR];             /* mean seconds of a step */
     int steps;
     double learners, planned, peak, exchanged;
 } reading;
@@ -148,18 +147,13 @@ static void on_line(void *user, const char *line)
     r->exchanged = number_of(line, "exchange_bytes");
 }
 
-/* The median over groups of four steps, since learners may take longer for one of several; the
- * first group warms up. */
-static double step_seconds(reading *r)
+/* The mean of the steps after the first four, which warm up: learners take longer for one of
+ * several, so that a median says little of their rate. */
+static double step_seconds(const reading *r)
 {
-    int count = 0;
-    for (int i = FOUR; i + FOUR <= r->steps; i += FOUR) {
-        double sum = 0;
-        for (int k = 0; k < FOUR; k++) sum += r->batch * r->learners / r->rates[i + k];
-        r->fours[count++] = sum / FOUR;
-    }
-    sort_numbers(r->fours, (size_t)count);
-    return count > 0 ? r->fours[count / 2] : 0;
+    double sum = 0;
+    for (int i = FOUR; i < r->steps; i++) sum += r->batch * r->learners / r->rates[i];
+    return r->steps > FOUR ? sum / (r->steps - FOUR) : 0;
 }
 
 /* Without the first group, and without the last, at whose end learners meet in any case. */
